@@ -32,6 +32,7 @@ from tolka.metrics.tables import table
 from tolka.model_directory.read import direction_of, load_settings
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.attention_maps import AttentionMap, word_alignment, word_numbers
+from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data" / "sample" / "generator"))
@@ -202,7 +203,7 @@ def measure(run: Path, name: str, probes: Sequence[Probe]) -> list[dict[str, Any
     if direction_of(load_settings(run)) != ("en", "ko"):
         raise ConfigError(f"{run} is no model of the embedded corpus, from en to ko")
     found = []
-    for (layer, head), maps in maps_of(Translator.load(run, GreedyConfig()), probes, kind).items():
+    for (layer, head), maps in maps_of(open_model(run, GreedyConfig()), probes, kind).items():
         hits = sum(hit(probe, each) for probe, each in zip(probes, maps, strict=True))
         found.append(
             {

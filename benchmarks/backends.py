@@ -23,12 +23,10 @@ import sentencepiece
 from tolka.engines.options import DecodingConfig
 from tolka.formats.ctranslate2.folder import write_folder
 from tolka.formats.ctranslate2.plain_model import read_plain_model
-from tolka.interchange.opening import open_translator
 from tolka.metrics.scores import MetricsConfig, score
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.tokenizer.special_tokens import EOS
+from tolka.translation.opening import open_model
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
@@ -115,7 +113,7 @@ def main() -> None:
         write_folder(read_plain_model(options.model), Path(folder))
         for search in (GreedyConfig(), BeamConfig()):
             translators = {
-                f"{backend} {kind}": open_translator(
+                f"{backend} {kind}": open_model(
                     options.model, search, replace(decoding, backend=backend, precision=precision)
                 )
                 for backend in ("torch", "ctranslate2")

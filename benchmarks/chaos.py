@@ -320,8 +320,7 @@ def _bytes(path: Path) -> bytes | None:
 def facts(run: Path) -> Any:
     """Of last/, but for the time."""
     found = json.loads((run / "last" / "state" / "state.json").read_text(encoding="utf-8"))
-    for key in ("seconds", "safety_seconds"):
-        found["train"].pop(key)
+    found["train"].pop("seconds")
     return found
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from passes import measure
 from tolka.config.translate_command import translate_config
-from tolka.interchange.opening import open_translator
+from tolka.translation.opening import open_model
 
 
 def main(model: Path, source: Path, out: Path, beam: int, threads: int, others: list[str]) -> None:
     """Load, translate."""
     search = ["search=greedy"] if beam == 1 else ["search=beam", f"search.beam_size={beam}"]
     config = translate_config([*search, f"decoding.threads={threads}", *others])
-    translator = open_translator(model, config.search, config.decoding)
+    translator = open_model(model, config.search, config.decoding)
 
     def translate(lines: list[str]) -> tuple[list[str], int]:
         found = translator.translate(lines)

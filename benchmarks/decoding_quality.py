@@ -17,7 +17,8 @@ from pathlib import Path
 from tolka.engines.options import DecodingConfig
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, score
-from tolka.model_directory.read import digests, direction_of, load_model
+from tolka.model_directory.read import direction_of, load_model
+from tolka.model_directory.settings import digest
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
@@ -91,7 +92,7 @@ def main() -> None:
     sources, references = ([*read_lines(path)][: options.lines or None] for path in (options.source, options.reference))
     if len(sources) != len(references):
         parser.error(f"{options.source} has {len(sources)} lines, {options.reference} {len(references)}")
-    text = json.dumps([digests(options.model), sources, references, options.device])
+    text = json.dumps([digest(options.model), sources, references, options.device])
     job = hashlib.sha256(text.encode()).hexdigest()[:12]
     print(f"{len(sources)} lines of {options.source.name}, {options.model}\n")
     print("| search | BLEU | chrF2 | seconds | sentences/s |\n|---|---|---|---|---|")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from forgetting import REPLAY, WAYS
 from kept_runs import cell, signatures, trained, write_pairs
-from tolka.interchange.import_marian import import_marian
+from tolka.interchange.import_huggingface import import_huggingface
 from tolka.system.progress import say
 from tolka.text.direction import Direction
 
@@ -65,7 +65,7 @@ def main() -> None:
     ]
     imported = out / "imported"
     if not imported.exists():
-        import_marian(options.folder, imported, Direction(*languages), [], say)
+        import_huggingface(options.folder, imported, Direction(*languages), [], say)
     common = [
         *("corpus=files", f"corpus.source={languages[0]}", f"corpus.target={languages[1]}"),
         *(f"corpus.valid=[{valid}]", f"corpus.test=[{tests[0]},{tests[1]}]", f"run.prepared={out / 'prepared'}"),

@@ -20,7 +20,7 @@ from tolka.metrics.scores import MetricsConfig, score
 from tolka.search.beam import BeamConfig
 from tolka.terminology.glossary import Glossary, read_glossary, stands_in
 from tolka.text.lines import read_lines
-from tolka.translation.translator import Translator
+from tolka.translation.opening import open_model
 
 FEWEST, MOST = 3, 40  # sentences of the test set that have a source word of the glossary
 LEAST_DICE, CLEAR = 0.3, 1.5  # of the best target word; and how many times the second best's
@@ -86,7 +86,7 @@ def main() -> None:
     searches = {"plain": BeamConfig(beam_size=options.beam_size)}
     searches["glossary"] = BeamConfig(beam_size=options.beam_size, glossary=str(file))
     decoding = DecodingConfig(device="cpu", threads=1)
-    translators = {name: Translator.load(options.model, search, decoding) for name, search in searches.items()}
+    translators = {name: open_model(options.model, search, decoding) for name, search in searches.items()}
     glossary = Glossary(read_glossary(file, translators["plain"].direction))
     has_terms = [bool(glossary.matches(source)) for source in sources]
     with_terms = [source for source, has in zip(sources, has_terms, strict=True) if has]

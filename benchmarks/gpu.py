@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-VARIANTS = ("padded", "packed", "compiled", "reduce-overhead")
+VARIANTS = ("padded", "packed", "compiled")
 TASKS = [
     "limits",
     "tests",

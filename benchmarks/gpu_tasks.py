@@ -25,8 +25,9 @@ from tolka.data.store import TokenStore
 from tolka.engines.dtypes import convert_model
 from tolka.engines.options import DecodingConfig
 from tolka.errors import TolkaError
+from tolka.kernels import packing
 from tolka.models.transformer import TransformerConfig
-from tolka.models.transformer import model as transformer
+from tolka.models.transformer.model import Transformer
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
@@ -46,7 +47,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "padded": {},
     "packed": {},
     "compiled": {"compile": "default"},
-    "reduce-overhead": {"compile": "reduce-overhead"},
 }
 BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
 DECODED = {"toy": 20, "tiny": 4096, "base": 4096}  # sentences
@@ -60,7 +60,7 @@ class Cost:
     target: float
 
 
-def cost(model: transformer.Transformer) -> Cost:
+def cost(model: Transformer) -> Cost:
     """6 for each weight that a token meets: a source token the encoder and the decoder's keys and values of it."""
 
     def weights(module: nn.Module) -> int:
@@ -99,13 +99,13 @@ def wait(device: torch.device) -> None:
 @contextmanager
 def padded(on: bool) -> Iterator[None]:
     """Attention over padded sentences, as before there was the other kind."""
-    real = transformer.supports_packed_attention  # type: ignore[attr-defined]
+    real = packing.has_variable_length_kernel
     if on:
-        transformer.supports_packed_attention = lambda *_asked: False  # type: ignore[attr-defined, assignment]
+        packing.has_variable_length_kernel = lambda *_asked: False  # type: ignore[assignment]
     try:
         yield
     finally:
-        transformer.supports_packed_attention = real  # type: ignore[attr-defined]
+        packing.has_variable_length_kernel = real
 
 
 def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:

@@ -80,17 +80,17 @@ def speed(point: Point, work: Path, seconds: float) -> dict[str, float]:
     """In this process: target tokens a second, a sentence's mean tokens, and the machine's limit, in GFLOP/s."""
     import torch
 
+    from fresh import fresh_trainer
     from limits import products
     from tolka.config.command_line import train_config
-    from tolka.run.pipeline import Pipeline
     from tolka.system.memory import keep_freed_memory
     from tolka_train import settings
 
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         config = train_config([*settings(work, Path(folder) / "run"), *point.settings(join_lines(work, point.lines))])
-        trainer = Pipeline(config).trainer()
-        trainer.objective.train()
+        trainer = fresh_trainer(config)
+        trainer.step.objective.train()
         rates: list[float] = []
         limits = [products("square", torch.float32)]
         before, done, ends_at = 0, 0, float("inf")

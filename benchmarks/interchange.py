@@ -21,11 +21,12 @@ from safetensors.torch import load_file
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
-from tolka.interchange.export_marian import export_marian
-from tolka.interchange.import_marian import import_marian, load_marian
+from tolka.formats.any_model import load_any
+from tolka.formats.huggingface.marian import Marian
+from tolka.interchange.export_huggingface import export_huggingface
+from tolka.interchange.import_huggingface import import_huggingface
 from tolka.interchange.parity import Parity, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide
-from tolka.model_directory.read import load_model
 from tolka.system.package_data import sample_dir
 from tolka.text.lines import read_lines
 
@@ -116,15 +117,15 @@ def main() -> None:
     if not (folder / "config.json").exists():
         make(folder, options.steps, options.width, options.layers)
     lines = list(islice(read_lines(sample_dir() / "train.en"), options.lines))
-    saved = load_marian(folder)
+    saved = load_any(folder)
     target = saved.tokenizer.vocabularies[-1]
-    found = compare(TolkaSide(saved), TransformersSide(folder, target), lines)
+    found = compare(TolkaSide(saved), TransformersSide(folder, Marian(), target), lines)
     shown("Hugging Face -> tolka", found, different_translations=len({*TolkaSide(saved).translate(lines)}))
     if not (work / "model").exists():
-        import_marian(folder, work / "model", None, lines[:50], print)
+        import_huggingface(folder, work / "model", None, lines[:50], print)
     if not (work / "back").exists():
-        export_marian(work / "model", work / "back", "float32", lines[:50], print)
-    found = compare(TolkaSide(load_model(work / "model")), TransformersSide(work / "back", target), lines)
+        export_huggingface(work / "model", work / "back", "float32", lines[:50], print)
+    found = compare(TolkaSide(load_any(work / "model")), TransformersSide(work / "back", Marian(), target), lines)
     before, after = (load_file(path / "model.safetensors") for path in (folder, work / "back"))
     equal = before.keys() == after.keys() and all(
         torch.equal(before[name].view(torch.uint8), after[name].view(torch.uint8)) for name in before

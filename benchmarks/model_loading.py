@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from tolka.model_directory.quantise import quantise_model
+from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.read import load_model
 from tolka.model_directory.write import snapshot
 from tolka.models.base import MODELS
@@ -27,12 +27,13 @@ import re, sys, time
 import torch
 from tolka.search.beam import BeamConfig
 from tolka.engines.options import DecodingConfig
+from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 import tolka.model_directory.read, tolka.models.transformer, tolka.engines.torch_engine, tolka.models.rnn
 torch.set_num_threads(1)
 def peak(): return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 before, began = peak(), time.perf_counter()
-Translator.load(sys.argv[1], BeamConfig(), DecodingConfig(device="cpu", precision=sys.argv[2]))
+open_model(sys.argv[1], BeamConfig(), DecodingConfig(device="cpu", precision=sys.argv[2]))
 print(time.perf_counter() - began, peak() - before)
 """
 

@@ -26,7 +26,6 @@ import numpy as np
 from tolka.data.store import TokenStore
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
-from tolka.training.checkpoint_writer import SavableModel
 from tolka.training.finetuning import FinetuningConfig
 
 VOCABULARY = 8000
@@ -82,6 +81,8 @@ def made_up_text() -> TokenStore:
 class Nothing:
     """Stands for the validator and the snapshots of a trainer that neither validates nor saves."""
 
+    store = "made up"
+
     def __call__(self, update: int, what: str, tick: Callable[[], object]) -> Validation:
         """Never called."""
         raise NotImplementedError
@@ -89,7 +90,7 @@ class Nothing:
     def rehearse(self) -> None:
         """Do nothing."""
 
-    def take(self, scores: dict[str, Any]) -> SavableModel:
+    def take(self, scores: dict[str, Any]) -> Any:
         """Never called."""
         raise NotImplementedError
 
@@ -105,10 +106,14 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
     """A fresh training: what makes an update as mt-train would and returns its target tokens; its parameters."""
     from tolka.config.command_line import train_config
     from tolka.data.loader import Loader
+    from tolka.optim.schedules.base import LearningRate
     from tolka.system.device import Precision, choose_device
     from tolka.system.memory import keep_freed_memory
     from tolka.system.randomness import seed_everything
+    from tolka.training.callbacks import Callback
+    from tolka.training.data_position import DataPosition
     from tolka.training.run_folder import RunFolder
+    from tolka.training.step import TrainStep
     from tolka.training.trainer import Trainer
 
     keep_freed_memory()
@@ -117,21 +122,20 @@ def training(option: str, tokens: int, folder: Path) -> tuple[Callable[[], int],
     seed_everything(config.run.seed)
     model = config.model.build(VOCABULARY, VOCABULARY, shared=True)
     FINETUNING.get(option, config.finetuning).apply(model)
+    loader, run = Loader(made_up_text(), config.batching, config.run.seed), RunFolder(folder)
+    precision = Precision(choose_device("cpu"), config.trainer.precision)
+    nothing: Any = Nothing()
     trainer = Trainer(
         config.trainer,
-        config.trainer.objective(model),
-        config.optimizer.build(model),
-        config.scheduler,
-        config.optimizer.lr,
-        Loader(made_up_text(), config.batching, config.run.seed),
-        Precision(choose_device("cpu"), config.trainer.precision),
-        RunFolder(folder),
-        "made up",
-        Nothing(),
-        Nothing(),
-        lambda batch: "",
+        TrainStep(config.trainer, config.trainer.objective(model), config.optimizer.build(model), precision),
+        LearningRate(config.scheduler, config.optimizer.lr, config.trainer.updates),
+        DataPosition(loader, config.trainer.accumulate, run.log),
+        run,
+        nothing,
+        nothing,
+        Callback(),
     )
-    trainer.objective.train()
+    trainer.step.objective.train()
 
     def update() -> int:
         before = trainer.state.tokens

@@ -53,12 +53,12 @@ def prepare(settings: list[str]) -> dict[str, Any]:
 def begin(settings: list[str]) -> dict[str, Any]:
     """Start a training on the finished store: seconds until the first update begins, and ends; imports left out."""
     import tolka.api.train  # noqa: F401
+    from fresh import fresh_trainer
     from tolka.config.command_line import train_config
-    from tolka.run.pipeline import Pipeline
 
     started_at = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Pipeline(train_config([*settings, f"run.dir={folder}"])).trainer()
+        trainer = fresh_trainer(train_config([*settings, f"run.dir={folder}"]))
         ready = time.perf_counter() - started_at
         trainer.probe()
         return {"ready": ready, "whole": time.perf_counter() - started_at}
@@ -66,12 +66,14 @@ def begin(settings: list[str]) -> dict[str, Any]:
 
 def interrupt(settings: list[str]) -> dict[str, Any]:
     """Train a little in the middle of the first epoch, and stop: seconds from being asked to, to a finished save."""
+    from fresh import fresh_trainer
     from tolka.config.command_line import train_config
-    from tolka.run.pipeline import Pipeline
+    from tolka.distributed.ranks import ALONE
+    from tolka.run.claim import claim
 
-    pipeline = Pipeline(train_config(settings))
-    pipeline.claim()
-    trainer = pipeline.trainer()
+    config = train_config(settings)
+    trainer = fresh_trainer(config)
+    claim(trainer.run, config, ALONE)
     batches = len(trainer.loader.plan(0))
     trainer.state.batch = batches // 2
     asked_at = 0.0
@@ -94,14 +96,21 @@ def resume(settings: list[str]) -> dict[str, Any]:
     """Go on with it: seconds until the first update begins, and ends; imports left out."""
     import tolka.api.train  # noqa: F401
     from tolka.config.command_line import train_config
-    from tolka.run.pipeline import Pipeline
+    from tolka.distributed.ranks import ALONE
+    from tolka.run.claim import claim
+    from tolka.run.inputs import Inputs
+    from tolka.run.training_setup import build_trainer, ready_device
+    from tolka.training.run_folder import RunFolder
+    from tolka.training.snapshots import read_last_state
 
     started_at = time.perf_counter()
-    pipeline = Pipeline(train_config(settings))
-    pipeline.claim()
-    pipeline.inputs.read()
-    saved = pipeline._setup.resumed()
-    trainer = pipeline.trainer(saved)
+    config = train_config(settings)
+    run, device = RunFolder(config.run.folder), ready_device(config.trainer)
+    claim(run, config, ALONE)
+    inputs = Inputs(config, run.log)
+    inputs.read()
+    saved = read_last_state(run.path, inputs.prepared.folder.name)
+    trainer = build_trainer(config, inputs, run, device, resumed=saved)
     trainer.resume(saved)
     ready = time.perf_counter() - started_at
     trainer.probe()

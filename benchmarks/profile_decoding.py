@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from profiles import show
 from tolka.config.command_line import translate_config
-from tolka.model_directory.read import load_ensemble
+from tolka.model_directory.read import load_model
 from tolka.system.memory import keep_freed_memory
 from tolka.translation.translator import Translator
 
@@ -27,7 +27,7 @@ def main(model: Path, source: Path, settings: list[str]) -> None:
     """Translate: to warm up, by the clock, and under the profiler."""
     keep_freed_memory()
     config = translate_config([IN_TURN, *settings])
-    translator = Translator.of(load_ensemble([model]), config.search, config.decoding)
+    translator = Translator.of(load_model(model), config.search, config.decoding)
     lines = source.read_text(encoding="utf-8").split("\n")[:-1]
     for _ in range(WARM_UP):
         translator(lines)

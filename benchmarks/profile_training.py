@@ -13,9 +13,9 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from fresh import fresh_trainer
 from profiles import show
 from tolka.config.command_line import train_config
-from tolka.run.pipeline import Pipeline
 from tolka.system.memory import keep_freed_memory
 from tolka_train import settings
 
@@ -26,8 +26,8 @@ def main(work: Path, others: list[str]) -> None:
     """Profile some updates after a warm-up."""
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Pipeline(train_config([*settings(work, Path(folder)), *others])).trainer()
-        trainer.objective.train()
+        trainer = fresh_trainer(train_config([*settings(work, Path(folder)), *others]))
+        trainer.step.objective.train()
         for _ in range(WARM_UP):
             trainer.probe()
         before = trainer.state.tokens

@@ -147,3 +147,17 @@ def test_train_translate_evaluate(tiny: list[str], trained: Path, corpus: Path, 
     assert "PPL " in repr(scored)
     translator = tolka.load(result.model)
     assert repr(translator).startswith("Translator(xa to xb, Transformer, cpu, BeamConfig(")
+
+
+def test_attention_of_a_translation_that_is_given_or_made(trained: Path) -> None:
+    translator = tolka.load(trained, search="greedy", decoding={"device": "cpu"})
+    tokenizer, text = translator.tokenizer, "lantern ferry ."
+    (found,) = tolka.attention(translator, text)
+    (given,) = tolka.attention(trained, text, "tolo mirka", decoding={"device": "cpu"})
+    ((_, made),) = translator.translate(text)[0].segments
+    assert found.rows == [*tokenizer.target_pieces(made), "</s>"]
+    assert given.rows == [*tokenizer.target_pieces(tokenizer.encode_target(["tolo mirka"])[0]), "</s>"]
+    for each in (found, given):
+        assert each.columns == [*tokenizer.source_pieces(tokenizer.encode_source([text])[0]), "</s>"]
+        assert np.shape(each.weights) == (len(each.rows), len(each.columns))
+        assert np.allclose(np.sum(each.weights, axis=1), 1.0, atol=1e-5)

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 from damage import complaint
-from marian_folder import write_by_hand
+from marian_folder import load_marian, write_by_hand
 
 from tolka.errors import ConfigError
-from tolka.interchange.import_marian import load_marian
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import BeamConfig, SamplingConfig
 from tolka.terminology.glossary import read_banned, read_glossary
 from tolka.text.direction import Direction
 from tolka.text.lines import count_and_digest, digest_of

@@ -12,7 +12,7 @@ from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.kernels.variable_length import supports_packed_attention
+from tolka.kernels.packing import has_variable_length_kernel
 from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.adam import AdamWConfig
@@ -56,10 +56,10 @@ def test_the_gpu_computes_what_the_cpu_does(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"positions": "rotary", "normalization": "rmsnorm"}], ids=str)
 def test_packed_rows_in_half_precision_are_what_the_cpu_computes(options: dict[str, Any]) -> None:
-    """The kernel for sentences of unlike length is in use: widths of 16 a head, bf16."""
+    """The kernel for variable-length sentences is in use: widths of 16 a head, bf16."""
     torch.manual_seed(0)
     device = torch.device("cuda")
-    assert supports_packed_attention(torch.device("cuda", 0), torch.bfloat16, 16, 16)
+    assert has_variable_length_kernel(torch.device("cuda", 0), torch.bfloat16, 16)
     model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True)
     objective, batch = Objective(model, 0.1), collate(SOURCES, TARGETS)
     expected = objective(batch)
@@ -82,7 +82,7 @@ def stepping(dropout: float = 0.0, **options: Any) -> tuple[TrainStep, list[torc
     return TrainStep(config, config.objective(model), optimizer, Precision(device, "bf16")), list(model.parameters())
 
 
-@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("mode", ["default"])
 def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
     """Three shapes of batch, several to an update, each computed more than once."""
     batches = [collate(SOURCES, TARGETS), collate(SOURCES[:2], TARGETS[:2]), collate([[4] * 30] * 3, [[5] * 20] * 3)]
@@ -96,7 +96,7 @@ def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
         assert torch.nn.functional.cosine_similarity(weight.flatten(), same.flatten(), dim=0) > 0.999
 
 
-@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("mode", ["default"])
 def test_compiled_layers_learn_by_heart(mode: str) -> None:
     step, _ = stepping(compile=mode)
     compile_layers(step.objective.model, torch.device("cuda"), mode)

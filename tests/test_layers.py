@@ -207,3 +207,18 @@ def test_commands_import_little_at_their_top() -> None:
             "tolka.version",
         }
         assert {module for module in top if module.startswith("tolka.")} <= allowed
+
+
+def test_library_code_prints_nothing() -> None:
+    """Notes go to a callback that was handed down; a run's log is printed by its folder, as long as it trains."""
+    edges = ("tolka.system.progress", "tolka.system.interrupts", "tolka.training.run_folder")
+    printing = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = module_name(path, PACKAGE)
+        if rank(name)[1] < RANKS["config"] and name not in edges:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                imported = isinstance(node, ast.ImportFrom) and any(alias.name == "say" for alias in node.names)
+                called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+                if imported or called:
+                    printing.append(f"{name}:{node.lineno}")
+    assert printing == []

@@ -21,22 +21,21 @@ from conftest import arguments_of, write_corpus
 from tolka.cli import train
 from tolka.cli.common import guarded
 from tolka.engines.options import DecodingConfig
-from tolka.interchange.opening import open_translator
-from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
-from tolka.model_directory.quantise import quantise_model
+from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.resume_state import load_state, restoring
+from tolka.model_directory.verify import MANIFEST, TrainingSources, write_manifest
 from tolka.models.transformer.config import TransformerConfig
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.system.resumable import resumable_file
 from tolka.terminology.glossary import Glossary, read_banned, read_glossary
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import TokenizerConfig
-from tolka.training.run_folder import RunFolder, begun_settings
+from tolka.training.run_folder import RunFolder
+from tolka.training.saved_settings import begun_settings
 from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
+from tolka.translation.opening import open_model
 
 GREEDY = GreedyConfig(max_length_factor=1.0, max_length_extra=3)
 BEAM = BeamConfig(beam_size=3, max_length_factor=1.0, max_length_extra=3)
@@ -56,7 +55,7 @@ class Reader:
 
 def translating(search: SearchConfig, backend: str = "torch") -> Callable[[Path], object]:
     decoding = DecodingConfig(device="cpu", threads=1, split="never", backend=backend)
-    return lambda folder: open_translator(folder, search, decoding)(TEXTS[:2])
+    return lambda folder: open_model(folder, search, decoding)(TEXTS[:2])
 
 
 def write_int8(folder: Path) -> None:

@@ -11,7 +11,7 @@ from tolka.data.store import TokenStore
 from tolka.engines.torch_engine import TorchEngine
 from tolka.metrics.scores import MetricsConfig, score
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.verify import TrainingSources
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
 from tolka.optim.schedules.linear import LinearConfig

@@ -15,6 +15,7 @@ translate     translates texts with a model that is loaded for them
 translate_files  translates files, as mt-translate does
 evaluate      scores translations, or a model
 calibrate     fits a model's quality estimates
+attention     returns what each subword of a translation attends to
 train_config  returns the TrainConfig of some settings
 
 Settings are those of the commands (`mt-train --help`): a text, a list of texts, a mapping, or keywords. What goes wrong
@@ -29,7 +30,7 @@ from tolka.version import __version__
 if TYPE_CHECKING:
     from tolka.api.evaluate import calibrate, evaluate
     from tolka.api.train import train
-    from tolka.api.translate import load, translate, translate_files
+    from tolka.api.translate import attention, load, translate, translate_files
     from tolka.config.command_line import train_config
     from tolka.config.schemas import TrainConfig
     from tolka.errors import TolkaError
@@ -44,6 +45,7 @@ __all__ = [
     "TrainConfig",
     "Translator",
     "__version__",
+    "attention",
     "calibrate",
     "evaluate",
     "load",
@@ -60,6 +62,7 @@ _HOMES = {
     "TolkaError": "tolka.errors",
     "TrainConfig": "tolka.config.schemas",
     "Translator": "tolka.translation.translator",
+    "attention": "tolka.api.translate",
     "calibrate": "tolka.api.evaluate",
     "evaluate": "tolka.api.evaluate",
     "load": "tolka.api.translate",

@@ -8,17 +8,7 @@ class TolkaError(Exception):
     """
 
     reported = False
-
-
-class SignalReceived(KeyboardInterrupt):
-    """A signal asks a command to end at once; nothing is to be saved first. number: the signal's.
-
-    Like KeyboardInterrupt, it is not an Exception, so that nobody mistakes it for an error and continues.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    exit_code = 1
 
 
 class StoppedError(TolkaError):
@@ -35,6 +25,8 @@ class LostProcessError(TolkaError):
 
 class ConfigError(TolkaError):
     """A setting is unknown, of the wrong type, out of range, or at odds with another."""
+
+    exit_code = 2
 
 
 class DataError(TolkaError):

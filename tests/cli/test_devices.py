@@ -113,11 +113,6 @@ def test_variables_that_torchrun_would_not_set(
 def test_what_one_process_does_alone(command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():
         monkeypatch.setenv(name, value)
-    outcome = command("mt-train", *tiny, "trainer.find_lr=true")
-    assert (outcome.code, outcome.error) == (
-        2,
-        "trainer.find_lr=true trains in one process: start it without torchrun and srun",
-    )
     outcome = command("mt-train", "-m", *tiny, "model.layers=1,2")
     assert outcome.code == 2
     assert outcome.error.startswith("-m trains one model after the other: start it without torchrun and srun")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tolka.model_directory.read import load_model
-from tolka.translation.translator import Translator
+from tolka.translation.opening import open_model
 
 Command = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def test_a_model_beside_itself_says_what_it_says_alone(command: Command, trained
     text = b"ferry kettle pebble\nwalnut\n"
     alone = command("mt-translate", trained, stdin=text)
     assert alone.out == command("mt-translate", f"{trained},{trained}", stdin=text).out
-    assert [*alone.out.splitlines()] == Translator.load([trained, trained])(text.decode().splitlines())
+    assert [*alone.out.splitlines()] == open_model([trained, trained])(text.decode().splitlines())
 
 
 def test_models_that_do_not_fit_are_named(
@@ -68,7 +68,7 @@ def test_lines_are_split_to_what_every_member_was_trained_on(trained: Path, tmp_
     for changed in (longest - 2, longest + 2):
         manifest = json.loads((tmp_path / "other" / "manifest.json").read_text())
         (tmp_path / "other" / "manifest.json").write_text(json.dumps({**manifest, "longest_source": changed}))
-        assert Translator.load([trained, tmp_path / "other"]).max_length == min(longest, changed)
+        assert open_model([trained, tmp_path / "other"]).max_length == min(longest, changed)
 
 
 @pytest.mark.parametrize(

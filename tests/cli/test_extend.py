@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from marian_folder import TAGS, write_by_hand
+from marian_folder import TAGS, load_marian, write_by_hand
 from safetensors.torch import load_file
 
 from conftest import XB, sentences
 from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
-from tolka.interchange.import_marian import load_marian
 from tolka.model_directory.read import load_model
 from tolka.tokenizer.extension import spellings
 

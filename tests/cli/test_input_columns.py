@@ -13,6 +13,7 @@ import pytest
 from tolka.jobs.inputs import TextsToTranslate
 from tolka.jobs.options import InputConfig
 from tolka.text.lines import LineLimit
+from tolka.translation.opening import open_model
 from tolka.translation.request import Request
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
@@ -214,7 +215,7 @@ def test_prefixes_of_another_number(
 
 
 def test_a_prefix_is_a_wish_of_the_first_segment(trained: Path) -> None:
-    translator = Translator.load(trained)
+    translator = open_model(trained)
     segmenter = translator._segmenter(translator.request)
     source = segmenter.segmented("ferry . kettle .", " mirka ")
     assert [translator.tokenizer.decode_target([segment.wish.prefix]) for segment in source.segments] == [

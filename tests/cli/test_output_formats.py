@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tolka.cli import translate
-from tolka.jobs.notes import Tally
+from tolka.jobs.notes import UnusualLines
 from tolka.text.direction import Direction
 from tolka.translation.request import Request
 from tolka.translation.results import Translation
@@ -172,11 +172,11 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
     assert asked == [False, True, True]
 
 
-def _tally(direction: Direction, lines: list[str]) -> Tally:
+def _tally(direction: Direction, lines: list[str]) -> UnusualLines:
     from tolka.jobs.formats import Result
     from tolka.translation.results import Candidate
 
-    tally = Tally(direction, False, {})
+    tally = UnusualLines(direction, False, {})
     tally.add([Result(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])
     return tally
 
@@ -189,8 +189,8 @@ def test_blank_translations_are_noted_if_they_are_most(blank: int, noted: bool) 
 
     texts = [""] * blank + ["x"] * (4 - blank)
     written = [Result("y", Translation([Candidate(text, [([5], [6])], 0.0, True)])) for text in texts]
-    given = Tally(Direction("en", "de"), True, {})
-    tally = Tally(Direction("en", "de"), False, {})
+    given = UnusualLines(Direction("en", "de"), True, {})
+    tally = UnusualLines(Direction("en", "de"), False, {})
     for each in (tally, given):
         each.add([*written, *[Result(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
     note = f"note: {blank} of 4 translations are blank (blank sources not counted): the model ends these sentences at"

@@ -11,8 +11,8 @@ import torch
 
 from tolka.data.batch import BOS, EOS
 from tolka.model_directory.read import load_model
+from tolka.translation.opening import open_model
 from tolka.translation.scoring import score_given
-from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
 
@@ -90,7 +90,7 @@ def test_a_long_line_is_scored_whole(command: Command, trained: Path, tmp_path: 
     outcome = command("mt-translate", trained, "--score", tmp_path / "a", tmp_path / "b")
     assert outcome.code == 0
     assert outcome.err == "note: 1 of 2 lines were longer than the model was trained for: scored whole all the same\n"
-    translator = Translator.load(trained)
+    translator = open_model(trained)
     (pair,) = score_given(translator, [text], [text])
     assert len(pair.translation.segments) == 1
     assert float(outcome.out.split("\t")[0]) == pytest.approx(pair.translation.score, abs=1e-2)

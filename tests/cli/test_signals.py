@@ -211,13 +211,14 @@ mt_train()
 
 
 @pytest.mark.parametrize(
-    ("module", "number"), [("tolka.errors", 15), ("tolka.cli.common", 15), ("tolka.cli.common", 2), ("hydra", 1)]
+    ("module", "number"),
+    [("tolka.system.surrogates", 15), ("tolka.cli.common", 15), ("tolka.cli.common", 2), ("hydra", 1)],
 )
 def test_while_a_command_is_being_imported(tmp_path: Path, module: str, number: int) -> None:
-    """The first line of the package that could hear a signal is tolka.system.interrupts's, just after tolka.errors'."""
+    """The first line of the package that could hear a signal is tolka.system.interrupts's, just after surrogates'."""
     done = python(IMPORTING, module, number, tmp_path / "run")
     _, said = done.communicate(timeout=120)
-    early = module == "tolka.errors"
+    early = module == "tolka.system.surrogates"
     assert (done.returncode, said) == ((-number, "") if early else (128 + number, f"{WORDS[signal.Signals(number)]}\n"))
     assert list(tmp_path.iterdir()) == []
 

@@ -16,7 +16,7 @@ import pytest
 
 from tolka.engines.options import DecodingConfig
 from tolka.model_directory.read import load_model
-from tolka.translation.translator import Translator
+from tolka.translation.opening import open_model
 
 Command = Callable[..., Any]
 # An untrained model babbles to the limit; a low one keeps the tests short.
@@ -82,7 +82,7 @@ def test_a_line_of_100000_characters(command: Command, trained: Path, line: str)
     ],
 )
 def test_splitting_loses_only_the_blanks_at_the_cuts(trained: Path, text: str) -> None:
-    translator = Translator.load(trained, decoding=DecodingConfig(device="cpu", max_length=8))
+    translator = open_model(trained, decoding=DecodingConfig(device="cpu", max_length=8))
     parts = list(translator._segmenter(translator.request).split(text))
     assert len(parts) > 1 or text == "a" * 50
     assert "".join(part.separator + translator.tokenizer.decode_source([part.ids])[0] for part in parts) == text
@@ -278,10 +278,10 @@ def test_the_manifest_has_the_ratio_of_lengths_in_the_training_text(trained: Pat
     mean, deviation = json.loads((trained / "best" / "manifest.json").read_text())["length_ratio"]
     assert mean == pytest.approx(statistics.fmean(logarithms))
     assert deviation == pytest.approx(statistics.stdev(logarithms))
-    ratio = Translator.load(trained).length_ratio
+    ratio = open_model(trained).length_ratio
     assert ratio is not None
     assert (ratio.mean, ratio.deviation) == (mean, deviation)
-    assert Translator.load([trained, trained]).length_ratio == ratio
+    assert open_model([trained, trained]).length_ratio == ratio
 
 
 @pytest.mark.parametrize("ratio", [3, [1.0], ["a", 1.0], [0.0, -1.0], [1e9, 1.0]])

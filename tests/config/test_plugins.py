@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from random_model import TEXTS, write_model
 
+import tolka
 from conftest import TINY, XA, XB
 from tolka.config.plugins import load_plugins
 from tolka.errors import ConfigError
+from tolka.models.transformer import TransformerConfig
 
 PLUGINS = Path(__file__).parents[1] / "support" / "plugins"
 SETTINGS = [setting for setting in TINY if not setting.startswith("model")]
@@ -71,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (path / plugin.name).write_text(plugin.read_text(encoding="utf-8"), encoding="utf-8")
     lines = [f"{XA[i]} {XA[j]} ||| {XB[i]} {XB[j]}\n" for i in range(10) for j in range(10)]
     (path / "text.bars").write_text("".join(lines), encoding="utf-8")
-    own = ["plugins=[my_model,my_parts]", "model=mean_wide", "scheduler=halving", "search=first_word"]
+    own = ["plugins=[my_model,my_parts,my_search]", "model=mean_wide", "scheduler=halving", "search=first_word"]
     settings = [setting for setting in SETTINGS if not setting.startswith("search")]
     more = ["corpus.test=10", "metrics.names=[bleu,exact]", "run.dir=run", "trainer.log_every=1"]
     [trained] = commands(path, ("train", [*settings, *own, *FILES, *more], ""))
@@ -86,7 +90,7 @@ def test_a_run_uses_them_and_its_configuration_names_their_modules(folder: Path)
         {"d_model": 48, "parameters": 0, "name": "mean"},
         "halving",
     )
-    assert config["plugins"] == ["my_model", "my_parts"]
+    assert config["plugins"] == ["my_model", "my_parts", "my_search"]
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["lr"] for line in lines if "lr" in line][-1] == pytest.approx(0.001 / 4)  # update 5, halved every 2
     scores = json.loads((folder / "run" / "best" / "scores.json").read_text(encoding="utf-8"))
@@ -110,7 +114,7 @@ def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path
     )
     for failed in lacking:
         assert failed.code == 1
-        assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts] to the command" in failed.err
+        assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts,my_search] to the command" in failed.err
         assert len(failed.err.splitlines()) == 1
     assert (translated.code, translated.out.count("\n")) == (0, 2), translated.err
     (metric,) = json.loads(scored.out)["metrics"]
@@ -118,6 +122,18 @@ def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path
     assert metric["signature"]
     assert trained.code == 0, trained.err
     assert (of_cell.code, of_cell.out.count("\n")) == (0, 1), of_cell.err
+
+
+def test_a_search_is_one_file(folder: Path) -> None:
+    text, asked = f"{XA[0]} {XA[1]}\n{XA[2]}\n", ["search=first_word", "output.format=jsonl"]
+    unknown, found = commands(
+        folder,
+        ("translate", ["run", "plugins=[my_model]", *asked], text),
+        ("translate", ["run", "plugins=[my_model,my_search]", *asked], text),
+    )
+    subwords = [json.loads(line)["hypotheses"][0]["tokens"] for line in found.out.splitlines()]
+    assert [len(set(each) - {"</s>"}) for each in subwords] == [1, 1], found.err
+    assert (unknown.code, "unknown search 'first_word'" in unknown.err) == (2, True), unknown.err
 
 
 @pytest.mark.parametrize(
@@ -143,3 +159,29 @@ def test_plugins_that_cannot_be_had(
 
 def test_other_settings_are_left() -> None:
     assert load_plugins(["model=lstm", "plugins=[json]", "run.name=plugins"]) == ["model=lstm", "run.name=plugins"]
+
+
+def test_a_family_of_foreign_models_is_one_file(tmp_path: Path) -> None:
+    """It is translated with as it is, comes in, and goes out as it was; without the plugin its type is unknown."""
+    write_model(tmp_path / "model", TransformerConfig(d_model=16, heads=2, layers=1))
+    shutil.copyfile(PLUGINS / "my_family.py", tmp_path / "my_family.py")
+    text, plugin = f"{TEXTS[0]}\n{TEXTS[1]}\n", "plugins=[my_family]"
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    sample = ["--sample", "text", "-o"]
+    *made, found = commands(
+        tmp_path,
+        ("train", ["export", "model", "--to", "huggingface", plugin, *sample, "toy"], ""),
+        ("train", ["import", "toy", plugin, *sample, "in"], ""),
+        ("train", ["export", "in", "--to", "huggingface", plugin, *sample, "back"], ""),
+        ("translate", ["toy", plugin], text),
+    )
+    for done in made:
+        assert done.code == 0, done.err
+        assert "transformers does not know Toy" in done.err
+    assert found.out.splitlines() == tolka.load(tmp_path / "model")(TEXTS[:2])
+    for name in ("config.json", "toy.model", "model.safetensors"):
+        assert (tmp_path / "toy" / name).read_bytes() == (tmp_path / "back" / name).read_bytes()
+    [unknown] = commands(tmp_path, ("translate", ["toy"], text))
+    assert (
+        "the architecture is 'toy' (model_type), and only Hugging Face's marian (MarianMTModel) can be" in unknown.err
+    )

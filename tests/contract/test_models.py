@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
+from small_models import VARIANTS
 
 from tolka.data.batch import EOS, collate
 from tolka.errors import ConfigError
@@ -35,7 +36,7 @@ class EnsembleOf(ModelConfig):
 
 
 VOCABULARY = 12
-SMALL: dict[str, ModelConfig] = MODELS.variants()
+SMALL = VARIANTS
 ENSEMBLE = EnsembleOf(
     first=TransformerConfig(d_model=32, heads=4, layers=1, dropout=0.0),
     second=TransformerConfig(d_model=24, heads=2, layers=2, norm="post", positions="rotary", dropout=0.0),
@@ -164,7 +165,7 @@ def test_many_sentences_together_are_searched_as_each_alone(
     config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sentences that end at different steps, have different limits, and are encoded in several parts."""
-    monkeypatch.setattr("tolka.models.transformer.decoding._ENCODED_AT_ONCE", 16)
+    monkeypatch.setattr("tolka.kernels.attention._ENCODED_AT_ONCE", 16)
     model = make(config)
     rng = random.Random(3)
     sources = sorted((rng.choices(range(4, VOCABULARY), k=rng.randint(1, 9)) for _ in range(25)), key=len)

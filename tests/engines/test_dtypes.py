@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from tolka.data.batch import EOS
 from tolka.engines.dtypes import check_dtype, convert_model
 from tolka.errors import ConfigError
+from tolka.kernels.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear, has_vnni
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import Linear
-from tolka.nn.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear, has_vnni
 from tolka.search.beam import BeamConfig
 
 VOCABULARY = 60

@@ -18,7 +18,7 @@ from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.options.base import SearchConfig
+from tolka.search.options import SearchConfig
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer

@@ -12,10 +12,10 @@ import pytest
 
 from conftest import sentences, write_split
 from tolka.evaluation.calibration import calibrated, estimate_quality, fitted
-from tolka.search.options.beam import BeamConfig
+from tolka.search.options import BeamConfig
 from tolka.text.characters import CharacterForm
+from tolka.translation.opening import open_model
 from tolka.translation.quality import Features, estimate
-from tolka.translation.translator import Translator
 
 Command = Callable[..., Any]
 QUICK = ["decoding.device=cpu", "search.max_length_factor=0", "search.max_length_extra=9"]
@@ -85,7 +85,7 @@ def test_the_command_writes_the_calibration_into_the_model(
     assert (outcome.code, outcome.err) == (0, "")
     assert "150 lines; chrF2 of each sentence" in outcome.out
     assert "probabilities and agreement" in outcome.out
-    translator = Translator.load(tmp_path / "model")
+    translator = open_model(tmp_path / "model")
     assert translator.calibration is not None
     assert translator.calibration.lines == 150
     for n_best in (1, 3):
@@ -101,15 +101,15 @@ def test_the_command_writes_the_calibration_into_the_model(
     told = json.loads(command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK, "--json").out)
     assert told["lines"] == 150
     assert [each["name"] for each in told["estimates"]] == ["mean probability alone", "token probabilities"]
-    calibration = Translator.load(tmp_path / "model").calibration
+    calibration = open_model(tmp_path / "model").calibration
     assert calibration is not None
     assert calibration.with_agreement is None
-    together = Translator.load([tmp_path / "model", trained])
+    together = open_model([tmp_path / "model", trained])
     assert together.calibration is None
 
 
 def test_a_line_that_the_model_reads_as_blank_is_left_out(trained: Path) -> None:
-    translator, form = Translator.load(trained / "best"), CharacterForm(control="strip")
+    translator, form = open_model(trained / "best"), CharacterForm(control="strip")
     translator.characters = form
     sources, references = zip(("\u200b", "x"), *sentences(100, seed=9), strict=True)
     assert calibrated(translator, sources, references, BeamConfig()).calibration.lines == 100

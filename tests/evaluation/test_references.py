@@ -35,7 +35,7 @@ class Echo:
         torch.manual_seed(0)
         sizes = TransformerConfig(d_model=16, heads=2, layers=1)
         model = sizes.build(TOKENIZER.source_size, TOKENIZER.target_size, True).eval()
-        self.engine = TorchEngine(model, torch.device("cpu"))
+        self.engine, self.tokens = TorchEngine(model, torch.device("cpu")), 1000
         self.tokenizer, self.characters, self.direction = TOKENIZER, CharacterForm("nfc"), Direction("xa", "xb")
 
     def __call__(self, texts: Sequence[str], request: Any = None, tick: Any = None) -> list[str]:
@@ -53,7 +53,7 @@ def validation(pairs: list[Pair]) -> tuple[float, float, float]:
 def scored(pairs: list[Pair]) -> tuple[float, float, float]:
     """chrF and nll, without the share of copies."""
     echo: Any = Echo()
-    found = tester.Tester(echo, None, METRICS, "de", FP32, 1000, lambda name, text: None)("set", pairs)
+    found = tester.Tester(echo, None, METRICS, "de", lambda name, text: None)("set", pairs)
     return found.scores[0].value, found.perplexity.nll / found.perplexity.tokens, 0.0
 
 

@@ -12,12 +12,12 @@ from tolka.metrics.scores import MetricsConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
-from tolka.translation.translator import Translator
+from tolka.translation.opening import open_model
 
 
 def test_a_model_without_finite_scores_has_an_nll_only(trained: Path) -> None:
     """By the nll the training goes back to an earlier state."""
-    translator = Translator.load(trained, GreedyConfig(), DecodingConfig(device="cpu"))
+    translator = open_model(trained, GreedyConfig(), DecodingConfig(device="cpu"))
     pairs = [Pair("lantern kettle .", "ferry .")]
     meter = PerplexityMeter(pairs, translator.tokenizer, 1000)
     validator = Validator(pairs, translator, meter, Precision(torch.device("cpu"), "fp32"), MetricsConfig(), "xb", 0)

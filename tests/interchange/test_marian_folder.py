@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 import torch
-from marian_folder import write_by_hand
+from marian_folder import load_marian, write_by_hand
 from rows import each_row
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from conftest import Command
 from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.any_model import load_any
+from tolka.formats.hub import local_folder
 from tolka.formats.huggingface.marian import check_expressible
-from tolka.interchange.export_marian import export_marian
-from tolka.interchange.import_marian import import_marian, load_marian
-from tolka.interchange.load import load_any, local_folder
+from tolka.interchange.export_huggingface import export_huggingface
+from tolka.interchange.import_huggingface import import_huggingface
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import PRESETS, TransformerConfig
 
@@ -259,7 +260,7 @@ def test_a_pickled_file_that_claims_much(folder: Path) -> None:
 def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Command) -> None:
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ConfigError, match=r"does not say the languages: add them, as in corpus\.source=en"):
-        import_marian(folder, tmp_path / "model", None, [], lambda line: None)
+        import_huggingface(folder, tmp_path / "model", None, [], lambda line: None)
     asked = command("mt-train", "import", folder, "corpus.source=en", "corpus.target=de", "-o", tmp_path / "model")
     assert asked.code == 0, asked.err
     assert "corpus:\n  source: en\n  target: de\n" in (tmp_path / "model" / "config.yaml").read_text(encoding="utf-8")
@@ -328,22 +329,22 @@ def test_what_marian_cannot_express(options: dict[str, Any], said: str) -> None:
 
 def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"model.norm=pre \(it has post\), model.positions=sinusoidal"):
-        export_marian(trained, tmp_path / "out", "float32", [], lambda line: None)
+        export_huggingface(trained, tmp_path / "out", "float32", [], lambda line: None)
     assert [*tmp_path.iterdir()] == []
 
 
 def test_a_recurrent_model_is_refused(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = load_model(trained)
-    recurrent = dataclasses.replace(saved, config={**saved.config, "model": {"name": "lstm"}})
-    monkeypatch.setattr("tolka.interchange.export_marian.load_any", lambda name: recurrent)
-    with pytest.raises(ConfigError, match=r"is model\.name=lstm: train with model=transformer_marian, which fits"):
-        export_marian(trained, tmp_path / "out", "float32", [], lambda line: None)
+    recurrent = dataclasses.replace(saved, config={**saved.config, "model": {"name": "rnn"}})
+    monkeypatch.setattr("tolka.interchange.export_huggingface.load_any", lambda name: recurrent)
+    with pytest.raises(ConfigError, match=r"is model\.name=rnn: train with model=transformer_marian, which fits"):
+        export_huggingface(trained, tmp_path / "out", "float32", [], lambda line: None)
 
 
 def test_weights_that_float16_cannot_hold(folder: Path, tmp_path: Path) -> None:
     tensors(folder, lambda found: found.update({"model.decoder.layers.0.fc1.bias": torch.full((24,), 1e6)}))
     with pytest.raises(CheckpointError, match=r"fc1\.bias has values that float16 cannot hold: take --dtype bfloat16"):
-        export_marian(folder, tmp_path / "out", "float16", [], lambda line: None)
+        export_huggingface(folder, tmp_path / "out", "float16", [], lambda line: None)
     assert not (tmp_path / "out").exists()
 
 
@@ -427,15 +428,15 @@ def test_a_folder_of_marian_where_a_model_directory_is_needed(
     places = {"FOLDER": made, "MODEL": trained, "OUT": tmp_path / "out"}
     done = command("mt-train", *(places.get(text, text) for text in arguments))
     assert done.error == (
-        f"{made} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
-        "give its OUT"
+        f"{made} is no model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
+        "and give its OUT"
     )
 
 
 def test_what_need_not_be_imported(trained: Path, tmp_path: Path) -> None:
     for folder in (trained, trained / "best"):
         with pytest.raises(CheckpointError, match="is a model directory of tolka already: use it as it is"):
-            import_marian(folder, tmp_path / "out", None, [], lambda line: None)
+            import_huggingface(folder, tmp_path / "out", None, [], lambda line: None)
 
 
 def test_a_folder_exported_for_ctranslate2_is_no_beginning(tmp_path: Path, command: Command) -> None:
@@ -444,7 +445,7 @@ def test_a_folder_exported_for_ctranslate2_is_no_beginning(tmp_path: Path, comma
     for name in ("manifest.json", "tolka.json", "config.json"):
         (exported / name).write_text("{}", encoding="utf-8")
     with pytest.raises(CheckpointError, match="was exported for CTranslate2: give the model that it was made from"):
-        import_marian(exported, tmp_path / "out", None, [], lambda line: None)
+        import_huggingface(exported, tmp_path / "out", None, [], lambda line: None)
     files = ["corpus=files", "corpus.train=x", "corpus.valid=y"]
     tuned = command("mt-train", f"run.init_from={exported}", *files)
     assert tuned.error == (
@@ -472,5 +473,5 @@ def test_an_export_to_a_full_disk(folder: Path, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr("tolka.model_directory.write.save_file", full)
     with pytest.raises(CheckpointError, match=r"could not be written .*No space left.*; is the disk full\?"):
-        export_marian(folder, tmp_path / "out", "float32", [], lambda line: None)
+        export_huggingface(folder, tmp_path / "out", "float32", [], lambda line: None)
     assert not (tmp_path / "out").exists()

@@ -13,7 +13,7 @@ from hub_stub import HubStub, serving
 
 from conftest import Command
 from tolka.model_directory.read import load_model
-from tolka.translation.translator import Translator
+from tolka.translation.opening import open_model
 
 NAME = "ann/captions"
 # Of huggingface_hub's own call of its HTTP library.
@@ -49,7 +49,7 @@ def test_what_is_uploaded_is_the_model(command: Command, hub: HubStub, trained: 
     assert sorted(hub.files) == sorted(path.name for path in (trained / "best").iterdir())
     folder = written(hub, tmp_path / "copy")
     texts = ["lantern kettle .", "ferry ."]
-    assert Translator.load(folder)(texts) == Translator.load(trained)(texts)
+    assert open_model(folder)(texts) == open_model(trained)(texts)
     assert f"hf download {NAME} --local-dir captions" in (folder / "README.md").read_text()
 
 

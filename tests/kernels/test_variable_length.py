@@ -8,24 +8,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tolka.data.batch import collate
-from tolka.kernels import attention
-from tolka.kernels.packing import VariableLengthPacking
-from tolka.kernels.variable_length import attend_packed, supports_packed_attention
+from tolka.kernels import attention, packing
+from tolka.kernels.packing import VariableLengthPacking, attend_variable_length, has_variable_length_kernel
 from tolka.models.transformer import TransformerConfig
-from tolka.models.transformer import model as transformer
 
 
 def test_this_torch_has_the_operation_with_a_gradient() -> None:
     """The kernel's shapes, which is all that can be tested without a GPU."""
     rows, seen = (VariableLengthPacking(torch.empty(2, device="meta"), longest) for longest in (3, 4))
     query, key, value = (torch.empty(n, 2, 8, device="meta", requires_grad=True) for n in (5, 5, 5))
-    found = attend_packed(query, key, value, rows, seen, causal=True)
+    found = attend_variable_length(query, key, value, rows, seen, causal=True)
     assert found.shape == (5, 2, 8)
     assert [each.shape for each in torch.autograd.grad(found.sum(), (query, key, value))] == [(5, 2, 8)] * 3
 
 
 def test_a_cpu_has_none() -> None:
-    assert not supports_packed_attention(torch.device("cpu"), torch.bfloat16, 64, 64)
+    assert not has_variable_length_kernel(torch.device("cpu"), torch.bfloat16, 64)
 
 
 def plain(
@@ -54,8 +52,8 @@ def test_a_model_on_packed_rows_is_the_model(monkeypatch: pytest.MonkeyPatch, op
     model = TransformerConfig(d_model=16, heads=2, layers=2, dropout=0.0, **options).build(12, 12, True).double()
     batch = collate([[4, 5, 6, 7, 8], [9], [5, 4]], [[8, 7], [10, 9, 4, 5, 11, 6], [4]])
     expected = model(batch)
-    monkeypatch.setattr(transformer, "supports_packed_attention", lambda *_asked: True)
-    monkeypatch.setattr(attention, "attend_packed", plain)
+    monkeypatch.setattr(packing, "has_variable_length_kernel", lambda *_asked: True)
+    monkeypatch.setattr(attention, "attend_variable_length", plain)
     monkeypatch.setattr(attention, "fused_attention", missing)
     found = model(batch)
     torch.testing.assert_close(found, expected)

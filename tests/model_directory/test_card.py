@@ -8,8 +8,7 @@ import pytest
 from conftest import Command
 from tolka.config.translate_command import translate_config
 from tolka.errors import ConfigError
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import hub_data_set
+from tolka.model_directory.card import hub_data_set, model_card
 from tolka.model_directory.read import load_model
 from tolka.options.checks import check_licence
 

@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, TolkaError
-from tolka.model_directory.manifest import TrainingSources, write_manifest
 from tolka.model_directory.read import load_model, load_settings
 from tolka.model_directory.resume_state import load_state
-from tolka.translation.translator import Translator
+from tolka.model_directory.verify import TrainingSources, write_manifest
+from tolka.translation.opening import open_model
 
 
 @pytest.fixture
@@ -166,6 +166,6 @@ def test_weights_in_float8_are_refused(model: Path) -> None:
 def test_weights_too_large_to_compute_with_are_one_line(model: Path) -> None:
     weights = {name: weight * 1e30 for name, weight in load_file(model / "model.safetensors").items()}
     save_file(weights, model / "model.safetensors")
-    translator = Translator.load(vouched(model), None, DecodingConfig(device="cpu", precision="fp32"))
+    translator = open_model(vouched(model), None, DecodingConfig(device="cpu", precision="fp32"))
     with pytest.raises(CheckpointError, match=r"scores are not finite"):
         translator(["ferry"])

@@ -13,15 +13,15 @@ from tolka.data.batch import EOS
 from tolka.engines.dtypes import convert_model
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
-from tolka.model_directory.manifest import checked_manifest, write_manifest
-from tolka.model_directory.quantise import quantise_model
+from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.read import load_model
+from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.model_directory.write import rescore, snapshot
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.beam import BeamConfig
-from tolka.translation.translator import Translator
+from tolka.translation.opening import open_model
 
 MODELS: dict[str, ModelConfig] = {
     "transformer": TransformerConfig(d_model=64, layers=2),
@@ -60,9 +60,9 @@ def test_it_translates_to_the_last_bit_as_the_model_does_in_int8(trained: Path, 
     stored = load_model(tmp_path / "int8", or_int8=True).model
     assert torch.equal(first_scores(stored), first_scores(convert_model(load_model(folder).model, "int8")))
     texts, search = [source for source, _ in sentences(6, seed=9)], BeamConfig(beam_size=2, max_length_extra=4)
-    wanted = Translator.load(folder, search, DecodingConfig(device="cpu", precision="int8")).translate(texts)
+    wanted = open_model(folder, search, DecodingConfig(device="cpu", precision="int8")).translate(texts)
     for precision in ("fp32", "int8"):
-        found = Translator.load(tmp_path / "int8", search, DecodingConfig(precision=precision)).translate(texts)
+        found = open_model(tmp_path / "int8", search, DecodingConfig(precision=precision)).translate(texts)
         assert [each.text for each in found] == [each.text for each in wanted]
         assert [each.score for each in found] == [each.score for each in wanted]
 
@@ -122,16 +122,16 @@ def test_another_dtype_or_device_is_refused(trained: Path, tmp_path: Path) -> No
         (DecodingConfig(precision="fp16"), "decoding.precision=fp16"),
     ):
         with pytest.raises(ConfigError, match=f"{setting} is not for a model stored in int8, which translates in int8"):
-            Translator.load(tmp_path / "int8", decoding=decoding)
+            open_model(tmp_path / "int8", decoding=decoding)
 
 
 def test_on_a_gpu_s_machine_it_takes_the_cpu(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quantise_model(trained, tmp_path / "int8")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert Translator.load(tmp_path / "int8").engine.device.type == "cpu"
+    assert open_model(tmp_path / "int8").engine.device.type == "cpu"
     with pytest.raises(ConfigError, match=r"decoding\.device=cuda is not for a model stored in int8"):
-        Translator.load(tmp_path / "int8", decoding=DecodingConfig(device="cuda"))
+        open_model(tmp_path / "int8", decoding=DecodingConfig(device="cuda"))
 
 
 def test_where_torch_has_no_int8(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

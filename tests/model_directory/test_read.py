@@ -10,7 +10,7 @@ import pytest
 from tolka.config.schemas import rebuild
 from tolka.model_directory.read import load_model
 from tolka.model_directory.resume_state import load_state
-from tolka.training.run_folder import saved_settings
+from tolka.training.saved_settings import saved_settings
 
 Command = Callable[..., Any]
 KEPT = Path(__file__).parents[1] / "kept"

@@ -1,6 +1,7 @@
 """Settings of earlier versions: read from a saved run, and refused with what to use when typed."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,13 @@ import pytest
 import yaml
 
 from tolka.config.command_line import train_config, translate_config
+from tolka.config.compose import plainly_typed
 from tolka.config.schemas import rebuild
 from tolka.errors import ConfigError
 from tolka.model_directory import upgrade
 from tolka.model_directory.upgrade import lost_settings, upgrade_config
+from tolka.optim.optimizers.base import OPTIMIZERS
+from tolka.optim.optimizers.sgd import SGDConfig
 
 Command = Callable[..., Any]
 
@@ -99,6 +103,25 @@ def test_an_optimizer_of_one_s_own_keeps_what_another_lost() -> None:
         found = upgrade_config({**saved, "optimizer": {"name": name, "nesterov": False}})
         assert found == {"trainer": {}, "optimizer": options}
     assert lost_settings(saved) == {"trainer.average_of": "best"}
+
+
+def test_a_key_of_an_optimizer_of_one_s_own_may_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Mine(SGDConfig):
+        nesterov: bool = False
+
+    typed = ["optimizer.nesterov=true"]
+    with pytest.raises(ConfigError, match=r"optimizer\.nesterov is gone"):
+        plainly_typed("train", typed)
+    monkeypatch.setitem(OPTIMIZERS._classes, "mine", Mine)
+    assert plainly_typed("train", typed) == [("optimizer.nesterov", "true")]
+
+
+def test_the_range_test_of_learning_rates_is_refused_and_read_past() -> None:
+    saved = {"trainer": {"find_lr": False, "updates": 9}}
+    assert (upgrade_config(saved), lost_settings(saved)) == ({"trainer": {"updates": 9}}, {})
+    with pytest.raises(ConfigError, match=r"^trainer\.find_lr is gone; .*-m optimizer\.lr=3e-4,1e-3,3e-3"):
+        train_config(["trainer.find_lr=true"])
 
 
 def test_removed_settings_are_read_past_and_refused_when_typed() -> None:

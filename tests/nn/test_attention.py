@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tolka.kernels.attention import fused_attention
+from tolka.kernels.kv_cache import KeyValueCache
 from tolka.kernels.packing import Packing
 from tolka.models.transformer.decoding import empty_cache, project_memory, self_attention_step
 from tolka.nn.attention import CrossAttention, SelfAttention, attention_weights
-from tolka.nn.kv_cache import KeyValueCache
 
 
 @pytest.mark.parametrize("causal", [False, True])

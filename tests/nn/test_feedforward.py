@@ -2,7 +2,8 @@
 
 import torch
 
-from tolka.nn.feedforward import FeedForward, default_inner_width
+from tolka.models.transformer import TransformerConfig
+from tolka.nn.feedforward import FeedForward
 
 
 def test_feedforward_by_hand() -> None:
@@ -48,7 +49,8 @@ def test_a_gated_activation_has_as_many_weights() -> None:
     """Three matrices of D x 8/3 D have as many weights as two of D x 4 D; 3 divides 24."""
     matrices = {}
     for activation in ("relu", "gelu", "swiglu"):
-        layer = FeedForward(24, default_inner_width(24, activation), activation, 0.0)
+        width = TransformerConfig(d_model=24, activation=activation).inner_width
+        layer = FeedForward(24, width, activation, 0.0)
         matrices[activation] = layer.inner.weight.numel() + layer.outer.weight.numel()
     assert set(matrices.values()) == {8 * 24 * 24}
-    assert default_inner_width(256, "swiglu") == 688  # 8/3 * 256 = 682.67, and 688 = 86 * 8
+    assert TransformerConfig(activation="swiglu").inner_width == 688  # 8/3 * 256 = 682.67, and 688 = 86 * 8

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tolka.nn.norms import NORMALIZATIONS
+from tolka.models.transformer.layers import NORMALIZATIONS
 
 
 def test_rmsnorm_by_hand() -> None:

@@ -1,7 +1,6 @@
 """What is left for people to read: the plot, the model card, the closing words."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from tolka.errors import TolkaError
 from tolka.model_directory.card import model_card
-from tolka.report.plots import learning_curves, lr_finder_curve
+from tolka.report.plots import learning_curves
 from tolka.report.summary import closing_words
 
 SIGNATURE = "nrefs:1|case:mixed"
@@ -39,39 +38,10 @@ def test_curves_are_a_picture(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def write_range_test(run: Path) -> None:
-    curve = [{"lr": 10.0 ** (n / 5 - 6), "train_loss": 9.0 - n / 5, "smoothed": 9.0 - n / 5} for n in range(20)]
-    curve.append({"lr": 1.0, "train_loss": 80.0, "smoothed": 30.0})
-    (run / "lr_finder.json").write_text(json.dumps({"recommended": curve[15]["lr"], "reason": "so", "curve": curve}))
-
-
-def test_the_range_test_is_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A logarithmic axis, the rate marked and named, and no room for the cliff at the end."""
-    figure = pytest.importorskip("matplotlib.figure").Figure
-    write_range_test(tmp_path)
-    drawn: list[Any] = []
-    real = figure.savefig
-
-    def savefig(self: Any, *rest: Any, **more: Any) -> None:
-        drawn.append(self)
-        real(self, *rest, **more)
-
-    monkeypatch.setattr(figure, "savefig", savefig)
-    path = lr_finder_curve(tmp_path)
-    assert path == tmp_path / "plots" / "lr_finder.png"
-    assert path.read_bytes().startswith(b"\x89PNG")
-    (axes,) = drawn[0].axes
-    assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "learning rate")
-    labels = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
-    assert labels["recommended peak: 0.001"] == pytest.approx([0.001, 0.001])
-    assert 9.0 < axes.get_ylim()[1] < 12.0
-
-
 @pytest.mark.usefixtures("without_matplotlib")
-@pytest.mark.parametrize("plot", [learning_curves, lr_finder_curve])
-def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path, plot: Callable[[Path], Path]) -> None:
+def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(TolkaError, match=r"pip install 'tolka\[plots\]'"):
-        plot(tmp_path)
+        learning_curves(tmp_path)
 
 
 def test_the_card_has_every_score_with_its_signature() -> None:

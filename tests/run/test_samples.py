@@ -8,7 +8,7 @@ import pytest
 from tolka.run.results import choose_sentences, show
 from tolka.search.greedy import GreedyConfig
 from tolka.text.pairs import Pair
-from tolka.translation.translator import Translator
+from tolka.translation.opening import open_model
 
 
 def test_a_short_a_middling_and_a_long_one() -> None:
@@ -20,7 +20,7 @@ def test_a_short_a_middling_and_a_long_one() -> None:
 
 def test_what_is_written_replaces_what_was_there(trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    translator = Translator.load(trained, GreedyConfig())
+    translator = open_model(trained, GreedyConfig())
     folder = tmp_path / "shown"
     assert show(translator, ["ferry .", "lantern ."], {"ferry .": "fjon ."}, folder) == ""
     assert sorted(path.name for path in folder.iterdir()) == ["01.json", "01.png", "02.json", "02.png"]
@@ -35,7 +35,7 @@ def test_what_is_written_replaces_what_was_there(trained: Path, tmp_path: Path) 
 
 def test_what_is_too_large_is_not_drawn_and_said(trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    translator = Translator.load(trained, GreedyConfig())
+    translator = open_model(trained, GreedyConfig())
     long = " ".join(["ferry"] * 300) + " ."
     assert "too large to draw: 01; their JSON files have the numbers" in show(
         translator, [long], {}, tmp_path / "shown"

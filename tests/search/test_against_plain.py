@@ -9,9 +9,9 @@ import torch
 from oracle import perturb
 from plain_search import Found, PlainSearch, scored
 from rows import each_row
+from small_models import VARIANTS
 
 from tolka.data.batch import collate
-from tolka.models.base import MODELS
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
@@ -19,7 +19,7 @@ from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
-from tolka.search.options.diverse import DiverseConfig
+from tolka.search.options import DiverseConfig
 from tolka.search.sampling import SamplingConfig
 
 VOCABULARY = 10
@@ -68,7 +68,7 @@ def plain(name: str, seed: int) -> PlainSearch:
     """A random model of the architecture, its probabilities known by teacher forcing."""
     torch.manual_seed(seed)
     members = [TransformerConfig(d_model=16, heads=2, layers=1), RnnConfig(d_model=16, attention="dot")]
-    configs = members if name == "ensemble" else [MODELS.variants()[name]]
+    configs = members if name == "ensemble" else [VARIANTS[name]]
     models = [config.build(VOCABULARY, VOCABULARY, True) for config in configs]
     model = (Ensemble(models) if name == "ensemble" else models[0]).double().eval()
     perturb(model, seed)
@@ -138,7 +138,7 @@ def check(reference: PlainSearch, config: SearchConfig, wishes: Sequence[Wish] =
 
 
 SEEDED = [("transformer", 1, NO_WISHES), ("gru additive fed", 1, WISHES), ("ensemble", 2, WISHES)]
-EVERY = [*MODELS.variants(), "ensemble"]
+EVERY = [*VARIANTS, "ensemble"]
 
 
 @each_row(("name", "seed", "wishes"), SEEDED, ids=lambda value: value if isinstance(value, str) else "")

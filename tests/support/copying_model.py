@@ -7,7 +7,7 @@ from tolka.data.batch import EOS, Batch
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.verify import TrainingSources
 from tolka.models.base import DecoderState, Seq2Seq
 from tolka.search.base import SearchConfig
 from tolka.search.greedy import GreedyConfig

@@ -19,7 +19,9 @@ import torch
 from safetensors.torch import save_file
 
 from conftest import XA, XB, sentences
+from tolka.formats.huggingface.family import read_foreign
 from tolka.formats.huggingface.marian import OUTPUT, SOURCE, TARGET, shapes_of
+from tolka.model_directory.read import SavedModel
 from tolka.models.transformer.config import TransformerConfig
 
 TAGS = (">>deu<<", ">>fra<<")
@@ -164,6 +166,11 @@ def write_by_hand(folder: Path, tags: bool = False, **options: Any) -> Path:
     tensors = {name: torch.randn(shape, generator=draw) * 0.3 for name, shape in kept.items()}
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     return folder
+
+
+def load_marian(folder: Path) -> SavedModel:
+    """The model of a folder."""
+    return read_foreign(folder).load()
 
 
 def mixed_lines(count: int, seed: int = 3) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.write import snapshot
 from tolka.models.transformer.config import TransformerConfig
 from tolka.text.pairs import Pair

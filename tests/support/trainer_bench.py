@@ -18,11 +18,15 @@ from tolka.model_directory.resume_state import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OptimizerConfig
+from tolka.optim.schedules.base import LearningRate
 from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.system.device import Precision
+from tolka.training.callbacks import Callback
+from tolka.training.data_position import DataPosition
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.run_folder import RunFolder
+from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -32,6 +36,8 @@ STORE = TokenStore.from_rows(ROWS, ROWS[::-1])
 
 class Bench:
     """A trainer on a tiny model, with everything it is handed recorded."""
+
+    store = "store"
 
     def __init__(
         self,
@@ -53,21 +59,19 @@ class Bench:
         self.scores = iter(scores or [])
         self.validate = FakeValidator(self)
         self.model = model
-        objective, precision = config.objective(model), Precision(CPU, "fp32")
+        objective, precision, run = config.objective(model), Precision(CPU, "fp32"), RunFolder(folder)
+        parallel = parallel_of(config, objective, ALONE, precision)
+        loader = Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3)
+        snapshots: Any = self
         self.trainer = Trainer(
             config,
-            objective,
-            (optimizer or AdamWConfig()).build(model),
-            InverseSqrtConfig(warmup=5),
-            0.01,
-            Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3),
-            precision,
-            RunFolder(folder),
-            "store",
+            TrainStep(config, objective, (optimizer or AdamWConfig()).build(model), precision, parallel),
+            LearningRate(InverseSqrtConfig(warmup=5), 0.01, config.updates),
+            DataPosition(loader, config.accumulate, run.log, ALONE, lambda batch: f"{batch.source.tolist()}\n"),
+            run,
             self.validate,
-            self,
-            lambda batch: f"{batch.source.tolist()}\n",
-            parallel=parallel_of(config, objective, ALONE, precision),
+            snapshots,
+            Callback(),
         )
 
     def stop_after(self, update: int) -> None:

@@ -1,7 +1,6 @@
 """How a process sees that others were started with it: torchrun's variables, and Slurm's."""
 
 import os
-from pathlib import Path
 
 import pytest
 import torch
@@ -27,11 +26,10 @@ TORCHRUN = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "n
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the variables, also afterwards; nor Slurm's commands."""
+    """Without the variables, also afterwards."""
     for name in (*NAMES, *STEP):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
-    monkeypatch.setenv("PATH", "")
 
 
 def set_all(monkeypatch: pytest.MonkeyPatch, values: dict[str, str]) -> None:
@@ -109,14 +107,6 @@ def test_a_batch_script_and_a_single_task_train_alone(tasks: str | None, monkeyp
 )
 def test_the_first_host(nodes: str, first: str) -> None:
     assert slurm.first_host(nodes) == first
-
-
-def test_scontrol_knows_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "scontrol"
-    script.write_text('#!/bin/sh\n[ "$*" = "show hostnames n[1-2]" ] && echo first && echo second\n', encoding="utf-8")
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert slurm.first_host("n[1-2]") == "first"
 
 
 def test_one_gpu_by_name_is_not_for_several_processes() -> None:

@@ -32,7 +32,7 @@ class Job:
 
 def test_in_order_and_what_counts_on_it_afterwards(tmp_path: Path) -> None:
     done: list[str] = []
-    keeper = CheckpointWriter(RunFolder(tmp_path))
+    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "best", Job(done, "1"))
     keeper.save(tmp_path / "last", Job(done, "1"))
     keeper.afterwards(lambda: done.append("then"))
@@ -43,7 +43,7 @@ def test_in_order_and_what_counts_on_it_afterwards(tmp_path: Path) -> None:
 
 def test_what_fails_is_told_and_tried_again(tmp_path: Path) -> None:
     done: list[str] = []
-    keeper = CheckpointWriter(RunFolder(tmp_path))
+    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "best", Job(done, "1", fails=1))
     keeper.afterwards(lambda: done.append("too soon"))
     keeper.wait()
@@ -62,7 +62,7 @@ def test_what_fails_is_told_and_tried_again(tmp_path: Path) -> None:
 
 def test_a_newer_model_takes_the_place_of_what_failed(tmp_path: Path) -> None:
     done: list[str] = []
-    keeper = CheckpointWriter(RunFolder(tmp_path))
+    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "best", Job(done, "old", fails=9))
     keeper.wait()
     keeper.save(tmp_path / "best", Job(done, "new"))
@@ -72,7 +72,7 @@ def test_a_newer_model_takes_the_place_of_what_failed(tmp_path: Path) -> None:
 
 def test_what_is_not_needed_is_told_of_and_forgotten(tmp_path: Path) -> None:
     done: list[str] = []
-    keeper = CheckpointWriter(RunFolder(tmp_path))
+    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "0000010", Job(done, "1", fails=1), needed=False)
     keeper.afterwards(lambda: done.append("then"))
     keeper.finish()
@@ -81,7 +81,7 @@ def test_what_is_not_needed_is_told_of_and_forgotten(tmp_path: Path) -> None:
 
 
 def test_what_never_gets_written_is_an_error_at_the_end(tmp_path: Path) -> None:
-    keeper = CheckpointWriter(RunFolder(tmp_path))
+    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "last", Job([], "1", fails=2))
     with pytest.raises(TolkaError, match=r"last could not be written \(No space left on device\): free some space"):
         keeper.finish()
@@ -92,7 +92,7 @@ def test_a_mistake_of_ours_is_not_hidden(tmp_path: Path) -> None:
         def write(self, folder: Path) -> None:
             raise ZeroDivisionError
 
-    keeper = CheckpointWriter(RunFolder(tmp_path))
+    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "last", Broken([], "1"))
     with pytest.raises(ZeroDivisionError):
         keeper.finish()

@@ -82,23 +82,16 @@ def test_a_recurrent_model_has_no_layers_to_compile(tiny: list[str]) -> None:
         RnnConfig().build(9, 9, True).compile_layers()
 
 
-def test_graphs_need_a_cuda_device_and_one_pass(tiny: list[str]) -> None:
-    with pytest.raises(
-        ConfigError, match=r"trainer\.compile=reduce-overhead needs a CUDA device, not cpu: take default"
-    ):
-        compile_layers(made(), torch.device("cpu"), "reduce-overhead")
-    for option in ("trainer.r_drop=5", "trainer.recompute=true"):
-        with pytest.raises(ConfigError, match=r"captures one pass over a batch.* or take trainer\.compile=default"):
-            train_config([*tiny, "trainer.compile=reduce-overhead", option])
-
-
 def test_the_settings_that_it_replaces_are_read_and_named(tiny: list[str]) -> None:
     """Of a run that an earlier version saved, and of a user who types them."""
-    for compiled, graphs, now in ((False, False, "off"), (True, False, "default"), (False, True, "reduce-overhead")):
+    for compiled, graphs, now in ((False, False, "off"), (True, False, "default"), (False, True, "default")):
         saved = {"trainer": {"compile": compiled, "cuda_graphs": graphs, "updates": 3}}
         assert upgrade_config(saved) == {"trainer": {"compile": now, "updates": 3}}
-    with pytest.raises(ConfigError, match=r"trainer\.cuda_graphs is gone; in its place: trainer\.compile=reduce"):
+    with pytest.raises(ConfigError, match=r"trainer\.cuda_graphs is gone; in its place: trainer\.compile=default"):
         train_config([*tiny, "trainer.cuda_graphs=true"])
+    assert upgrade_config({"trainer": {"compile": "reduce-overhead"}}) == {"trainer": {"compile": "default"}}
+    with pytest.raises(ConfigError, match=r"compile=reduce-overhead is gone; in its place: trainer\.compile=default"):
+        train_config([*tiny, "trainer.compile=reduce-overhead"])
 
 
 def test_compiling_ahead_leaves_no_trace(tmp_path: Path) -> None:

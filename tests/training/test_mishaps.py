@@ -23,7 +23,7 @@ class Fragile(torch.nn.Module):
     def __init__(self, bench: Bench, spoilt: Spoilt, gradient: bool = False) -> None:
         super().__init__()
         self._bench, self._spoilt, self._gradient = [bench], spoilt, gradient
-        self.real = bench.trainer.objective
+        self.real = bench.trainer.step.objective
         self.model, self.second_pass = self.real.model, True
 
     def forward(self, batch: Batch) -> LossSum:
@@ -40,7 +40,7 @@ class Fragile(torch.nn.Module):
 def fragile(folder: Path, spoilt: Spoilt, gradient: bool = False, **options: Any) -> Bench:
     bench = Bench(folder, **options)
     objective = Fragile(bench, spoilt, gradient)
-    bench.trainer.objective = bench.trainer.step.parallel.objective = objective  # type: ignore[assignment]
+    bench.trainer.step.parallel.objective = objective  # type: ignore[assignment]
     return bench
 
 

@@ -14,27 +14,24 @@ from safetensors.torch import load_file
 from trainer_bench import CPU, ROWS, Bench, Shot, assert_same, copied, goes_on_to_the_same_weights, through_a_file
 
 from tolka.data.batch import Batch, collate
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import ConfigError
 from tolka.losses.consistency import r_drop, simcut
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
-from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.optim.optimizers.sgd import SGDConfig
-from tolka.optim.schedules.base import SchedulerConfig
+from tolka.optim.schedules.base import LearningRate
 from tolka.optim.schedules.constant import ConstantConfig
-from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.optim.schedules.linear import LinearConfig
 from tolka.system.device import Precision
 from tolka.training import precision as precision_module
-from tolka.training import trainer as trainer_module
 from tolka.training.averaging import Ema
-from tolka.training.lr_finder import Sweep, diverged, range_test
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import check_precision, choose_precision
 
@@ -76,7 +73,7 @@ def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
 
 def test_the_first_line_of_the_log_comes_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line long before trainer.log_every updates are done; metrics.jsonl does not depend on the time."""
-    monkeypatch.setattr(trainer_module, "_FIRST_LINE_SECONDS", 0.0)
+    monkeypatch.setattr("tolka.training.training_log._FIRST_LINE_SECONDS", 0.0)
     bench = Bench(tmp_path, updates=8, log_every=5)
     bench.trainer.fit()
     log = (tmp_path / "train.log").read_text("utf-8")
@@ -247,10 +244,11 @@ class Slope(torch.nn.Module):
 def test_clipping_by_hand(tmp_path: Path, norm: float, expected: list[float]) -> None:
     trainer = Bench(tmp_path, clip_norm=norm).trainer
     slope = Slope()
-    trainer.step.parallel.objective, trainer.scheduler = slope, ConstantConfig(warmup=0)  # type: ignore[assignment]
+    trainer.step.parallel.objective = slope  # type: ignore[assignment]
+    trainer.rate = LearningRate(ConstantConfig(warmup=0), 0.01, 1)
     trainer.step.optimizer = torch.optim.SGD(slope.parameters())
     trainer.probe()
-    assert (slope.weight / -trainer.peak).tolist() == pytest.approx(expected, rel=1e-5)
+    assert (slope.weight / -trainer.rate.peak).tolist() == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -471,32 +469,13 @@ def test_the_moving_average_by_hand() -> None:
     assert ema.average["weight"].item() == pytest.approx(16.0)
 
 
-@pytest.fixture
-def few_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learning-rate range test of 36 updates, where users have one of 176."""
-    monkeypatch.setattr("tolka.training.lr_finder._UPDATES_PER_DECADE", 5)
-    monkeypatch.setattr("tolka.training.lr_finder._UPDATES", 36)
-
-
-@pytest.mark.usefixtures("few_rates")
-def test_range_test_losses_are_those_of_a_run_at_these_rates(tmp_path: Path) -> None:
-    """Seeds, batches, dropout, accumulation and clipping are the trainer's: its log says the same, to the last bit."""
-    options: dict[str, Any] = {"accumulate": 2, "log_every": 1, "validate_every": 1000}
-    found = range_test(Bench(tmp_path / "a", **options).trainer)
-    run = Bench(tmp_path / "b", updates=20, **options)
-    run.trainer.scheduler = Sweep()
-    run.trainer.fit()
-    logged = [(line["lr"], line["train_loss"]) for line in run.trainer.run.history() if "train_loss" in line]
-    assert logged == list(zip(found.rates, found.losses, strict=True))[:20]
-
-
 def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six seconds an update, two minutes: twenty updates; stopped after eight, the time so far still counts."""
     now = 1000.0
     monkeypatch.setattr("time.perf_counter", lambda: now)
 
     def ticking(bench: Bench, stop_at: int = 0) -> Bench:
-        bench.trainer.scheduler = LinearConfig(warmup=5, horizon=0, floor=0.0)
+        bench.trainer.rate = LearningRate(LinearConfig(warmup=5, horizon=0, floor=0.0), 0.01, 1000)
         batch = bench.trainer.loader.batch
 
         def slow(epoch: int, number: int) -> Batch:
@@ -527,44 +506,3 @@ def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypat
     second.trainer.resume(first.last, lambda: second.model.load_state_dict(weights))
     assert second.trainer.fit().update == 20
     assert rates(second)[8:] == pytest.approx(expected[8:], abs=1e-12)
-
-
-@pytest.mark.usefixtures("few_rates")
-@pytest.mark.parametrize("schedule", [InverseSqrtConfig(warmup=5), LinearConfig(warmup=5, horizon=0)], ids=str)
-@pytest.mark.parametrize(("after", "agreeing"), [(4, True), (5, False)])
-def test_a_range_test_has_the_loss_of_the_schedule_s_peak_from_end_to_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, agreeing: bool, schedule: SchedulerConfig
-) -> None:
-    """The rate peaks at update 5."""
-    bench = Bench(tmp_path, r_drop=5.0, consistency_after=after)
-    bench.trainer.scheduler = schedule
-    seen = []
-    probe = bench.trainer.probe
-
-    def watched() -> Any:
-        found = probe()
-        seen.append(bench.trainer.objective.second_pass)
-        return found
-
-    monkeypatch.setattr(bench.trainer, "probe", watched)
-    range_test(bench.trainer)
-    assert set(seen) == {agreeing}
-
-
-def test_a_range_test_stops_when_the_loss_climbs_and_leaves_no_file(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    found = range_test(bench.trainer)
-    assert diverged(found.losses)
-    assert not diverged(found.losses[:-1])
-    assert len(found.losses) < 176
-    assert 1e-4 < found.recommended < 1.0
-    assert bench.saved == []
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_loss_that_is_no_number_ends_a_range_test(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    with torch.no_grad():
-        bench.model.target_embedding.weight.fill_(float("nan"))
-    with pytest.raises(TolkaError, match=r"no learning rate can be recommended: .* 0.2 nats in 0 updates"):
-        range_test(bench.trainer)

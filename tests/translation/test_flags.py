@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rows import each_row
 
-from tolka.model_directory.manifest import LengthRatio
+from tolka.model_directory.verify import LengthRatio
 from tolka.translation.flags import (
     FLAGS,
     _common,

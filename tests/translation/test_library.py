@@ -9,8 +9,9 @@ import pytest
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
-from tolka.model_directory.read import load_ensemble
+from tolka.formats.any_model import load_any
 from tolka.search.greedy import GreedyConfig
+from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]
@@ -19,7 +20,7 @@ TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid
 @pytest.fixture
 def loaded(trained: Path) -> Translator[TorchEngine]:
     limited = GreedyConfig(max_length_factor=0.0, max_length_extra=9)
-    return Translator.load(trained, limited, DecodingConfig(device="cpu"))
+    return open_model(trained, limited, DecodingConfig(device="cpu"))
 
 
 def test_a_stream_reads_no_more_than_a_window(loaded: Translator[TorchEngine]) -> None:
@@ -65,7 +66,7 @@ def test_alignments_have_a_source_word_for_each_target_word(loaded: Translator[T
 
 
 def test_an_ensemble_has_no_alignment(trained: Path) -> None:
-    both = load_ensemble([trained, trained])
+    both = load_any([trained, trained])
     together = Translator.of(both, GreedyConfig(), DecodingConfig(device="cpu"))
     with pytest.raises(ConfigError):
         together.align(together.translate(["ferry ."]))

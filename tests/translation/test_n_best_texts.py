@@ -18,8 +18,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Hypothesis
 from tolka.search.mbr import MbrConfig
-from tolka.search.options.base import Different, SearchConfig
-from tolka.search.options.diverse import DiverseConfig
+from tolka.search.options import Different, DiverseConfig, SearchConfig
 from tolka.search.sampling import SamplingConfig
 from tolka.terminology.glossary import Entry
 from tolka.text.pairs import Pair

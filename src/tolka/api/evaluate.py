@@ -6,20 +6,19 @@ from typing import Any
 
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
-from tolka.config.typed import Settings, as_typed, check_complete
+from tolka.config.typed import Settings, configured
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import Calibrated, calibrated
 from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
-from tolka.interchange.load import load_any_ensemble
-from tolka.interchange.opening import open_translator
+from tolka.formats.any_model import load_any
 from tolka.metrics.scores import Score, score
 from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
-from tolka.model_directory.manifest import QUALITY
 from tolka.model_directory.read import Folders, direction_of, load_model
+from tolka.model_directory.verify import QUALITY
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
@@ -28,6 +27,7 @@ from tolka.system.progress import bar, say
 from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import references_note, unlike_note
 from tolka.text.pairs import Pair
+from tolka.translation.opening import open_model
 from tolka.translation.results import blank_translations_note
 from tolka.translation.translator import Translator
 
@@ -59,9 +59,7 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
         tolka.evaluate(hypothesis="mine.de", reference="test.de", language="de")
         tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
     """
-    if not isinstance(config, EvaluateConfig):
-        return evaluate(evaluate_config(as_typed(config, settings)), model)
-    check_complete(settings)
+    config = configured(EvaluateConfig, evaluate_config, config, settings)
     files = config.files
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
@@ -88,21 +86,23 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     """Translate the sources, and score the translations and the references' perplexity."""
     if len(sources[1]) != len(references[1]):
         raise count_error(sources, references)
-    saved = load_any_ensemble(model)
+    saved = load_any(model, to_translate=True)
     keep_freed_memory()
     source_language, language = direction_of(saved.config)
     language = config.files.language or language
     if config.decoding.backend == "torch":
         translator: Translator[Any] = Translator.of(saved, config.search, config.decoding, say)
     else:
-        translator = open_translator(model, config.search, config.decoding, say=say)
+        translator = open_model(model, config.search, config.decoding, say=say)
     with bar("translating", len(sources[1]), " lines") as progress:
         hypotheses = translator(sources[1], tick=progress.update)
     pairs = [Pair(*both) for both in zip(sources[1], references[1], strict=True)]
     engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
-    meter = PerplexityMeter(pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language)
+    meter = PerplexityMeter(
+        pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language, say=say
+    )
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
     written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]
@@ -126,9 +126,7 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     model: a model or run directory. config, settings: as mt-eval takes them. The result tells how good the estimates
     are. ConfigError for several models; DataError for fewer than 100 lines.
     """
-    if not isinstance(config, EvaluateConfig):
-        return calibrate(model, evaluate_config(as_typed(config, settings)))
-    check_complete(settings)
+    config = configured(EvaluateConfig, evaluate_config, config, settings)
     files, limit = config.files, config.decoding.line_limit
     if not files.source or not files.reference or files.hypothesis:
         raise ConfigError("calibrate takes a model, source=FILE and reference=FILE: it translates the sources itself")

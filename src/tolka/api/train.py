@@ -1,12 +1,11 @@
-"""Train, prepare and find a learning rate: a configuration in, a typed result out."""
+"""Train, or only prepare the text: a configuration in, a typed result out."""
 
 import os
 import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,23 @@ import torch
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import TrainConfig, rebuild
-from tolka.config.typed import Settings, as_typed, check_complete
+from tolka.config.typed import Settings, configured
 from tolka.data.preparation import Prepared
 from tolka.distributed import slurm
 from tolka.distributed.processes import RESTARTS, process_count, run_together
-from tolka.distributed.ranks import others_present, process_group
-from tolka.errors import ConfigError, LostProcessError, StoppedError, TolkaError
+from tolka.errors import LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
 from tolka.run.inputs import Inputs, open_corpus
-from tolka.run.pipeline import Pipeline
+from tolka.run.pipeline import run_training
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system import interrupts
 from tolka.system.device import choose_device, use_threads
 from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
-from tolka.system.native_stderr import movable_native_lines
 from tolka.system.progress import say
-from tolka.training.lr_finder import RangeTest
-from tolka.training.run_folder import next_time, rank_log
+from tolka.training.run_folder import next_time
 from tolka.training.state import TrainState
 
 _LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss of another one has stopped
@@ -59,8 +55,7 @@ class TrainResult:
         which = f"mean of updates {mean}" if mean else f"update {self.state.best_update} of {self.state.update}"
         facts = {
             "best model": f"{self.model} ({which})",
-            "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included, "
-            f"{self.state.safety_seconds:.1f} s waiting for saves",
+            "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included",
             "whole run": f"{self.seconds / 60:.1f} min, peak memory {peak_memory_bytes() / 1e9:.2f} GB",
         }
         if decoding:
@@ -78,11 +73,7 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
         tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
     slurm.translate()
-    if not isinstance(config, TrainConfig):
-        return train(train_config(with_recipe(as_typed(config, settings))))
-    check_complete(settings)
-    if config.trainer.find_lr:
-        raise ConfigError("trainer.find_lr=true asks for no training: call find_lr, or leave it out")
+    config = configured(TrainConfig, lambda given: train_config(with_recipe(given)), config, settings)
     options = config.trainer
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:
@@ -95,17 +86,8 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     started_at = time.perf_counter()
     keep_freed_memory()
     end_with_agent()
-    timeout = timedelta(minutes=options.timeout)
-    with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
-        pipeline = Pipeline(config)
-        try:
-            pipeline.claim()
-            if pipeline.ranks.size > 1:
-                move_native_lines(rank_log(config.run.folder, pipeline.ranks.rank))
-            state, tests = pipeline.complete()
-        finally:
-            pipeline.run.release()
-    return TrainResult(pipeline.run.best, state, tests, time.perf_counter() - started_at)
+    trained = run_training(config)
+    return TrainResult(trained.best, trained.state, trained.tests, time.perf_counter() - started_at)
 
 
 def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:
@@ -143,7 +125,7 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
     use_threads(config.trainer.threads)
-    return list(unlike(calls[0], provenance(open_corpus(config)[0], choose_device(config.trainer.device))))
+    return list(unlike(calls[0], provenance(open_corpus(config, say)[0], choose_device(config.trainer.device))))
 
 
 def prepare(config: TrainConfig) -> Prepared:
@@ -154,19 +136,3 @@ def prepare(config: TrainConfig) -> Prepared:
     inputs = Inputs(config, say)
     inputs.read()
     return inputs.prepared
-
-
-def find_lr(config: TrainConfig) -> RangeTest:
-    """Run a learning-rate range test on a fresh model; return a recommended peak rate, and keep no weights.
-
-    ConfigError in one of several processes, or when the run's folder holds a run that has begun; TolkaError when no
-    rate makes the loss fall.
-    """
-    if launch().size > 1:
-        raise ConfigError("trainer.find_lr=true trains in one process: start it without torchrun and srun")
-    keep_freed_memory()
-    pipeline = Pipeline(replace(config, trainer=replace(config.trainer, find_lr=True)))
-    try:
-        return pipeline.find_lr()
-    finally:
-        pipeline.run.release()

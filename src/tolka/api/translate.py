@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.config.translate_command import translate_config
-from tolka.config.typed import Settings, as_typed, check_complete
+from tolka.config.typed import Settings, configured
 from tolka.errors import ConfigError
-from tolka.interchange.opening import open_translator
 from tolka.jobs import translation as jobs
 from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
 from tolka.jobs.translation import Job
@@ -17,8 +16,12 @@ from tolka.system.progress import Say, say
 from tolka.text.lines import user_path
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import Tick
+from tolka.translation.opening import open_model
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from tolka.translation.attention_maps import AttentionMap
 
 
 def load(model: Folders, config: TranslateConfig | Settings = (), **settings: Any) -> Translator[Any]:
@@ -32,7 +35,7 @@ def load(model: Folders, config: TranslateConfig | Settings = (), **settings: An
         translator(["I love you.", "A lion sleeps."])    # a list of two translations
     """
     config = _complete(config, settings)
-    return open_translator(model, config.search, config.decoding, say=say)
+    return open_model(model, config.search, config.decoding, say=say)
 
 
 def translate(
@@ -56,6 +59,25 @@ def translate(
     return chain.from_iterable(_translated(model, windows, config, tick))
 
 
+def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
+    """Return the attention maps of a text and its translation, one for each part that the model translates.
+
+    model, settings: as in `load`, or what `load` returned. target: a translation that is given; by default the model's
+    own. Each map has the subwords of target (`rows`) and source (`columns`) and the `weights` between them: of the last
+    decoder layer, the mean over its heads. ConfigError where a model has no such attention, and where CTranslate2
+    computes.
+
+        [found] = tolka.attention("runs/sample", "I love you.")
+        print(found.columns, found.weights[0])    # what the first subword of the translation attends to
+    """
+    translator = model if isinstance(model, Translator) else load(model, **settings)
+    if target:
+        translation = translator.score([(source, target)])[0].translation
+    else:
+        (translation,) = translator.translate(source)
+    return translator.attention([translation])[0]
+
+
 def translate_files(
     model: Folders,
     files: Sequence[str | Path],
@@ -76,10 +98,7 @@ def translate_files(
 
         tolka.translate_files("runs/mine", ["book.en"], output="book.de", resume=True)
     """
-    if not isinstance(config, TranslateConfig):
-        config = translate_config(as_typed(config, settings))
-    else:
-        check_complete(settings)
+    config = configured(TranslateConfig, translate_config, config, settings)
     models, inputs = [Path(folder) for folder in listed_folders(model)], [user_path(str(file)) for file in files]
     job = Job(models, inputs, _path(output), _path(attention), score, stdin, stdout)
     jobs.translate_files(job, config, say)
@@ -91,10 +110,7 @@ def _path(name: str | Path | None) -> Path | None:
 
 def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> TranslateConfig:
     """Return the configuration; ConfigError for settings that only files have."""
-    if not isinstance(config, TranslateConfig):
-        config = translate_config(as_typed(config, settings))
-    else:
-        check_complete(settings)
+    config = configured(TranslateConfig, translate_config, config, settings)
     for group, default in (("input", InputConfig()), ("output", OutputConfig())):
         if getattr(config, group) != default:
             raise ConfigError(
@@ -107,6 +123,6 @@ def _translated(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[list[Translation]]:
     """Yield the translations of each window; the model is loaded with the first."""
-    translator = open_translator(model, config.search, config.decoding, say=say)
+    translator = open_model(model, config.search, config.decoding, say=say)
     for window in windows:
         yield translator.translate(window, tick=tick)

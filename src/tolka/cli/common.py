@@ -6,20 +6,19 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from errno import EACCES, EROFS
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
+from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.system import interrupts
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.lines import user_path
 
-DONE, FAILED, USAGE = 0, 1, 2
+DONE, FAILED = 0, 1
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
 _SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate"}  # files of configs/
@@ -44,24 +43,16 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 and 129 after SIGTERM and SIGHUP. A reader that closes the
     pipe ends the command in silence.
     """
-    with _process_as_before():
-        interrupts.take_hooks()
-        before = interrupts.listen()
-        try:
-            return _exit_code(command, arguments)
-        finally:
-            interrupts.forget()
-            interrupts.unlisten(before)
-
-
-@contextmanager
-def _process_as_before() -> Iterator[None]:
-    """Put back, at the end of a block, Python's hooks and logging, and the environment."""
     hooks, environment, log = (sys.excepthook, sys.unraisablehook), dict(os.environ), logging.getLogger()
     handlers, level = list(log.handlers), log.level
+    interrupts.take_hooks()
+    replaced = interrupts.listen()
     try:
-        yield
-    finally:
+        return _exit_code(command, arguments)
+    finally:  # the process is as before, for a program that continues after a command
+        interrupts.forget()
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
         sys.excepthook, sys.unraisablehook = hooks
         log.handlers[:] = handlers
         log.setLevel(level)
@@ -79,12 +70,11 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
     try:
         interrupts.check()
         code, words = _outcome(command, arguments)
-    except KeyboardInterrupt as error:
-        code, words = _stopped(interrupts.number_of(error))
-    except BaseException:
-        if not interrupts.received():
+    except BaseException as error:
+        causes = error, error.__cause__ or error.__context__  # modules written in C say that their import failed
+        if not interrupts.received() and not any(isinstance(each, KeyboardInterrupt) for each in causes):
             raise
-        code, words = DONE, ""
+        code, words = _stopped(signal.SIGINT)
     if interrupts.received():  # also if its exception was swallowed, or made another one by a module written in C
         code, words = _stopped(interrupts.received())
     if words:
@@ -99,21 +89,13 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         if sys.stdout is not None:
             sys.stdout.flush()  # a closed pipe or a full disk shows now, not after the exit code is settled
         return code, ""
-    except ConfigError as error:
-        return _failed(error, USAGE)
-    except StoppedError as error:
-        return _failed(error, error.exit_code)
     except TolkaError as error:
-        return _failed(error, FAILED)
+        return (error.exit_code, "") if error.reported else _failed(error, error.exit_code)
     except (MemoryError, RuntimeError) as error:
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate" in str(error):
             advice = "lower batching.tokens (training) or decoding.tokens (translating), or take a smaller model"
-            return _failed(f"out of memory; {advice}", FAILED)
-        raise
-    except ImportError as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # so say modules written in C
-            return _stopped(signal.SIGINT)
+            return _failed(f"out of memory; {advice}")
         raise
     except BrokenPipeError:
         _discard_stdout()
@@ -123,14 +105,12 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
             _discard_stdout()
         name = error.filename or "input or output"
         if os.path.isfile(name) and not os.access(name, os.R_OK):
-            return _failed(f"{name}: cannot be read ({error.strerror or error})", FAILED)
+            return _failed(f"{name}: cannot be read ({error.strerror or error})")
         where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
-        return _failed(f"{name}: {error.strerror or error}{where}", FAILED)
+        return _failed(f"{name}: {error.strerror or error}{where}")
 
 
-def _failed(error: object, code: int) -> tuple[int, str]:
-    if isinstance(error, TolkaError) and error.reported:
-        return code, ""
+def _failed(error: object, code: int = FAILED) -> tuple[int, str]:
     message = printable(str(error), kept="\n").replace("\n", " ")
     return code, f"error: {message}"
 
@@ -220,3 +200,10 @@ def _keys(path: Path, group: str, shown: set[str]) -> list[str]:
     new = [entry for entry in found if entry[1] not in shown and (entry[1] != "name" or group == "run")]
     shown |= {key for _, key, _ in new}
     return [f"  {group}.{key}={value}\n        {text}" for text, key, value in new]
+
+
+def print_json(value: Any) -> None:
+    """Print a result for programs."""
+    from tolka.system.number_format import json_text
+
+    print(json_text(value, ensure_ascii=False, indent=1))

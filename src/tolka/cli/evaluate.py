@@ -2,18 +2,12 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tolka.cli import common
-from tolka.cli.common import (
-    DONE,
-    MODEL_HELP,
-    Parser,
-    models_of,
-    settings_help,
-    sort_out,
-)
+from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, settings_help, sort_out
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import check_output, is_among, whole_file
 from tolka.system.progress import say
@@ -52,12 +46,12 @@ def run(arguments: Sequence[str]) -> int:
         parser.epilog = _EXAMPLES + settings_help("evaluate")
     options = parser.parse_intermixed_args(arguments)
     plain, settings = sort_out(options.inputs)
-    if options.output and plain[:1] in ([Path("compare")], [Path("calibrate")]):
-        raise ConfigError(f"-o OUT takes a model's translations, and {plain[0]} writes none")
-    if plain[:1] == [Path("compare")]:
-        return _compare(plain[1:], settings, options.json)
-    if plain[:1] == [Path("calibrate")]:
-        return _calibrate(plain[1:], settings, options.json)
+    word = str(plain[0]) if plain else ""
+    if word in _WORDS:
+        if options.output:
+            raise ConfigError(f"-o OUT takes a model's translations, and {word} writes none")
+        _WORDS[word](plain[1:], settings, options.json)
+        return DONE
     if len(plain) == 2 and all(map(Path.is_file, plain)):
         raise ConfigError(f"files have names: mt-eval hypothesis={plain[0]} reference={plain[1]}")
     if len(plain) > 1:
@@ -65,13 +59,12 @@ def run(arguments: Sequence[str]) -> int:
             f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value; "
             "models that translate together are joined by commas"
         )
-    models = models_of(str(plain[0])) if plain else []
+    models = models_of(word) if plain else []
     if options.output and not models:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
 
     from tolka.api.evaluate import evaluate
     from tolka.config.command_line import evaluate_config
-    from tolka.system.number_format import json_text
 
     config = evaluate_config(settings)
     if options.output:
@@ -88,39 +81,26 @@ def run(arguments: Sequence[str]) -> int:
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
-        print(json_text(report, ensure_ascii=False, indent=1))
-        return DONE
-    from tolka.metrics.tables import score_table
-
-    print(score_table(result.scores))
-    if result.perplexity:
-        print(f"\n{result.perplexity}")
+        print_json(report)
+    else:
+        print(replace(result, notes=[]))
     return DONE
 
 
-def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) -> int:
+def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) -> None:
     """Print whether the second file of translations is better than the first."""
     if len(systems) != 2:
         raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
 
     from tolka.api.evaluate import compare_files
     from tolka.config.command_line import evaluate_config
-    from tolka.system.number_format import json_text
 
     results = compare_files(systems[0], systems[1], evaluate_config(settings))
     if as_json:
-        rows = [
-            {
-                "a": r.a.as_dict(),
-                "b": r.b.as_dict(),
-                "difference": r.difference,
-                "p_value": r.p_value,
-                "signature": r.signature,
-            }
-            for r in results
-        ]
-        print(json_text({"comparisons": rows}, ensure_ascii=False, indent=1))
-        return DONE
+        kept = ("difference", "p_value", "signature")
+        rows = [{"a": r.a.as_dict(), "b": r.b.as_dict()} | {key: getattr(r, key) for key in kept} for r in results]
+        print_json({"comparisons": rows})
+        return
     from tolka.metrics.significance import paired_test
     from tolka.metrics.tables import table
 
@@ -132,21 +112,23 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     print(f"\np: how often so large a difference comes by chance ({test}); below 0.05 is taken as real")
     for result in results:
         print(f"{result.name}: {result.signature}")
-    return DONE
 
 
-def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) -> int:
+def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) -> None:
     """Fit the quality estimates of a model, write them into its directory, and print how good they are."""
     if len(model) != 1:
         raise ConfigError("calibrate takes one model: mt-eval calibrate MODEL source=FILE reference=FILE")
 
     from tolka.api.evaluate import calibrate
     from tolka.config.command_line import evaluate_config
-    from tolka.system.number_format import json_text
 
-    config = evaluate_config(settings)
-    found = calibrate(models_of(str(model[0])), config)
-    print(json_text(found.as_dict(), ensure_ascii=False, indent=1) if as_json else found)
+    found = calibrate(models_of(str(model[0])), evaluate_config(settings))
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        print(found)
     if found.calibration.with_agreement is None:
         say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
-    return DONE
+
+
+_WORDS = {"compare": _compare, "calibrate": _calibrate}

@@ -15,7 +15,7 @@ from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
 from tolka.config.optuna_sweeper import Best
 from tolka.config.plugins import load_plugins
-from tolka.config.sweep import Planned, Sweep, plan
+from tolka.config.sweep import Planned, SweepPlan, plan
 from tolka.config.typed import quoted
 from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
@@ -40,13 +40,13 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Job:
+class SweepJob:
     """What Hydra calls for each training, with joblib in a process of its own.
 
     plugins: settings that name modules to import.
     """
 
-    sweep: Sweep
+    sweep: SweepPlan
     plugins: tuple[str, ...]
 
     def __call__(self, config: "DictConfig") -> float | None:
@@ -94,7 +94,7 @@ def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource)
     if planned.planned:  # a sweeper that draws the values goes on with those of an earlier call
         shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
     folder = f"hydra.sweep.dir={quoted(str(planned.base))}"
-    hydra_main(Job(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
+    hydra_main(SweepJob(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
     return read_outcomes(planned.base)
 
 

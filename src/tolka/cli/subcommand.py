@@ -21,7 +21,6 @@ class Subcommand:
     summary: str
     add_options: Callable[[Parser], None]
     run: Callable[[argparse.Namespace], int]
-    details: str = ""
 
 
 def add_output(parser: Parser) -> None:

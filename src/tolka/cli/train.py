@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tolka.cli import common
-from tolka.cli.common import DONE, FAILED, Parser, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.distributed import slurm
 from tolka.errors import ConfigError
+from tolka.system.progress import say
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _EXAMPLES = """examples:
   mt-train --prepare experiment=multi30k corpus.root=DIR run.prepared=SHARED
                                                 only prepare the text, for trainings with the same run.prepared
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
-  mt-train run.name=mine trainer.find_lr=true   recommend a learning rate; without it, the same command trains
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text; languages,
                                                 sizes and tokenizer are the model's
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
@@ -79,18 +79,17 @@ def run(arguments: Sequence[str]) -> int:
 
     if options.check:
         return _check(config, options.json)
-    if options.prepare:
-        return _prepare(config)
 
-    from tolka.api.train import find_lr, train, unlike_before
+    from tolka.api.train import prepare, train, unlike_before
     from tolka.cli.hydra_main import hydra_main
-    from tolka.system.progress import say
+
+    if options.prepare:
+        prepare(config)
+        say("the text is prepared: the same settings without --prepare train on it")
+        return DONE
 
     def task(composed: object = None) -> None:
-        if config.trainer.find_lr:
-            find_lr(config)
-        else:
-            say(train(config).summary())
+        say(train(config).summary())
 
     if options.rerun:  # the settings in a run's folder never pass through Hydra, which would resolve ${...} in them
         for difference in unlike_before(options.rerun, config):
@@ -194,26 +193,15 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
 def _check(config: "TrainConfig", as_json: bool) -> int:
     """Print what is found in the text; the exit code is DONE whatever it is."""
     from tolka.report.data_check import health_report
-    from tolka.run.data_check import check, write_page
-    from tolka.system.number_format import json_text
-    from tolka.system.progress import say
+    from tolka.report.data_check_page import write_check_page
+    from tolka.run.data_check import check
 
     found = check(config)
     if as_json:
-        print(json_text(found.as_dict(), ensure_ascii=False, indent=1))
+        print_json(found)
     else:
-        say(health_report(found.as_dict(), config.corpus.direction))
-    say(f"all of it, with examples, on one page: {write_page(config, found)}")
-    return DONE
-
-
-def _prepare(config: "TrainConfig") -> int:
-    """Prepare the text of a training."""
-    from tolka.api.train import prepare
-    from tolka.system.progress import say
-
-    prepare(config)
-    say("the text is prepared: the same settings without --prepare train on it")
+        say(health_report(found, config.corpus.direction))
+    say(f"all of it, with examples, on one page: {write_check_page(config.run.folder, config.as_dict(), found)}")
     return DONE
 
 
@@ -247,7 +235,6 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
     from tolka.report.runs import read_run
     from tolka.report.summary import side_by_side
     from tolka.system.launch import launch
-    from tolka.system.progress import say
 
     if only_print:
         return _print_configs([planned.config for planned in plan(settings, source).planned])

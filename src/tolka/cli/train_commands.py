@@ -52,7 +52,7 @@ def _add_quantise(parser: Parser) -> None:
 def _quantise(options: argparse.Namespace) -> int:
     model, out = model_path(options.model), new_folder(options, "quantise")
 
-    from tolka.model_directory.quantise import quantise_model
+    from tolka.model_directory.combine import quantise_model
     from tolka.system.progress import say
 
     quantise_model(model, out)
@@ -70,9 +70,10 @@ def _add_publish(parser: Parser) -> None:
 def _publish(options: argparse.Namespace) -> int:
     from tolka.interchange.publish import publish
     from tolka.options.checks import check_licence
+    from tolka.system.progress import say
 
     check_licence(options.licence, "--licence")
-    print(publish(model_path(options.model), options.repository, options.private, options.licence))
+    print(publish(model_path(options.model), options.repository, options.private, options.licence, say))
     return DONE
 
 
@@ -112,8 +113,6 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         prog=f"mt-train {name}",
         usage=f"mt-train {name} {command.usage}",
         description=f"{command.summary[:1].upper()}{command.summary[1:]}.",
-        epilog=command.details or None,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_options(parser)
     return command.run(parser.parse_intermixed_args(arguments))

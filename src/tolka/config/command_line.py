@@ -26,7 +26,7 @@ from tolka.model_directory.upgrade import gone, lost_settings, upgrade_config
 from tolka.system.progress import say
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
-from tolka.training.run_folder import begun_settings, saved_settings
+from tolka.training.saved_settings import begun_settings, saved_settings
 
 _SHORT = {
     "batching.tokens=auto": "batching.auto=true",  # an experiment's own number of tokens still counts

@@ -7,9 +7,9 @@ import yaml
 
 from tolka.config.compose import ConfigSource, compose
 from tolka.errors import ConfigError
-from tolka.interchange.load import settings_of_any
+from tolka.formats.any_model import settings_of
 from tolka.model_directory.read import direction_of
-from tolka.models.base import TRAINING_ONLY, resolved_options
+from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
 
@@ -30,7 +30,7 @@ def inherited(
     ConfigError, with the keys, when something was requested that the weights do not fit.
     """
     folder = str(values["run"]["init_from"])
-    saved, defaults = settings_of_any(folder), compose([]).values
+    saved, defaults = settings_of(folder), compose([]).values
     taken, differing = _with_the_models_languages(values, given, choices, source), []
     for group in ("model", "tokenizer"):
         own = saved[group]
@@ -81,7 +81,7 @@ def _with_the_models_languages(
                 break
     if choices["corpus"] == "sample" or asked >= {"corpus.source", "corpus.target"}:
         return dict(values)
-    models = zip(("source", "target"), direction_of(settings_of_any(str(values["run"]["init_from"]))), strict=True)
+    models = zip(("source", "target"), direction_of(settings_of(str(values["run"]["init_from"]))), strict=True)
     unnamed = {side: language for side, language in models if f"corpus.{side}" not in asked}
     if any(language != values["corpus"][side] for side, language in unnamed.items()):
         languages_set = " and ".join(f"corpus.{side}={language}" for side, language in unnamed.items())

@@ -35,7 +35,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepPlan:
     """Several trainings, each in a folder below `base`.
 
     planned: all of them, in the order of Hydra's basic sweeper; none where another sweeper draws the values of `keys`.
@@ -140,7 +140,7 @@ def folder_of(settings: Sequence[str]) -> Path:
     return Path("runs") / (given.get("run.name") or given.get("experiment") or "multirun")
 
 
-def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
+def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> SweepPlan:
     """Return the trainings that the settings describe; nothing is written.
 
     ConfigError when one of them has a fault, or when the folder for the trainings' folders is a run's itself. Of what a
@@ -160,14 +160,14 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> Sweep:
     settings = [*(f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()), *_of_a_training(settings)]
     if sweeper["_target_"] == _BASIC:
         trainings = [planned(base, *each, source) for each in combinations(settings, source).items()]
-        return Sweep(base, tuple(trainings), (), source)
+        return SweepPlan(base, tuple(trainings), (), source)
     overrides = parsed_overrides(settings, source)
     keys = tuple(listing(overrides))
     if sweeper["_target_"] == TARGET:
         fixed = [text for text, override in zip(settings, overrides, strict=True) if not override.is_sweep_override()]
         for values in ends(overrides):
             planned(base, "ends", [*fixed, *values], source)
-    return Sweep(base, (), keys, source)
+    return SweepPlan(base, (), keys, source)
 
 
 def planned(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> Planned:

@@ -9,7 +9,7 @@ from tolka.errors import ConfigError, TolkaError
 from tolka.jobs.options import InputConfig, OutputConfig
 from tolka.options.parsing import brief, build
 from tolka.options.registry import Registry, did_you_mean
-from tolka.search.options.base import SEARCHES
+from tolka.search.options import SEARCHES
 
 
 @dataclass(frozen=True)

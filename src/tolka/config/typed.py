@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from tolka.config.choices import literal_kind
 from tolka.errors import ConfigError
@@ -27,6 +27,7 @@ _WORDS = {"null": None, "true": True, "false": False}
 
 Settings = str | Sequence[str] | Mapping[str, Any]
 """Settings for a function of the library: one or several texts as they are typed, or a mapping."""
+C = TypeVar("C")
 
 
 class Parts(NamedTuple):
@@ -137,10 +138,16 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     return typed
 
 
-def check_complete(settings: Mapping[str, Any]) -> None:
-    """Raise TypeError for keyword settings given beside a configuration, which has them all."""
+def configured(cls: type[C], make: Callable[[list[str]], C], config: C | Settings, settings: Mapping[str, Any]) -> C:
+    """Return a configuration that is given, or the one that `make` returns for settings.
+
+    TypeError for keyword settings given beside a configuration, which has them all.
+    """
+    if not isinstance(config, cls):
+        return make(as_typed(cast(Settings, config), settings))
     if settings:
         raise TypeError("a configuration is complete: change it with dataclasses.replace, or give settings alone")
+    return config
 
 
 def _typed(key: str, value: Any) -> str:

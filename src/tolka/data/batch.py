@@ -26,7 +26,7 @@ class Batch:
     source (B, S): x_1 .. x_n </s> <pad>*.   source_lengths (B,): with </s>.
     target_in (B, T): <s> y_1 .. y_m <pad>*. target_out (B, T): y_1 .. y_m </s> <pad>*. target_lengths (B,): m + 1.
     source_positions (M,), target_positions (N,): the indices in source and target_out, flattened, that hold no padding.
-    tokens: number of target tokens in the loss, </s> included: N, or fewer if the batch has padding pairs (`filled`).
+    tokens: N, the number of target tokens, </s> included.
     """
 
     source: Tensor
@@ -57,31 +57,6 @@ class Batch:
         if rate == 0.0:
             return self
         return replace(self, source=_with_unknowns(self.source, rate), target_in=_with_unknowns(self.target_in, rate))
-
-    def filled(self, sentences: int, sources: int, targets: int, longest: int) -> "Batch":
-        """Return the batch, on a CPU, with padding pairs: `sentences` rows, `sources` and `targets` tokens.
-
-        Both sides then have the shape (sentences, longest), and padding pairs are not in the loss. A pair has 1 to
-        `longest` tokens on both sides, or none on either; ValueError if that is impossible.
-        """
-        sides = (self.source_lengths, sources), (self.target_lengths, targets)
-        pairs = max(-(-(tokens - int(lengths.sum())) // longest) for lengths, tokens in sides)
-        source_lengths, target_lengths = (_with_padding_pairs(*side, pairs, sentences, longest) for side in sides)
-        return Batch(
-            source=_padded_to(self.source, sentences, longest),
-            source_lengths=source_lengths,
-            target_in=_padded_to(self.target_in, sentences, longest),
-            target_out=_padded_to(self.target_out, sentences, longest),
-            target_lengths=target_lengths,
-            source_positions=token_positions(source_lengths, longest),
-            target_positions=token_positions(target_lengths, longest),
-            tokens=self.tokens,
-        )
-
-    @property
-    def is_filled(self) -> bool:
-        """Whether some targets belong to padding pairs, which are not in the loss."""
-        return self.tokens < len(self.target_positions)
 
     @property
     def positions(self) -> int:
@@ -120,25 +95,6 @@ class Batch:
         tensors = [field.name for field in fields(self) if field.name != "tokens"]
         moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
         return replace(self, **moved)
-
-
-def _with_padding_pairs(lengths: Tensor, tokens: int, pairs: int, sentences: int, longest: int) -> Tensor:
-    """Return (sentences,): the lengths, those of `pairs` padding pairs, so that all sum up to `tokens`, and zeros."""
-    empty, missing = sentences - len(lengths) - pairs, tokens - int(lengths.sum())
-    if empty < 0 or not 0 <= pairs <= missing <= pairs * longest or int(lengths.max()) > longest:
-        raise ValueError(
-            f"{len(lengths)} sentences of {int(lengths.sum())} tokens cannot be {sentences} of {tokens}, at most "
-            f"{longest} each"
-        )
-    added = 1 + (missing - pairs - torch.arange(pairs) * (longest - 1)).clamp(0, longest - 1)
-    return torch.cat([lengths, added, added.new_zeros(empty)])
-
-
-def _padded_to(ids: Tensor, sentences: int, longest: int) -> Tensor:
-    """Pad (B, L) to (sentences, longest)."""
-    padded = ids.new_full((sentences, longest), PAD)
-    padded[: len(ids), : ids.size(1)] = ids
-    return padded
 
 
 def _with_unknowns(ids: Tensor, rate: float) -> Tensor:

@@ -80,15 +80,12 @@ def make_batches(
 ) -> list[Indices]:
     """Return all sentences of one epoch in batches of similar length, in random order; a function of the seed.
 
-    source, target: (pairs,) lengths without </s>. mixture: how often each pair is drawn, once by default. Sorting by
-    target length, then source length, keeps nearly all padding out of the decoder, where a position costs most. The
-    sources' order alternates, so that where a batch spans two target lengths its sources are still of similar length.
-    Ties are broken at random, so that batches differ between epochs. Blocks of a random million pairs are sorted, so
-    that memory beyond eight bytes a pair does not grow with the corpus.
+    source, target: (pairs,) lengths without </s>. mixture: how often each pair is drawn, once by default.
     """
     rng = np.random.default_rng([seed, epoch])
     order = (mixture or Mixture.of([len(target)])).draw(rng)
     batches = []
+    # Blocks of a random million pairs, so that memory beyond eight bytes a pair does not grow with the corpus.
     for start in range(0, len(order), _SORTED_TOGETHER):
         block = order[start : start + _SORTED_TOGETHER]
         lengths = _sort(block, source, target)
@@ -97,10 +94,10 @@ def make_batches(
 
 
 def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
-    """Sort rows in place by target, source (in alternating order) and position; return the longer lengths, with </s>.
-
-    Packing the three into one number is faster than `numpy.lexsort`, and spares gathering the lengths a second time.
-    """
+    """Sort rows in place by target, source (in alternating order), position; return the longer lengths, with </s>."""
+    # By target length first, which keeps nearly all padding out of the decoder, where a position costs most. The
+    # position, which is random, breaks ties, so that batches differ between epochs. Packing the three into one number
+    # is faster than `numpy.lexsort`, and spares gathering the lengths a second time.
     targets = target[block].astype(np.uint64)
     keys = targets << np.uint64(42)
     keys |= _reversed_if_odd(source[block].astype(np.uint64), targets) << np.uint64(20)
@@ -113,6 +110,7 @@ def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.in
 
 def _reversed_if_odd(sources: npt.NDArray[np.uint64], targets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Reverse the order of source lengths where the target length is odd; applied twice, it restores them."""
+    # Where a batch spans two target lengths, its sources are still of similar length.
     return np.where(targets & np.uint64(1), _SOURCE_MASK - sources, sources)
 
 
@@ -150,7 +148,7 @@ def _longest_first(lengths: Sequence[int]) -> tuple[Indices, Indices]:
 
 
 def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multiple: int) -> list[list[int]]:
-    """Return `longest_first` batches that are filled evenly, so that no worker has work left while others idle.
+    """Return `longest_first` batches that are filled evenly, so that all workers finish together.
 
     At least `least` batches, rounded up to a `multiple`, under the lowest ceiling that needs no more than that.
     """

@@ -17,7 +17,7 @@ Resample = Callable[[TokenStore, int], TokenStore]
 
 @dataclass(frozen=True)
 class Share:
-    """One rank's part of a batch. tokens: of the whole batch. largest: positions of the largest part, at most.
+    """One rank's part of a batch. tokens: of the whole batch.
 
     counts: False for a rank that is left without a pair; its part is then the first pair, to be computed in vain, as
     all ranks have to compute together.
@@ -25,7 +25,6 @@ class Share:
 
     batch: Batch
     tokens: int
-    largest: int
     counts: bool = True
 
 
@@ -88,24 +87,18 @@ class Batches(ABC):
         return current.store.batch(current.batches[number])
 
     def share(self, epoch: int, number: int, ranks: Ranks) -> Share:
-        """Return this rank's pairs of batch `number`.
-
-        The pairs of a batch are in the order of their lengths and are dealt out like cards, so that every rank computes
-        about as many positions; a pair that is left over goes to another rank in each batch.
-        """
+        """Return this rank's pairs of batch `number`."""
         if ranks.size == 1:
             whole = self.batch(epoch, number)
-            return Share(whole, whole.tokens, whole.positions)
+            return Share(whole, whole.tokens)
         current = self._at(epoch)
         rows = current.batches[number]
-        sources, targets = (lengths + 1 for lengths in current.store.lengths_of(rows))  # each with its </s>
+        _, targets = current.store.lengths_of(rows)
+        # A batch's pairs are in the order of their lengths: dealt out like cards, they give every rank about as many
+        # positions to compute. A pair that is left over goes to another rank in each batch.
         own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
-        return Share(
-            current.store.batch(own if len(own) else rows[:1]),
-            int(targets.sum()),
-            -(-len(rows) // ranks.size) * int(sources.max() + targets.max()),
-            len(own) > 0,
-        )
+        tokens = int((targets + 1).sum())  # each with its </s>
+        return Share(current.store.batch(own if len(own) else rows[:1]), tokens, len(own) > 0)
 
     def largest(self) -> Batch:
         """Return the batch with the most positions, which needs the most memory, of the current round, or the first."""

@@ -25,7 +25,7 @@ from tolka.data.store import TokenStore, write_store
 from tolka.data.workers import PLAN, cores, load_plan, save_plan, shard_folder, work_on
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import naming, one_at_a_time, replace_text, whole_folder
-from tolka.system.progress import bar, say
+from tolka.system.progress import Say, bar, silent
 from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import Seen
@@ -114,11 +114,12 @@ class Order:
         return {key: value for key, value in known.items() if not key.startswith("extend")}  # of a model's alone
 
 
-def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
+def prepare(order: Order, cache: Path, processes: int = 0, say: Say = silent) -> Prepared:
     """Return the prepared text of an order: its store under `cache`, named after its key, is made unless it exists.
 
     processes: number of processes that clean and encode; 0 = as many as there are cores. The result does not depend on
-    it. The file REJECTED in the folder lists the pairs left out with their reasons. DataError when no pair is left.
+    it. The file REJECTED in the folder lists the pairs left out with their reasons. say: is given notes. DataError when
+    no pair is left.
     """
     key = order.key()
     folder = cache / key
@@ -127,7 +128,7 @@ def prepare(order: Order, cache: Path, processes: int = 0) -> Prepared:
         lock = cache / f".{key}.lock"
         with one_at_a_time(lock, lambda: say("waiting for another process that prepares the same text")):
             if not (folder / _REPORT).is_file():
-                _Workshop(cache / f".{key}.work", order, processes or cores()).make(folder)
+                _Workshop(cache / f".{key}.work", order, processes or cores(), say).make(folder)
     try:
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
         tally, parts, remarks = Tally.of(report["pairs"]), list(map(int, report["parts"])), list(report["remarks"])
@@ -147,8 +148,8 @@ def _remove_abandoned(cache: Path) -> None:
 class _Workshop:
     """The stages of a preparation; their results are files in the folder `work`."""
 
-    def __init__(self, work: Path, order: Order, processes: int) -> None:
-        self._work, self._order, self._processes = work, order, processes
+    def __init__(self, work: Path, order: Order, processes: int, say: Say) -> None:
+        self._work, self._order, self._processes, self._say = work, order, processes, say
         self._read = work / PLAN
         self._tokenizer = work / "tokenizer.json"
         steps_of(order.cleaning, order.task.direction)  # raises its ConfigError before any work is done
@@ -180,7 +181,7 @@ class _Workshop:
     def read(self) -> None:
         """Copy the text into shards; each entry of corpus.train begins a new one."""
         if self._read.exists():
-            say("continuing with what was prepared before an interruption")
+            self._say("continuing with what was prepared before an interruption")
             return
         self._work.mkdir(parents=True, exist_ok=True)
         self._order.task.save(self._work)

@@ -43,16 +43,18 @@ class Task:
         """Save the task for worker processes, which get only the folder."""
         for name in _MARKS:
             (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
-        facts = {"cleaning": asdict(self.cleaning), "languages": self.direction, "max_length": self.max_length}
-        replace_text(folder / "task.json", json.dumps(facts))
+        settings = {"cleaning": asdict(self.cleaning), "languages": self.direction, "max_length": self.max_length}
+        replace_text(folder / "task.json", json.dumps(settings))
 
     @classmethod
     def load(cls, folder: Path) -> "Task":
         """Load what `save` wrote."""
-        facts = json.loads((folder / "task.json").read_text())
+        settings = json.loads((folder / "task.json").read_text())
         marks = [(folder / name).read_bytes() for name in _MARKS]
         sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
-        return cls(CleaningConfig(**facts["cleaning"]), Direction(*facts["languages"]), facts["max_length"], *sets)
+        return cls(
+            CleaningConfig(**settings["cleaning"]), Direction(*settings["languages"]), settings["max_length"], *sets
+        )
 
 
 class Shard:

@@ -16,7 +16,7 @@ from tolka.errors import DataError
 if TYPE_CHECKING:
     from tolka.data.batch import Batch
 
-_FACTS = "store.json"
+_SUMMARY = "store.json"
 _SIDES = ("source", "target")
 _CHUNK = 2**20  # lengths that are computed at once
 
@@ -68,12 +68,12 @@ class TokenStore:
     def open(cls, folder: Path) -> "TokenStore":
         """Map what `write_store` wrote; DataError when a file is missing or of the wrong size."""
         try:
-            facts = json.loads((folder / _FACTS).read_text())
+            summary = json.loads((folder / _SUMMARY).read_text())
             arrays: list[Any] = []
             for side in _SIDES:
-                dtype = np.dtype(facts["dtypes"][side])
-                arrays.append(_map(folder / f"{side}.ids", dtype, facts["tokens"][side]))
-                arrays.append(_map(folder / f"{side}.offsets", np.dtype(np.int64), facts["pairs"] + 1))
+                dtype = np.dtype(summary["dtypes"][side])
+                arrays.append(_map(folder / f"{side}.ids", dtype, summary["tokens"][side]))
+                arrays.append(_map(folder / f"{side}.offsets", np.dtype(np.int64), summary["pairs"] + 1))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{folder}: the token store is damaged ({error}); delete the folder to have it made again"
@@ -161,10 +161,10 @@ def write_store(folder: Path, stores: Iterable[TokenStore], vocabularies: tuple[
     finally:
         for side in sides:
             side.close()
-    facts = {
+    summary = {
         "pairs": pairs,
         "tokens": {name: side.tokens for name, side in zip(_SIDES, sides, strict=True)},
         "dtypes": {name: side.dtype.name for name, side in zip(_SIDES, sides, strict=True)},
     }
-    (folder / _FACTS).write_text(json.dumps(facts))
+    (folder / _SUMMARY).write_text(json.dumps(summary))
     return pairs

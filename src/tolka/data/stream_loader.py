@@ -14,7 +14,6 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches, Resample
 from tolka.data.shards import Task, fitting_rows
 from tolka.data.store import TokenStore, joined
-from tolka.distributed.outcomes import gather_outcomes
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.system.progress import bar
@@ -87,14 +86,14 @@ class StreamLoader(Batches):
             return marks_of(pairs, key) if key else np.zeros(0, dtype=np.uint64)
 
         key = duplicate_key(self._task.cleaning)
-        marks = gather_outcomes(self._ranks, judged)
+        marks = self._ranks.outcomes(judged)
         if key:  # a pair may have stood in another rank's part before
             first = sum(map(len, marks[: self._ranks.rank]))
             is_new = Seen().add(np.concatenate(marks))[first : first + len(pairs)]
             if not is_new.all():
                 tally.dropped[duplicate_reason(self._task.cleaning)] += int((~is_new).sum())
             pairs = list(compress(pairs, is_new.tolist()))
-        parts = gather_outcomes(self._ranks, lambda: (self._encoded(pairs, tally, title), tally))
+        parts = self._ranks.outcomes(lambda: (self._encoded(pairs, tally, title), tally))
         return joined([store for store, _ in parts]), Tally.sum(part for _, part in parts)
 
     def _judged(self, tally: Tally) -> list[Pair]:

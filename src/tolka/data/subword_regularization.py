@@ -28,9 +28,9 @@ class SubwordSampler:
         with bar(f"cutting words again for epoch {epoch + 1}", len(store), " pairs") as progress:
             for first in range(0, len(starts), self._ranks.size):  # a chunk for each rank
                 own = self._ranks.share(starts[first : first + self._ranks.size])
-                made = self._ranks.collect([self._resampled(store, start, epoch) for start in own])
-                progress.update(sum(map(len, made)))
-                chunks += made
+                resampled = self._ranks.collect([self._resampled(store, start, epoch) for start in own])
+                progress.update(sum(map(len, resampled)))
+                chunks += resampled
         return joined(chunks)
 
     def _resampled(self, store: TokenStore, start: int, epoch: int) -> TokenStore:

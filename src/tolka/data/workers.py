@@ -33,8 +33,8 @@ def save_plan(work: Path, entries: Sequence[Sequence[int]], pairs: Sequence[int]
 
 def load_plan(work: Path) -> tuple[list[list[int]], list[Shard]]:
     """Return the [first, last) shard of each entry of corpus.train, and all shards."""
-    facts = json.loads((work / PLAN).read_text())
-    return facts["entries"], [Shard(shard_folder(work, i), pairs) for i, pairs in enumerate(facts["pairs"])]
+    plan = json.loads((work / PLAN).read_text())
+    return plan["entries"], [Shard(shard_folder(work, i), pairs) for i, pairs in enumerate(plan["pairs"])]
 
 
 def shard_folder(work: Path, number: int) -> Path:

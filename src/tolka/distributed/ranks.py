@@ -6,7 +6,7 @@ torchrun starts them and describes them to each other in RANK, WORLD_SIZE, LOCAL
 import itertools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +21,6 @@ from torch.distributed.rendezvous import rendezvous
 from tolka.errors import LostProcessError, TolkaError
 from tolka.system.launch import launch, restarts
 
-_BUCKET = 25 * 2**20  # bytes that are summed by one call
 _TRAININGS = itertools.count()  # of this process; torchrun's store still has the addresses of earlier ones
 
 
@@ -40,18 +39,13 @@ class Ranks:
         """Whether this process writes and talks."""
         return self.rank == 0
 
-    def sum(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over all ranks; the result is the same on every rank, bit for bit."""
-        if self.size == 1:
-            return
-        sent = [(bucket, torch.cat([tensor.reshape(-1) for tensor in bucket])) for bucket in _buckets(tensors)]
-        with others_present():
-            for handle in [dist.all_reduce(flat, async_op=True) for _, flat in sent]:
-                assert handle is not None
-                handle.wait()
-        for bucket, flat in sent:
-            for tensor, part in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
-                tensor.copy_(part.view_as(tensor))
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Return the sum over all ranks, the same on every rank, bit for bit."""
+        total = tensor.clone()
+        if self.size > 1:
+            with others_present():
+                dist.all_reduce(total)
+        return total
 
     def most(self, *values: float) -> list[float]:
         """Return the largest of all ranks' values, place by place."""
@@ -70,6 +64,21 @@ class Ranks:
         with others_present():
             dist.all_gather_object(gathered, value)
         return gathered
+
+    def outcomes(self, job: Callable[[], Any]) -> list[Any]:
+        """Run a job on every rank; return all results, in the order of the ranks.
+
+        A TolkaError of any rank is raised on all of them, so that none waits for one that has ended.
+        """
+        try:
+            outcome = job()
+        except TolkaError as error:
+            outcome = error
+        found = self.gather(outcome)
+        for each in found:
+            if isinstance(each, TolkaError):
+                raise each
+        return found
 
     def of_first(self, value: Any) -> Any:
         """Return the first rank's value on every rank."""
@@ -151,17 +160,3 @@ def others_present() -> Iterator[None]:
             f"another process of this training has ended, or does not answer ({words[:120]}); the same command goes on "
             "from last/"
         ) from None
-
-
-def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield the tensors in order, in groups of one type and about _BUCKET bytes."""
-    bucket: list[Tensor] = []
-    size = 0
-    for tensor in tensors:
-        if bucket and (tensor.dtype != bucket[0].dtype or size + tensor.nbytes > _BUCKET):
-            yield bucket
-            bucket, size = [], 0
-        bucket.append(tensor)
-        size += tensor.nbytes
-    if bucket:
-        yield bucket

@@ -2,9 +2,6 @@
 
 import os
 import re
-import subprocess
-
-_LOWEST_PORT, _PORTS = 20000, 10000  # below the ports that Linux gives to outgoing connections
 
 
 def translate() -> None:
@@ -20,7 +17,7 @@ def translate() -> None:
     number = 10 * int(given.get("SLURM_JOB_ID", "0")) + int(given.get("SLURM_STEP_ID", "0"))
     nodes = given.get("SLURM_STEP_NODELIST") or given.get("SLURM_JOB_NODELIST", "")
     given.setdefault("MASTER_ADDR", first_host(nodes) or "localhost")
-    given.setdefault("MASTER_PORT", str(_LOWEST_PORT + number % _PORTS))
+    given.setdefault("MASTER_PORT", str(20000 + number % 10000))  # below those of outgoing connections
     given["LOCAL_RANK"] = given.get("SLURM_LOCALID", "0")
     given["RANK"] = given.get("SLURM_PROCID", "0")
     given["WORLD_SIZE"] = tasks
@@ -28,9 +25,5 @@ def translate() -> None:
 
 def first_host(nodes: str) -> str:
     """Return the first host of Slurm's list of nodes, as node01 of node[01-04,7],other; "" if it is empty."""
-    try:
-        shown = subprocess.run(["scontrol", "show", "hostnames", nodes], capture_output=True, text=True, check=True)
-        return shown.stdout.split()[0]
-    except (OSError, subprocess.SubprocessError, IndexError):  # srun may run where Slurm's commands are not
-        first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
-        return re.sub(r"\[(\w+)[^\]]*\]", r"\1", first[0]) if first else ""
+    first = re.match(r"(?:[^,\[]|\[[^\]]*\])*", nodes)
+    return re.sub(r"\[(\w+)[^\]]*\]", r"\1", first[0]) if first else ""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS, Document
-from tolka.text.lines import count_and_digest, decode_lines, read_lines
+from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair
 
 
@@ -12,11 +12,7 @@ class PlainText(Document):
     """Lines of text."""
 
     def texts(self) -> Iterator[Pair]:
-        if self.stream is not None:
-            lines = decode_lines(self.stream, str(self.path), limit=self.limit)
-        else:
-            lines = read_lines(self.path, limit=self.limit)
-        return (Pair(line, "") for line in lines)
+        return (Pair(line, "") for line in read_lines(self.path, limit=self.limit, stream=self.stream))
 
     def count(self) -> int:
         return count_and_digest(self.path, self.limit)[0]

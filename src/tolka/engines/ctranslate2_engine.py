@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabulary, unsupported
+from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, unsupported
 from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.greedy import GreedyConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import GreedyConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.tokenizer.special_tokens import EOS
 
@@ -51,7 +49,7 @@ def unavailable(decoding: DecodingConfig, dtype: str = "float32") -> str:
 class CTranslate2Engine(Engine):
     """A model of CTranslate2's; `ctranslate2_search.py` says where its results differ from torch's."""
 
-    def __init__(self, translator: Any, vocabulary: Vocabulary, threads: int) -> None:
+    def __init__(self, translator: Any, vocabulary: Vocabularies, threads: int) -> None:
         """translator: a ctranslate2.Translator. threads: on a CPU; 0 on another device."""
         self.translator, self.vocabulary = translator, vocabulary
         self._threads = threads
@@ -62,7 +60,7 @@ class CTranslate2Engine(Engine):
     def of(
         cls,
         folder: Path,
-        vocabulary: Vocabulary,
+        vocabulary: Vocabularies,
         dtype: str,
         decoding: DecodingConfig,
         name: Path,

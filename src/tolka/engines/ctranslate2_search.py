@@ -14,10 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.greedy import GreedyConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD
 
 _UNRANKED = 1e-30  # a length penalty whose power is 1; without one, a search only ends with its best hypothesis
@@ -26,7 +23,7 @@ _RULES = ("min_length", "no_repeat_ngram", "glossary", "banned")
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class Vocabularies:
     """Subwords of source and target in the order of their ids, and how many positions the model has."""
 
     source: Sequence[str]
@@ -72,7 +69,7 @@ class CTranslate2Search:
     second attempt, where they are in a result; and samples depend on what else is translated.
     """
 
-    def __init__(self, translator: Any, vocabulary: Vocabulary, config: SearchConfig, batch_size: int) -> None:
+    def __init__(self, translator: Any, vocabulary: Vocabularies, config: SearchConfig, batch_size: int) -> None:
         """translator: a ctranslate2.Translator. batch_size: sentences at once, 0 = as they are given."""
         self.translator, self.vocabulary, self.config = translator, vocabulary, config
         self._batch_size = batch_size

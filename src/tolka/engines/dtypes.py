@@ -5,9 +5,9 @@ import copy
 import torch
 
 from tolka.errors import ConfigError
+from tolka.kernels.quantized import supports_int8
 from tolka.models.base import Seq2Seq
 from tolka.models.quantization import is_quantized, quantizable_layers, quantize
-from tolka.nn.quantized import supports_int8
 from tolka.system.device import choose_device
 
 _TORCH_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}

@@ -15,7 +15,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.tables import table
-from tolka.search.options.base import SearchConfig
+from tolka.search.options import SearchConfig
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.quality import Calibration, Features, LinearMap, features_of
 from tolka.translation.results import Translation

@@ -35,10 +35,6 @@ class GradientFlow:
     norms: list[float]
     sentences: list[int]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values for gradient_flow.jsonl."""
-        return asdict(self)
-
 
 class GradientFlowMeter:
     """Measures `gradient_flow` on the first pairs of a validation set."""
@@ -53,7 +49,7 @@ class GradientFlowMeter:
 
     def __call__(self, model: Seq2Seq) -> list[dict[str, Any]]:
         """Measure a model; return plain values for metrics.jsonl."""
-        return [flow.as_dict() for flow in gradient_flow(model, self._batch)]
+        return [asdict(flow) for flow in gradient_flow(model, self._batch)]
 
 
 def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:

@@ -19,7 +19,7 @@ from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
 from tolka.system.memory import empty_cache, is_out_of_memory
 from tolka.system.number_format import shown
-from tolka.system.progress import say
+from tolka.system.progress import Say, silent
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -93,11 +93,12 @@ class PerplexityMeter:
         name: str = "this text",
         characters: CharacterForm = KEEP,
         language: str = "",
+        say: Say = silent,
     ) -> None:
         """tokens: ceiling on a batch's padded tokens; longer sentences and blank ones are skipped and counted.
 
         characters: their form in the model's training text, which the pairs get. language: of the target, which decides
-        whether there are words to count.
+        whether there are words to count. say: is given notes.
         DataError, with `name`, when no pair is left.
         """
         pairs = list(map(characters.pair, pairs))
@@ -110,7 +111,7 @@ class PerplexityMeter:
                 f"no pair of {name} can be measured: each has a blank side or one of {tokens} subwords or more"
             )
         self._store = TokenStore.from_rows([sources[i] for i in measured], [targets[i] for i in measured])
-        self._tokens = tokens
+        self._tokens, self._say = tokens, say
         self._words = sum(len(pairs[i].target.split()) for i in measured) if has_spaces(language) else 0
         self._characters = sum(len(pairs[i].target) for i in measured)
         self._skipped = len(pairs) - len(measured)
@@ -147,6 +148,8 @@ class PerplexityMeter:
         smaller = max(batch.source.numel(), batch.target_in.numel()) // 2
         if smaller < self._tokens:
             self._tokens = smaller
-            say(f"note: out of memory while measuring the perplexity: continuing with batches of {smaller} tokens")
+            self._say(
+                f"note: out of memory while measuring the perplexity: continuing with batches of {smaller} tokens"
+            )
         for half in batch.halves():
             yield from self._sums(objective, half, device)

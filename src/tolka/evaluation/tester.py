@@ -59,18 +59,17 @@ class Tester:
         before: Translator[TorchEngine] | None,
         metrics: MetricsConfig,
         language: str,
-        precision: Precision,
-        tokens: int,
-        write_text: Callable[[str, str], object],
+        leave: Callable[[str, str], object],
         ranks: Ranks = ALONE,
     ) -> None:
-        """before: the model to compare with. language: of the target. tokens: ceiling on a batch of the perplexity.
+        """before: the model to compare with. language: of the target. ranks: share the sentences out.
 
-        write_text: is called with the name of a file and its text, the translations. ranks: share the sentences out.
+        leave: writes a text under a path in the run's folder.
         """
         self._ranks = ranks
         self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
-        self._precision, self._tokens, self._write_text = precision, tokens, write_text
+        self._leave, self._tokens = leave, translator.tokens
+        self._precision = Precision(translator.engine.device, "fp32")
 
     def __call__(self, name: str, pairs: Sequence[Pair]) -> TestResult:
         """Measure one test set; compare models only with resamples (metrics.bootstrap > 0)."""
@@ -78,7 +77,7 @@ class Tester:
         started_at = time.perf_counter()
         hypotheses = self._translate(f"testing on {name}", pairs, self._translator)
         seconds = time.perf_counter() - started_at
-        self._write_text(f"{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
+        self._leave(f"samples/{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
         changes: list[Comparison] = []
         if self._before is not None and self._metrics.bootstrap:
             previous = self._translate(f"the model before, on {name}", pairs, self._before)

@@ -1,7 +1,7 @@
 """Export a model directory for CTranslate2, and compare what both translate before the folder appears."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +11,12 @@ from tolka.errors import ConfigError
 from tolka.formats.ctranslate2.exported import read_exported
 from tolka.formats.ctranslate2.folder import export
 from tolka.formats.ctranslate2.plain_model import read_plain_model
-from tolka.interchange.opening import translator_of
 from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import facts_of
+from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.read import load_model
-from tolka.search.options.greedy import GreedyConfig
+from tolka.search.options import GreedyConfig
 from tolka.tokenizer.special_tokens import EOS
+from tolka.translation.opening import translator_of
 
 # Rounded weights translate lines otherwise, the more the less sure the model is: nll alone tells what it costs.
 # int8 cost five models 0.0001 to 0.0008 nats a token, and 0.009 to 0.03 where sums were cut off at 16 bits.
@@ -54,7 +53,13 @@ class CTranslate2Side:
         return found
 
 
-def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str] = ()) -> Parity:
+def export_checked(
+    model: Path,
+    out: Path,
+    dtype: str = "",
+    lines: Sequence[str] = (),
+    say: Callable[[str], None] = lambda note: None,
+) -> Parity:
     """Export a model directory as a folder for CTranslate2 and mt-translate, all or nothing; return the comparison.
 
     dtype: of `ctranslate2.DTYPES`; "" is float32. lines: the sample to compare on; made-up lines if there are none.
@@ -68,7 +73,7 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
 
     def gate(folder: Path) -> tuple[str, float | None]:
         """Compare what the folder translates; return its model card, and the growth of nll."""
-        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines))
+        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines, say))
         parity.check(THRESHOLDS[dtype])
         found.append(parity)
         facts = {**facts_of(saved.folder, saved.config, saved.scores), "exported for": f"CTranslate2, in {dtype}"}
@@ -76,4 +81,9 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
         return f"{text}\n{parity.as_markdown()}", parity.nll
 
     export(read_plain_model(model), out, dtype, gate)
-    return found[0]
+    (parity,) = found
+    say(
+        f"{parity.other} and tolka translate {parity.identical} of {parity.lines} lines identically; BLEU between both "
+        f"is {parity.bleu.value:.2f}, nll grows by {parity.nll:.4f} a token"
+    )
+    return parity

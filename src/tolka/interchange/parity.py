@@ -20,7 +20,6 @@ from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, character_form
 from tolka.search.greedy import GreedyConfig
-from tolka.system.progress import say
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.translator import Translator
 
@@ -112,21 +111,13 @@ BF16 = Threshold(identical=0.6, bleu=80.0, logits=1.0)
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A line that two sides translate differently."""
-
-    source: str
-    ours: str
-    theirs: str
-
-
-@dataclass(frozen=True)
 class Parity:
     """How alike two sides translate a sample.
 
     logits: the greatest difference. nll: by how much the other side's nll of a token is above ours, in nats, in the
     mean of all tokens that ours could write next: the Kullback-Leibler divergence of the distributions. Unlike the
     share of identical lines, it does not depend on how sure a model is. None, both, if one side has no logits.
+    first: the first line that differs: source, our translation and the other one.
     """
 
     other: str
@@ -135,7 +126,7 @@ class Parity:
     bleu: Score
     logits: float | None
     nll: float | None
-    first: Difference | None
+    first: tuple[str, str, str] | None
 
     @property
     def share(self) -> float:
@@ -175,8 +166,7 @@ class Parity:
         if reasons:
             shown = ""
             if self.first is not None:
-                texts = (self.first.source, self.first.ours, self.first.theirs)
-                source, ours, theirs = (f"{text[:_SHOWN]!r}" for text in texts)
+                source, ours, theirs = (f"{text[:_SHOWN]!r}" for text in self.first)
                 shown = f". First line that differs: {source} becomes {ours} in tolka and {theirs} in {self.other}"
             complaint = f"{self.other} does not translate like tolka: {'; '.join(reasons)}"
             raise CheckpointError(f"{complaint}{shown}{threshold.advice}")
@@ -190,7 +180,7 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str],
     """
     mine, other = ([text.strip() for text in side.translate(lines)] for side in (ours, theirs))
     both = list(zip(lines, mine, other, strict=True))
-    first = next((Difference(*each) for each in both if each[1] != each[2]), None)
+    first = next((each for each in both if each[1] != each[2]), None)
     (bleu,) = score(other, mine, MetricsConfig(names=["bleu"], tokenizer="13a", bootstrap=0))
     identical = sum(one == two for one, two in zip(mine, other, strict=True))
     if identical == len(both):  # of texts without four words in a line BLEU is below 100 even where all are equal
@@ -212,7 +202,9 @@ def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, 
     return float(np.abs(mine - other).max()), float((log_p.exp() * (log_p - log_q)).sum(dim=1).mean())
 
 
-def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = say) -> list[str]:
+def sample_of(
+    saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
+) -> list[str]:
     """Return the lines to compare: those given, in the model's form of characters, or made-up ones if none are given.
 
     Blank lines, and those with more subwords than the model was trained on, are left out with a note; DataError if no

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from tolka.errors import ConfigError, DataError
-from tolka.model_directory.card_values import REPOSITORY
+from tolka.model_directory.card import REPOSITORY
 from tolka.model_directory.public_copy import write_public_copy
-from tolka.system.progress import say
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -17,7 +16,13 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def publish(model: Path, repository: str, private: bool = False, licence: str = "") -> str:
+def publish(
+    model: Path,
+    repository: str,
+    private: bool = False,
+    licence: str = "",
+    say: Callable[[str], None] = lambda note: None,
+) -> str:
     """Verify a model directory, upload a copy without local paths and resume state, and return its address.
 
     repository: OWNER/NAME, which is created if it is not there, and has a new version afterwards if it is. licence: in

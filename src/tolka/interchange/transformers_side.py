@@ -4,7 +4,7 @@ import importlib.util
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,37 +15,28 @@ import torch
 
 from tolka.data.batch import EOS
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.huggingface.folder import ModelFolder
-from tolka.formats.huggingface.marian import (
-    CONFIG,
-    CONFIG_KEYS,
-    SOURCE_SPM,
-    TARGET_SPM,
-    TARGET_VOCAB,
-    TOKENIZER_CONFIG,
-    VOCAB,
-)
+from tolka.formats.huggingface.family import CONFIG, TOKENIZER_CONFIG, Family, Foreign
 from tolka.interchange.parity import LIMIT, Logits, Pairs
 from tolka.tokenizer.vocabulary import Vocabulary
 
 _AT_ONCE = 16  # lines translated in a batch
-_TOKENIZER_KEYS = ("source_lang", "target_lang", "separate_vocabs")
 
 
 @contextmanager
-def checked_copy(folder: ModelFolder, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Iterator[Path]:
+def checked_copy(foreign: Foreign, positions: int) -> Iterator[Path]:
     """Yield a folder for transformers with the files of another one that were checked, and with nothing else.
 
-    Its settings name only what Marian has: others could name files to read, or models to download.
+    positions: as for `Family.compared_config`.
     """
+    folder, family = foreign.folder, foreign.family
+    about = {key: foreign.about.get(key) for key in family.TOKENIZER_KEYS}
     with TemporaryDirectory() as made:
         work = Path(made)
-        for name in (SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB, *folder.weight_files()):
+        for name in (*family.TOKENIZER_FILES, *folder.weight_files()):
             if folder.has(name):
                 _link(folder.file(name).resolve(), work / name)
-        kept = {key: config[key] for key in CONFIG_KEYS if key in config}
-        about = {key: tokenizer[key] for key in _TOKENIZER_KEYS if isinstance(tokenizer.get(key), bool | str)}
-        for name, values in ((CONFIG, kept), (TOKENIZER_CONFIG, about)):
+        allowed = {key: value for key, value in about.items() if isinstance(value, bool | str)}
+        for name, values in ((CONFIG, family.compared_config(foreign, positions)), (TOKENIZER_CONFIG, allowed)):
             (work / name).write_text(json.dumps(values), encoding="utf-8")
         yield work
 
@@ -57,21 +48,25 @@ def _link(file: Path, place: Path) -> None:
         shutil.copyfile(file, place)
 
 
-def has_transformers() -> bool:
-    """Return whether transformers is installed."""
-    return importlib.util.find_spec("transformers") is not None
+def reason_not_to_compare(family: Family) -> str:
+    """Return why nothing is compared with transformers; "" if it can be."""
+    if not family.MODEL:
+        return f"transformers does not know {family.NAME}"
+    return "" if importlib.util.find_spec("transformers") else "transformers is not installed"
 
 
-def not_compared(say: Callable[[str], None]) -> str:
-    """Say that transformers is not installed, and return the section of a model card."""
-    say("note: transformers is not installed, so that its translations were not compared with tolka's")
-    return "## Parity\n\nNot compared with transformers, which was not installed.\n"
+def not_compared(reason: str, say: Callable[[str], None]) -> str:
+    """Say that nothing was compared, and return the section of a model card."""
+    say(f"note: {reason}, so that its translations were not compared with tolka's")
+    return f"## Parity\n\nNot compared: {reason}.\n"
 
 
 class TransformersSide:
-    """MarianMTModel with MarianTokenizer, on the CPU in fp32. Nothing is downloaded, and no code of a folder is run."""
+    """A family's classes in transformers, on the CPU in fp32. Nothing is downloaded, and no code of a folder is run."""
 
-    def __init__(self, folder: Path, target: Vocabulary, limit: int = LIMIT, shown: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, family: Family, target: Vocabulary, limit: int = LIMIT, shown: Path | None = None
+    ) -> None:
         """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
 
         shown: the folder's name in messages, where `folder` is a temporary one. CheckpointError if transformers cannot
@@ -90,8 +85,8 @@ class TransformersSide:
             self.name = f"transformers {transformers.__version__}"
             local: dict[str, Any] = {"local_files_only": True}
             try:
-                self._tokenizer = transformers.MarianTokenizer.from_pretrained(str(folder), **local)
-                model = transformers.MarianMTModel.from_pretrained(str(folder), dtype=torch.float32, **local)
+                self._tokenizer = getattr(transformers, family.TOKENIZER).from_pretrained(str(folder), **local)
+                model = getattr(transformers, family.MODEL).from_pretrained(str(folder), dtype=torch.float32, **local)
             except Exception as error:
                 reason = " ".join(f"{type(error).__name__}: {error}".replace(str(folder), str(shown)).split())[:300]
                 raise CheckpointError(f"{self.name} cannot load {shown}: {reason}") from None
@@ -103,13 +98,13 @@ class TransformersSide:
                 do_sample=False,
                 max_length=None,
                 max_new_tokens=limit,
-                bad_words_ids=[[self._start]],  # Marian's <pad>, and our <s>
+                bad_words_ids=[[self._start]],  # the family's, and our <s>
                 pad_token_id=self._start,
                 eos_token_id=config.eos_token_id,
                 decoder_start_token_id=self._start,
             )
             self._model.generation_config = self._search
-        # Of each of our subwords from </s> on, its id in Marian's vocabulary.
+        # Of each of our subwords from </s> on, its id in the family's vocabulary.
         ours = {number: place for place, number in enumerate(target.ids_in_original_order())}
         self._columns = [ours[number] for number in range(EOS, len(target.subwords))]
 

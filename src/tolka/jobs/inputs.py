@@ -103,7 +103,8 @@ class TextsToTranslate(Texts):
     def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit, stdin: TextIO | None) -> None:
         """ConfigError where the format of a file is not known, DataError where there is no file of beginnings."""
         self._config, self._limit, self._stdin = config, limit, stdin
-        self._documents = [self._document(path) for path in files]
+        columns = config.column, config.prefix_column
+        self._documents = [self._kind(path)(path, *columns, limit) for path in files]
         self.has_layout = any(document.has_layout for document in self._documents)
         self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._kind_of_stdin = None if files else self._kind(None)
@@ -128,9 +129,6 @@ class TextsToTranslate(Texts):
         if path is None and not kind.is_streamable:
             raise ConfigError(f"input.format={name} cannot be read from standard input: name the file")
         return kind
-
-    def _document(self, path: Path) -> Document:
-        return self._kind(path)(path, self._config.column, self._config.prefix_column, self._limit)
 
     def count(self) -> int | None:
         if not self._documents:

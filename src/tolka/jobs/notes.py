@@ -1,8 +1,8 @@
 """What is noted at the end of a job: how many lines were treated in an unusual way."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tolka.text.direction import Direction
 from tolka.text.scripts import is_in_other_script
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 200  # characters of a line that show its script
 _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and loanwords
-# What is noted of each of Counts, if there is any, after "5 of 9"; done, treated: what was done with the lines.
+# What is noted of each count, if it is not 0, after "5 of 9"; done, treated: what was done with the lines.
 _NOTES = {
     "apart": "lines have several sentences, {done} one by one (decoding.split)",
     "whole": "lines have several sentences, and their translation has more or fewer: scored whole, which the model was "
@@ -27,41 +27,21 @@ _NOTES = {
 }
 
 
-@dataclass
-class Counts:
-    """Lines: all, with several sentences (apart: treated one by one; whole: scored at once, as the translation has more
-    or fewer), too long, cut, in the target's script, without a term of the glossary (missing), with a banned phrase.
+class UnusualLines:
+    """Counts unusual lines, with a note for each kind that a user should know of.
 
-    with_text: that are not blank; blank: those of them whose translation is.
+    counts: lines; with several sentences (apart: treated one by one; whole: scored at once, as the translation has more
+    or fewer; together: translated at once), too long, cut, in the target's script (reversed), without a term of the
+    glossary (missing), with a banned phrase; with_text: that are not blank; blank: those of them whose translation is.
     """
 
-    lines: int = 0
-    apart: int = 0
-    together: int = 0
-    long: int = 0
-    cut: int = 0
-    reversed: int = 0
-    missing: int = 0
-    banned: int = 0
-    whole: int = 0
-    with_text: int = 0
-    blank: int = 0
-
-
-class Tally:
-    """Counts unusual lines, with a note for each kind that a user should know of."""
-
-    def __init__(self, direction: Direction, scored: bool, before: Mapping[str, Any]) -> None:
+    def __init__(self, direction: Direction, scored: bool, before: Mapping[str, int]) -> None:
         """direction: of the translations. scored: whether the translations were given.
 
-        before: what `as_dict` returned in the job that is resumed; {} in a new one.
+        before: the counts of the job that is resumed; {} in a new one.
         """
-        self.counts = Counts(**before)
+        self.counts = Counter(before)
         self._direction, self._scored = direction, scored
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counts as plain values."""
-        return asdict(self.counts)
 
     def add(self, results: "Iterable[Result]") -> None:
         """Count the unusual ones among translated lines."""
@@ -69,17 +49,17 @@ class Tally:
         for result in results:
             translation, best = result.translation, result.translation.candidates[0]
             several = translation.sentences > 1
-            counts.lines += 1
-            counts.apart += several and translation.split == "sentences"
-            counts.together += several and translation.split == "unknown"
-            counts.whole += several and translation.split == "never" and self._scored
-            counts.long += translation.too_long
-            counts.cut += not translation.complete
-            counts.missing += bool(best.missing)
-            counts.banned += bool(best.banned)
-            counts.reversed += is_in_other_script(result.source[:_LOOKED_AT], *self._direction)
-            counts.with_text += bool(best.segments)
-            counts.blank += bool(best.segments) and not best.text.strip()
+            counts["lines"] += 1
+            counts["apart"] += several and translation.split == "sentences"
+            counts["together"] += several and translation.split == "unknown"
+            counts["whole"] += several and translation.split == "never" and self._scored
+            counts["long"] += translation.too_long
+            counts["cut"] += not translation.complete
+            counts["missing"] += bool(best.missing)
+            counts["banned"] += bool(best.banned)
+            counts["reversed"] += is_in_other_script(result.source[:_LOOKED_AT], *self._direction)
+            counts["with_text"] += bool(best.segments)
+            counts["blank"] += bool(best.segments) and not best.text.strip()
 
     def notes(self, is_complete: bool = True) -> Iterator[str]:
         """Yield the notes. is_complete: whether the input was read to its end, without an error."""
@@ -87,14 +67,14 @@ class Tally:
         done = "scored" if self._scored else "translated"
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
         for kind, words in _NOTES.items():
-            if count := getattr(counts, kind):
-                yield f"note: {count} of {counts.lines} {words.format(done=done, treated=treated)}"
-        if counts.reversed > _SHARE_NOTED * counts.lines:
+            if count := counts[kind]:
+                yield f"note: {count} of {counts['lines']} {words.format(done=done, treated=treated)}"
+        if counts["reversed"] > _SHARE_NOTED * counts["lines"]:
             yield (
-                f"note: {counts.reversed} of {counts.lines} lines are in the script of {target}, and the model "
+                f"note: {counts['reversed']} of {counts['lines']} lines are in the script of {target}, and the model "
                 f"translates from {source} to {target}; is it the one for the other direction?"
             )
-        if blank := "" if self._scored else blank_translations_note(counts.blank, counts.with_text):
+        if blank := "" if self._scored else blank_translations_note(counts["blank"], counts["with_text"]):
             yield f"note: {blank}"
-        if is_complete and not counts.lines:
+        if is_complete and not counts["lines"]:
             yield f"note: there was no line to {'score' if self._scored else 'translate'}"

@@ -7,7 +7,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of
 from tolka.options.settings import setting
-from tolka.search.options.base import SearchConfig
+from tolka.search.options import SearchConfig
 
 OUTPUT_FORMATS = ("text", "nbest", "jsonl")
 

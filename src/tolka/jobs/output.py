@@ -67,13 +67,20 @@ def _resumable(path: Path, identity: Mapping[str, Any], say: Say) -> Iterator[Re
 
 def _identity(config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]) -> dict[str, Any]:
     """Return what decides the output, besides the input."""
-    from tolka.interchange.load import digests_of_any  # imports torch
+    from tolka.formats.hub import local_folder
+    from tolka.model_directory.settings import digest
 
     settings = {f"{group}.{key}": value for group in vars(config) for key, value in asdict(vars(config)[group]).items()}
     kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
     files = {key: getattr(config.search, key) for key in ("glossary", "banned")}
     contents = {f"the file search.{key}": digest_of(user_path(path)) for key, path in files.items() if path}
-    return {"the model": digests_of_any(models), **options, **kept, **contents, "tolka's version": __version__}
+    return {
+        "the model": [digest(local_folder(model)) for model in models],
+        **options,
+        **kept,
+        **contents,
+        "tolka's version": __version__,
+    }
 
 
 class Journal:

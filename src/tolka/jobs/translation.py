@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tolka.errors import ConfigError, DataError
 from tolka.jobs.formats import Format, NBestLines, Result, TextLines
 from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files
-from tolka.jobs.notes import Tally
+from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
 from tolka.system.atomic import check_output, is_among
@@ -113,14 +113,14 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         say("type a line to translate it; end with Ctrl-D")
     total = texts.count()
 
-    from tolka.interchange.opening import open_translator  # may import torch, for which nobody waits in vain
+    from tolka.translation.opening import open_model  # may import torch, for which nobody waits in vain
     from tolka.translation.segments import TextError
 
     asked = {"--score": job.are_given, "--attention": job.attention is not None}
     with open_output(job.output, job.stdout, config, job.models, asked, say) as out:
         journal = Journal(out, config.decoding.window)
-        translator = open_translator(job.models, config.search, config.decoding, job.needs_attention(config), say)
-        tally = Tally(translator.direction, job.are_given, journal.tally)
+        translator = open_model(job.models, config.search, config.decoding, job.needs_attention(config), say)
+        tally = UnusualLines(translator.direction, job.are_given, journal.tally)
         form = _format(job, config, translator, journal.done)
         windows = _windows(job, texts, journal, config.decoding.window)
         texts.skip(journal.done)
@@ -141,8 +141,8 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
                         process(window)
                     except TextError as error:
                         process(window[: error.number])
-                        raise DataError(f"{texts.place(tally.counts.lines + 1, error.of_prefix)}: {error}") from None
-                    journal.record(window, tally.as_dict())
+                        raise DataError(f"{texts.place(tally.counts['lines'] + 1, error.of_prefix)}: {error}") from None
+                    journal.record(window, tally.counts)
             except DataError:  # a line that cannot be read: those before it are translated
                 progress.close()
                 for note in (*form.last_notes(), *tally.notes(is_complete=False)):

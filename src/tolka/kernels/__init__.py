@@ -1,1 +1,1 @@
-"""Faster ways to compute what `nn/` defines, with the same results. Readers of the models may skip this package."""
+"""What is only there to be fast: the same results as `nn/` and `search/` define. Readers of the models may skip it."""

@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tolka.kernels.dropout import dropout
-from tolka.kernels.packing import Packing, VariableLengthPacking
+from tolka.kernels.packing import Packing, VariableLengthPacking, attend_variable_length
 from tolka.kernels.short_attention import attend_short, suits_short
-from tolka.kernels.variable_length import attend_packed
+
+_ENCODED_AT_ONCE = 1024  # source positions
 
 
 def fused_attention(
@@ -49,13 +50,33 @@ def packed_attention(
     With `causal` no padding mask is needed: padding follows all tokens of its sentence, which do not attend to it.
     """
     if isinstance(rows, VariableLengthPacking) and isinstance(source, VariableLengthPacking):
-        return attend_packed(query, key, value, rows, source, causal).flatten(1)
+        return attend_variable_length(query, key, value, rows, source, causal).flatten(1)
     mask = None if causal else source.mask
     query, key, value = (
         packing.pad(x).transpose(1, 2) for packing, x in ((rows, query), (source, key), (source, value))
     )
     context = fused_attention(query, key, value, mask, causal, dropout_rate)
     return rows.pack(context.transpose(1, 2).flatten(2))
+
+
+def attend_few(query: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None) -> Tensor:
+    """Attend with the few queries of a decoding step: (B, H, k, K) -> (B, H, k, V).
+
+    keys (B, H, K, S): K^T / sqrt(d_k); values (B, H, S, V); both contiguous. padding: (B, 1, 1, S), true where there is
+    no source token.
+    """
+    scores = query @ keys  # (B, H, k, S)
+    if padding is not None:
+        scores = scores.masked_fill_(padding, float("-inf"))
+    return scores.softmax(dim=-1) @ values
+
+
+def encoded_at_once(source: Tensor) -> int:
+    """Return how many of the sentences (B, S) to encode at once before decoding."""
+    if source.device.type != "cpu":
+        return len(source)
+    # So that activations stay in the cache: 0.37 s for 1000 sentences of 15 tokens, where all at once take 0.56.
+    return max(1, _ENCODED_AT_ONCE // source.size(1))
 
 
 def _future_keys(scores: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _VENDOR = "AuthenticAMD"  # of processors on which oneDNN uses AVX-512 and MKL does not
-_MIN_MULTIPLICATIONS = 2**23  # in a decoding step; with fewer, MKL is no slower
+_MIN_MULTIPLICATIONS = 2**23  # in a decoding step; with fewer, MKL is as fast
 _WIDE = 1000  # from this width, the multiplication takes far longer than the transposition of the other matrix
 
 
@@ -36,10 +36,8 @@ def onednn_is_faster() -> bool:
 
 
 def row_counts_are_compiled() -> bool:
-    """Return whether oneDNN now compiles a kernel for each new number of rows (0.3 ms and 0.6 MB each).
-
-    Fragmentation costs more memory than the kernels: they stay allocated between blocks that are freed.
-    """
+    """Return whether oneDNN now compiles a kernel for each new number of rows."""
+    # 0.3 ms and 0.6 MB each, and more memory by fragmentation: kernels are allocated between blocks that are freed.
     return torch.is_autocast_enabled("cpu") or (torch.is_grad_enabled() and onednn_is_faster())
 
 
@@ -114,17 +112,15 @@ class _Matmul(torch.autograd.Function):
 
 
 def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """Return G^T x, (O, I).
-
-    For oneDNN's linear layer torch transposes the left matrix in memory, with one thread, which costs little compared
-    with a multiplication by a wide matrix. For two narrow ones, the weight gradient of a 1x1 convolution gives the same
-    result without a transposition; but with a single thread torch computes convolutions by another library.
-    """
+    """Return G^T x, (O, I)."""
     wide, narrow = max(weight.shape), min(weight.shape)
+    # For oneDNN's linear layer torch transposes the left matrix in memory, with one thread, which costs little compared
+    # with a multiplication by a wide matrix. With a single thread, torch computes convolutions by another library.
     if wide >= _WIDE or torch.get_num_threads() == 1 or narrow == 1:
         if gradient.size(1) <= x.size(1):
             return _onednn_linear(gradient.t(), x.t())
         return _onednn_linear(x.t(), gradient.t()).t()
+    # The weight gradient of a 1x1 convolution: the same result without a transposition.
     images = (rows[None, None].permute(0, 3, 1, 2) for rows in (gradient.contiguous(), x.contiguous()))
     _, filter_gradient, _ = torch.ops.aten.convolution_backward(
         *images, weight[:, :, None, None], None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1, (False, True, False)

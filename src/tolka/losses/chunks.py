@@ -51,10 +51,9 @@ Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor]]
 
 
 class _GivenGradient(torch.autograd.Function):
-    """A scalar 0 whose gradient with respect to `x` is `gradient`.
+    """A scalar 0 whose gradient with respect to `x` is `gradient`."""
 
-    Replaces `grad_outputs` of `torch.autograd.grad`, which would import sympy (0.3 s).
-    """
+    # `grad_outputs` of `torch.autograd.grad` would import sympy (0.3 s).
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, gradient: Tensor) -> Tensor:
@@ -104,11 +103,11 @@ class ChunkedLoss(torch.autograd.Function):
             with torch.enable_grad():
                 scalars = [_GivenGradient.apply(*pair) for pair in pairs]  # type: ignore[no-untyped-call]
             gradients = torch.autograd.grad(scalars, (*leaves, *parameters))
-            for parts, gradient in zip(feature_gradients, gradients, strict=False):
-                parts.append(gradient[:count])
+            for collected, gradient in zip(feature_gradients, gradients, strict=False):
+                collected.append(gradient[:count])
             for total, gradient in zip(weight_gradients, gradients[passes:], strict=True):
                 total.add_(gradient)
-        ctx.save_for_backward(*(torch.cat(parts) for parts in feature_gradients), *weight_gradients)
+        ctx.save_for_backward(*(torch.cat(each) for each in feature_gradients), *weight_gradients)
         loss_sum, nll_sum = (total.clone() for total in totals)  # FSDP takes no views
         ctx.mark_non_differentiable(nll_sum)
         return loss_sum, nll_sum

@@ -47,8 +47,8 @@ def consistency_gradients(
 ) -> tuple[Tensor, Tensor]:
     """Return loss sum and nll sum of both passes; overwrite `first` and `second` (C, V) with d loss / d logits."""
     rows = max(1, _VALUES_PER_BLOCK_ON_CPU // first.size(1) if first.device.type == "cpu" else targets.numel())
-    parts = zip(split_rows(first, rows), split_rows(second, rows), split_rows(targets, rows), strict=True)
-    sums = [_gradients_of_rows(p, q, t, smoothing, consistency) for p, q, t in parts]
+    blocks = zip(split_rows(first, rows), split_rows(second, rows), split_rows(targets, rows), strict=True)
+    sums = [_gradients_of_rows(p, q, t, smoothing, consistency) for p, q, t in blocks]
     loss, nll = torch.stack([torch.stack(each) for each in sums]).sum(dim=0).unbind()
     return loss, nll
 

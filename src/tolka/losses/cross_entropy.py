@@ -26,24 +26,17 @@ class LossSum:
     tokens: int
 
 
-def smoothed_gradient(
-    logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
     """Return loss sum and nll sum of one chunk; overwrite `logits` (C, V) with d loss / d logits.
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
-    counts: (C,) true where a token is in the loss; None if all are.
     """
-    loss, nll, _ = softmax_in_place(logits, targets, smoothing, counts)
+    loss, nll, _ = softmax_in_place(logits, targets, smoothing)
     subtract_target(logits, targets, smoothing)
-    if counts is not None:
-        logits.mul_(counts[:, None])
     return loss, nll
 
 
-def softmax_in_place(
-    logits: Tensor, targets: Tensor, smoothing: float, counts: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+def softmax_in_place(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     """Apply softmax to (C, V) in place; return loss sum, nll sum and the logarithms of the normalisers, (C, 1)."""
     target_logits = logits.gather(1, targets[:, None])
     mean = logits.mean(dim=-1, keepdim=True) if smoothing else target_logits
@@ -52,11 +45,8 @@ def softmax_in_place(
     normaliser = logits.sub_(top).exp_().sum(dim=-1, keepdim=True)
     logits.div_(normaliser)
     log_z = top + normaliser.log()
-    nlls, uniform_nlls = log_z - target_logits, log_z - mean
-    if counts is not None:
-        nlls, uniform_nlls = nlls * counts[:, None], uniform_nlls * counts[:, None]
-    nll = nlls.sum()
-    return (1.0 - smoothing) * nll + smoothing * uniform_nlls.sum(), nll, log_z
+    nll = (log_z - target_logits).sum()
+    return (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum(), nll, log_z
 
 
 def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: float = 1.0) -> Tensor:

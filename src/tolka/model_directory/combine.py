@@ -1,16 +1,17 @@
-"""Combine finished models: average several, or merge an adapter into one."""
+"""Make models of finished ones: average several, merge an adapter into one, store one in int8."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import MADE_OF, facts_of
-from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.card import MADE_OF, MEASURED, facts_of, model_card, parity_section
+from tolka.model_directory.int8_weights import int8_tensors
 from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
+from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.weights import average_weights
 from tolka.model_directory.write import snapshot
-from tolka.models.base import TRAINING_ONLY, resolved_options
+from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.nn.lora import base_digest
 
 
@@ -33,7 +34,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         sources.append(other.sources)
         del other  # at most two models are in memory
     first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(_named, folders))}", _combined_sources(sources))
+    _write(first, out, f"the mean of {', '.join(map(_named, folders))}", TrainingSources.combined(sources, max))
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
@@ -65,6 +66,21 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     _write(base, out, f"{_named(model)} with the adapter of {_named(adapter)} merged into it", base.sources)
 
 
+def quantise_model(folder: Path, out: Path) -> None:
+    """Write a model directory that translates as the model does with decoding.precision=int8, to the last bit.
+
+    Its scores are those of the model, and say so. CheckpointError if the model is in int8 already.
+    """
+    saved = load_model(folder)
+    before = "in fp32, before the weights were quantised to int8"
+    facts = {**facts_of(saved.folder, saved.config, saved.scores), "weights": "int8, for translating on a CPU"}
+    scores = {**saved.scores, MEASURED: before, "facts": facts}
+    parity = parity_section(saved.folder)
+    card = model_card(saved.config, facts, scores, parity=f"Compared {before}. {parity}" if parity else "")
+    whole = snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, scores, card)
+    replace(whole, weights=int8_tensors(saved.model), int8=True).write(out)
+
+
 def _check_compatible(first: SavedModel, other: SavedModel) -> None:
     """Raise CheckpointError, with what differs, if two models cannot be averaged."""
     one, two = (resolved_options(saved.config["model"], saved.tokenizer.shared) for saved in (first, other))
@@ -73,16 +89,6 @@ def _check_compatible(first: SavedModel, other: SavedModel) -> None:
     reasons = differing + incompatibilities(first, other)
     if reasons:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(reasons)}")
-
-
-def _combined_sources(sources: Sequence[TrainingSources]) -> TrainingSources:
-    """Return the largest of each statistic, and the first ratio of lengths.
-
-    The share of several sentences is None if one model has none.
-    """
-    shares = [each.several_sentences for each in sources]
-    share = None if None in shares else max(share for share in shares if share is not None)
-    return TrainingSources(max(each.longest for each in sources), share, sources[0].length_ratio, sources[0].directions)
 
 
 def _named(folder: Path) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.model_directory.manifest import TrainingSources
+from tolka.model_directory.verify import TrainingSources
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from tolka.errors import CheckpointError
+from tolka.kernels.quantized import Int8Matrix, supports_int8
 from tolka.model_directory.file_names import WEIGHTS
 from tolka.model_directory.weights import check_fit, read_finite, unique_tensors
 from tolka.models.base import Seq2Seq
 from tolka.models.quantization import quantizable_layers, quantize
-from tolka.nn.quantized import Int8Matrix, supports_int8
 
 _SCALE = "_scale"
 

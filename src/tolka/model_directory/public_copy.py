@@ -6,25 +6,24 @@ without.
 """
 
 import re
-import shutil
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import yaml
 
 from tolka.errors import CheckpointError
-from tolka.model_directory.card import model_card
-from tolka.model_directory.card_values import DATA_SET, MADE_OF, REPOSITORY, facts_of, parity_section
+from tolka.model_directory.card import DATA_SET, MADE_OF, REPOSITORY, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
-from tolka.model_directory.manifest import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.settings import find_model_folder
+from tolka.model_directory.verify import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.write import finish
+from tolka.system.atomic import link_or_copy
 from tolka.tokenizer.coders import processor_of
 
 _STATE = Path(STATE_FACTS).parts[0]
@@ -89,10 +88,10 @@ class PublicCopy:
             processor_of(content)
         except RuntimeError:
             raise CheckpointError(f"{name} is no SentencePiece model") from None
-        found = protobuf.ModelProto.FromString(content)
-        # Only the fields known here: self_test_data of earlier versions holds lines of the training text.
-        model = protobuf.ModelProto(**{each.name: part for each, part in found.ListFields()})
-        cleared = ["self_test_data"] if model.ByteSize() < len(content) else []
+        model = protobuf.ModelProto.FromString(content)
+        size = model.ByteSize()
+        model.DiscardUnknownFields()  # self_test_data of earlier versions holds lines of the training text
+        cleared = ["self_test_data"] if model.ByteSize() < size else []
         for place in _FILES_OF_TRAINING:
             group, _, key = place.partition(".")
             if model.HasField(group) and getattr(getattr(model, group), key, ""):
@@ -123,7 +122,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
                 content = (folder / name).read_bytes()
                 (out / name).write_bytes(made.without_files_of_training(content, name))
             else:
-                _link(folder / name, out / name)
+                link_or_copy(folder / name, out / name)
     if "/" in facts.get(MADE_OF, ""):  # written by an earlier version
         facts[MADE_OF] = "other models"
         made.shortened.append("scores.facts.made of")
@@ -160,30 +159,26 @@ def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:
     ends = [name.rpartition("-")[2] for name in names]
     if len(set(ends)) == len(ends):
         return names
-    known = {stem for entry in entries for stem in _stems(_last_name(entry))}
-    return [next((end for end in _ends(name) if _is_one_of(end, known)), _ends(name)[0]) for name in names]
+    files = [_last_name(entry).split(".") for entry in entries]
+    known = {".".join(parts[:count]) for parts in files for count in range(1, len(parts) + 1)}  # test.tsv, and test
+    found = []
+    for name, end in zip(names, ends, strict=True):
+        parts = name.split("-")
+        candidates = ["-".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]  # test, data-test, ...
+        found.append(
+            next((each for each in candidates if any(each == stem or fnmatchcase(each, stem) for stem in known)), end)
+        )
+    return found
 
 
-def _is_one_of(name: str, patterns: Collection[str]) -> bool:
-    return name in patterns or any(fnmatchcase(name, each) for each in patterns)
-
-
-def _stems(name: str) -> list[str]:
-    """Return test.tsv.gz, test.tsv and test."""
-    parts = name.split(".")
-    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
-
-
-def _ends(name: str) -> list[str]:
-    """Return test, data-test and acme-data-test."""
-    parts = name.split("-")
-    return ["-".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]
-
-
-def _numbered(names: Sequence[Any]) -> list[Any]:
+def _numbered(names: Sequence[str]) -> list[str]:
     """Return the names, with a number behind those that there are several of."""
-    several, numbers = Counter(names), defaultdict[Any, Iterator[int]](lambda: count(1))
-    return [f"{name} ({next(numbers[name])})" if several[name] > 1 else name for name in names]
+    several, numbers = Counter(names), Counter[str]()
+    numbered = []
+    for name in names:
+        numbers[name] += 1
+        numbered.append(f"{name} ({numbers[name]})" if several[name] > 1 else name)
+    return numbered
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -195,11 +190,3 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or not all(isinstance(config.get(group), dict) for group in ("run", "corpus")):
         raise CheckpointError(f"{path} does not describe a training (run, corpus)")
     return config
-
-
-def _link(source: Path, target: Path) -> None:
-    """Let the file stand in the other folder, too; copy it on another file system."""
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)

@@ -1,7 +1,7 @@
 """Verify and load model directories; `write.py` writes them."""
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,17 @@ from tolka.model_directory.file_names import (
     WEIGHTS,
 )
 from tolka.model_directory.int8_weights import fill_int8
-from tolka.model_directory.manifest import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.settings import Folders as Folders
 from tolka.model_directory.settings import character_form as character_form
-from tolka.model_directory.settings import digests as digests
 from tolka.model_directory.settings import direction_of as direction_of
-from tolka.model_directory.settings import find_model_folder, listed_folders, read_settings
+from tolka.model_directory.settings import find_model_folder, read_settings
+from tolka.model_directory.settings import load_settings as load_settings
+from tolka.model_directory.verify import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.weights import check_size, fill, read_tensors
-from tolka.models.base import MODELS, ModelConfig, Seq2Seq
+from tolka.models.base import Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
-from tolka.options.parsing import build
-from tolka.options.registry import plugins_of
-from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
         raise CheckpointError(
             f"{folder} has its weights in int8, for translating only: give the model that it was made from"
         )
-    settings, model_config = _read_settings(folder)
+    settings, model_config = read_settings(folder)
     scores = read_json(folder / SCORES)
     tokenizer = _load_tokenizer(folder, manifest)
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
@@ -80,18 +78,13 @@ def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
     return SavedModel(folder, model.eval(), tokenizer, settings, manifest.sources, scores)
 
 
-def load_to_translate(folder: Path) -> SavedModel:
-    """Load a model directory as `load_model` does, also one whose weights are stored in int8."""
-    return load_model(folder, or_int8=True)
-
-
-def load_ensemble(folders: Folders, load: Callable[[Path], SavedModel] = load_to_translate) -> SavedModel:
-    """Load one model directory, or several as an ensemble. load: what loads one of them.
+def as_ensemble(models: Sequence[SavedModel]) -> SavedModel:
+    """Return several models as one; of one model itself.
 
     An ensemble has the folder, configuration and scores of the first model, but no calibration of quality estimates,
     and the smallest of each statistic of the sources. CheckpointError if the models are incompatible.
     """
-    first, *others = [load(Path(folder)) for folder in listed_folders(folders)]
+    first, *others = models
     if not others:
         return first
     for other in others:
@@ -99,11 +92,8 @@ def load_ensemble(folders: Folders, load: Callable[[Path], SavedModel] = load_to
         if reasons:
             raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(reasons)}")
     ensemble = Ensemble([first.model, *(other.model for other in others)])
-    longest = min(saved.sources.longest for saved in (first, *others))
-    shares = [saved.sources.several_sentences for saved in (first, *others)]
-    share = None if None in shares else min(share for share in shares if share is not None)
     scores = {name: value for name, value in first.scores.items() if name != QUALITY}
-    sources = TrainingSources(longest, share, first.sources.length_ratio, first.sources.directions)
+    sources = TrainingSources.combined([saved.sources for saved in models], min)
     return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 
@@ -116,33 +106,6 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     if direction != direction.swapped == direction_of(other.config):
         reasons.append(f"one translates from {direction}, the other back")
     return reasons
-
-
-def load_settings(folder: Path) -> dict[str, Any]:
-    """Return the training configuration of a model directory, or of a run directory's `best/`.
-
-    Options of model and tokenizer that are newer than the file have their defaults.
-    """
-    folder = find_model_folder(folder)
-    settings, _ = _read_settings(folder)
-    if not isinstance(settings.get("tokenizer"), dict):
-        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
-    try:
-        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
-    except TolkaError as error:
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    return {**settings, "tokenizer": asdict(tokenizer)}
-
-
-def _read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """Read config.yaml and its model options; options newer than the file have their defaults."""
-    config = read_settings(folder)
-    options = {str(key): value for key, value in config["model"].items()}
-    try:
-        model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
-    except TolkaError as error:
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    return {**config, "model": asdict(model)}, model
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from tolka.model_directory.file_names import STATE_FACTS, STATE_SHARDS, STATE_TENSORS
-from tolka.model_directory.manifest import as_written, read_json, verified_manifest
+from tolka.model_directory.verify import as_written, read_json, verified_manifest
 from tolka.model_directory.weights import read_tensors
 
 if TYPE_CHECKING:  # torch's distributed checkpoints take a second to import

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, WEIGHTS
-from tolka.model_directory.manifest import MANIFEST
 from tolka.model_directory.upgrade import upgrade_config
+from tolka.model_directory.verify import MANIFEST
+from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
+from tolka.options.registry import plugins_of
 from tolka.system.atomic import standing
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
@@ -20,6 +23,7 @@ from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import near_path
+from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.vocabulary import VOCABULARY
 
 _MOST_YAML = 2**20  # bytes: parsing that many takes seconds
@@ -28,16 +32,18 @@ Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
 
 
-def digests(folders: Folders) -> list[str]:
-    """Return a digest of what each model translates with: its weights, tokenizer and settings, from the manifest."""
-    checksums = [json.dumps(_checksums(Path(each))) for each in listed_folders(folders)]
-    return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in checksums]
+def digest(folder: Path) -> str:
+    """Return a digest of what a model translates with: its weights, tokenizer and settings, from the manifest.
 
-
-def _checksums(folder: Path) -> list[str]:
-    """Return the checksums of a model directory's files that decide what it translates."""
+    Of another program's folder, it is one of names, sizes and times of its files.
+    """
+    if is_of_transformers(folder):
+        stats = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
+        text = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
     files = json.loads((find_model_folder(folder) / MANIFEST).read_text(encoding="utf-8"))["files"]
-    return [f"{name}:{files[name]}" for name in sorted(files) if name in _DECIDING or name.endswith(".model")]
+    checksums = [f"{name}:{files[name]}" for name in sorted(files) if name in _DECIDING or name.endswith(".model")]
+    return hashlib.sha256(json.dumps(checksums).encode()).hexdigest()[:16]
 
 
 def listed_folders(folders: Folders) -> Sequence[str | Path]:
@@ -57,10 +63,10 @@ def find_model_folder(folder: Path) -> Path:
             return candidate
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
-    if _is_of_marian(folder):
+    if _has_model_type(folder):
         raise CheckpointError(
-            f"{folder} is no model directory, but a folder of Hugging Face's Marian: run mt-train import first, and "
-            "give its OUT"
+            f"{folder} is no model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
+            "and give its OUT"
         )
     raise CheckpointError(
         f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
@@ -81,13 +87,12 @@ def is_of_transformers(folder: Path) -> bool:
     return (folder / "config.json").is_file() and not is_ours
 
 
-def _is_of_marian(folder: Path) -> bool:
-    """Return whether the config.json of `transformers` in a folder says that its model is Marian's."""
+def _has_model_type(folder: Path) -> bool:
+    """Return whether there is a config.json as `transformers` writes it."""
     try:
-        config = json.loads(read_text(folder / "config.json"))
-    except (OSError, ValueError, RecursionError):
+        return "model_type" in json.loads(read_text(folder / "config.json"))
+    except (OSError, TypeError, ValueError, RecursionError):
         return False
-    return isinstance(config, dict) and config.get("model_type") == "marian"
 
 
 def direction_of(settings: Mapping[str, Any]) -> Direction:
@@ -111,10 +116,11 @@ def _is_language(value: object) -> bool:
     return isinstance(value, str) and is_utf8(value)
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Read config.yaml of a model directory, with settings of earlier versions converted; `model` is as it is there.
+def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
+    """Read config.yaml of a model directory, and its model's options; those newer than the file have their defaults.
 
-    CheckpointError if it cannot be read, or lacks its model or its languages.
+    Settings of earlier versions are converted. CheckpointError if it cannot be read, lacks its model or its languages,
+    or has options that are not valid.
     """
     path = folder / CONFIG
     if (folder / EXPORTED).is_file():
@@ -133,6 +139,24 @@ def read_settings(folder: Path) -> dict[str, Any]:
     config = upgrade_config(config)
     try:
         build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the form of characters
+        options = {str(key): value for key, value in config["model"].items()}
+        model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
     except TolkaError as error:
         raise CheckpointError(f"{path}: {error}") from None
-    return {str(key): value for key, value in config.items()}
+    return {**{str(key): value for key, value in config.items()}, "model": asdict(model)}, model
+
+
+def load_settings(folder: Path) -> dict[str, Any]:
+    """Return the training configuration of a model directory, or of a run directory's `best/`.
+
+    Options of model and tokenizer that are newer than the file have their defaults.
+    """
+    folder = find_model_folder(folder)
+    settings, _ = read_settings(folder)
+    if not isinstance(settings.get("tokenizer"), dict):
+        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
+    try:
+        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
+    except TolkaError as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    return {**settings, "tokenizer": asdict(tokenizer)}

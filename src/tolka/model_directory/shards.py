@@ -4,7 +4,6 @@ torch's distributed checkpoints in its safetensors format: each process writes w
 number of processes reads them.
 """
 
-import os
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from tolka.errors import CheckpointError
+from tolka.system.atomic import link_or_copy
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Shards:
             raise CheckpointError(
                 f"a process could not write its part ({' '.join(str(error).split())[:200]})"
             ) from None
-        shutil.copytree(self.folder, folder, copy_function=_link)
+        shutil.copytree(self.folder, folder, copy_function=link_or_copy)
 
     def forget(self) -> None:
         """Delete the folder of the files and all that is in it."""
@@ -76,10 +76,3 @@ def begin_writing(tensors: Mapping[str, Tensor], folder: Path, group: dist.Proce
     writing = async_save(dict(tensors), storage_writer=writer, process_group=group)
     assert isinstance(writing, Future)
     return Shards(folder, writing)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without links
-        shutil.copyfile(source, target)

@@ -3,15 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_MOVED = {"max_characters", "drop_duplicates"}  # from the group corpus to the group cleaning
 # (group, key) -> old value: new value.
 _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
     ("model", "share_embeddings"): {"decoder": "target_output"},
-    ("trainer", "compile"): {"False": "off", "True": "default"},
+    ("trainer", "compile"): {"False": "off", "True": "default", "reduce-overhead": "default"},
     ("trainer", "parallel"): {"diloco": "auto"},
 }
-# (group, key) -> the key's new name.
-_RENAMED_KEYS = {("trainer", "agreement_after"): "consistency_after"}
 # Removed setting, or setting=value -> what to use instead. Typed ones are refused with it, and saved ones are dropped.
 GONE = {
     **{f"corpus.root_{key}": f"corpus.{key}=[[SPLIT,PREFIX]]" for key in ("train", "valid", "test")},
@@ -25,12 +22,14 @@ GONE = {
         ("trainer.sync_every", "trainer.outer_lr", "trainer.outer_momentum"),
         "nothing: DiLoCo went; trainer.parallel is ddp, fsdp or auto",
     ),
+    "trainer.compile=reduce-overhead": "trainer.compile=default: batches are no longer padded for CUDA graphs",
     "trainer.parallel=diloco": "trainer.parallel=ddp, fsdp or auto",
     "trainer.restarts": "nothing: processes begin again three times; torchrun --max-restarts says another number",
     "trainer.skip_limit": "nothing: training goes back to last/ after ten skipped updates in a row",
     "trainer.retries": "nothing: it goes back three times",
     "trainer.disk_limit": "trainer.keep_best and trainer.keep_every, which say how many checkpoints there are",
     "trainer.clip_value": "trainer.clip_norm",
+    "trainer.find_lr": "the rate of the experiment, or -m optimizer.lr=3e-4,1e-3,3e-3, which trains at each",
     "trainer.average_of": "nothing: trainer.average takes the last; mt-train average MODEL MODEL takes any",
     "trainer.simcut_words": "nothing: SimCut drops 0.05 of the words",
     "optimizer.nesterov": "nothing: optimizer=sgd has plain momentum; optimizer=muon has Nesterov's",
@@ -58,7 +57,7 @@ GONE = {
     "model.embedding_initialization": "nothing: embeddings begin with standard deviation d_model^-1/2",
     "model.forget_bias": "nothing: it begins with 1",
     "trainer.agreement_after": "trainer.consistency_after",
-    "trainer.cuda_graphs": "trainer.compile=reduce-overhead (off is the default)",
+    "trainer.cuda_graphs": "trainer.compile=default (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
 # Those that a run cannot silently go on without -> the value with which they did nothing.
@@ -91,18 +90,6 @@ def lost_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in removed.items() if key not in GONE or _IDLE.get(key, value) != value}
 
 
-def _upgrade_cleaning(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Build the group `cleaning` from settings that the group `corpus` once had."""
-    corpus = config.get("corpus")
-    if "cleaning" in config or not isinstance(corpus, Mapping) or not set(corpus) & _MOVED:
-        return dict(config)
-    cleaning = {"duplicates": "exact" if corpus.get("drop_duplicates") else "keep"}
-    if "max_characters" in corpus:
-        cleaning["max_characters"] = corpus["max_characters"]
-    remaining = {key: value for key, value in corpus.items() if key not in _MOVED}
-    return {**config, "corpus": remaining, "cleaning": cleaning}
-
-
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a saved training configuration, without removed settings; unknown ones are unchanged."""
     upgraded = _renamed(config)
@@ -122,46 +109,36 @@ def _removed(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 def _renamed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Convert settings that have another name, place or value now."""
-    upgraded = _upgrade_corpus(_upgrade_cleaning(config))
-    metrics = upgraded.get("metrics")
-    if isinstance(metrics, Mapping) and metrics.get("legacy") is True and isinstance(metrics.get("names"), list):
-        upgraded["metrics"] = {**metrics, "names": [*metrics["names"], "bleu-lc"]}
+    upgraded = {group: dict(options) if isinstance(options, Mapping) else options for group, options in config.items()}
+    groups = {group: options for group, options in upgraded.items() if isinstance(options, dict)}
+    corpus, metrics, trainer = (groups.get(group, {}) for group in ("corpus", "metrics", "trainer"))
+    if "cleaning" not in config and corpus.keys() & {"max_characters", "drop_duplicates"}:  # which are there now
+        upgraded["cleaning"] = {"duplicates": "exact" if corpus.pop("drop_duplicates", False) else "keep"}
+        if "max_characters" in corpus:
+            upgraded["cleaning"]["max_characters"] = corpus.pop("max_characters")
+    _upgrade_corpus(corpus)
+    if metrics.get("legacy") is True and isinstance(metrics.get("names"), list):
+        metrics["names"] = [*metrics["names"], "bleu-lc"]
+    if "agreement_after" in trainer:
+        trainer["consistency_after"] = trainer.pop("agreement_after")
+    if trainer.pop("cuda_graphs", False) is True:
+        trainer["compile"] = "reduce-overhead"
     for (group, key), values in _RENAMED_VALUES.items():
-        options = upgraded.get(group)
-        if isinstance(options, Mapping) and str(options.get(key)) in values:
-            upgraded[group] = {**options, key: values[str(options[key])]}
-    for (group, key), name in _RENAMED_KEYS.items():
-        options = upgraded.get(group)
-        if isinstance(options, Mapping) and key in options:
-            upgraded[group] = {name if old == key else old: value for old, value in options.items()}
-    return _upgrade_cuda_graphs(upgraded)
+        options = groups.get(group, {})
+        if str(options.get(key)) in values:
+            options[key] = values[str(options[key])]
+    return upgraded
 
 
-def _upgrade_corpus(config: dict[str, Any]) -> dict[str, Any]:
+def _upgrade_corpus(corpus: dict[str, Any]) -> None:
     """Name splits of the Hub and their files in corpus.root together; drop caps that capped nothing."""
-    corpus = config.get("corpus")
-    if not isinstance(corpus, Mapping):
-        return config
-    remaining = dict(corpus)
     if isinstance(caps := corpus.get("caps"), list) and not any(caps):
-        del remaining["caps"]
+        del corpus["caps"]
     for key in ("train", "valid", "test"):
-        files, splits = remaining.pop(f"root_{key}", None), remaining.get(key)
+        files, splits = corpus.pop(f"root_{key}", None), corpus.get(key)
         if not isinstance(files, list) or not isinstance(splits, list):
             continue
         if len(files) == len(splits):
-            remaining[key] = [name if name == file else [name, file] for name, file in zip(splits, files, strict=True)]
-        elif remaining.get("root"):  # only the files were read
-            remaining[key] = files
-    return {**config, "corpus": remaining}
-
-
-def _upgrade_cuda_graphs(config: dict[str, Any]) -> dict[str, Any]:
-    """Convert `trainer.cuda_graphs=true` to `trainer.compile=reduce-overhead`."""
-    trainer = config.get("trainer")
-    if not isinstance(trainer, Mapping) or "cuda_graphs" not in trainer:
-        return config
-    remaining = {key: value for key, value in trainer.items() if key != "cuda_graphs"}
-    if trainer["cuda_graphs"] is True:
-        remaining["compile"] = "reduce-overhead"
-    return {**config, "trainer": remaining}
+            corpus[key] = [name if name == file else [name, file] for name, file in zip(splits, files, strict=True)]
+        elif corpus.get("root"):  # only the files were read
+            corpus[key] = files

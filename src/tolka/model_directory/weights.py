@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CONFIG, WEIGHTS
-from tolka.model_directory.manifest import verified_manifest
+from tolka.model_directory.verify import verified_manifest
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.initialization import SkipInitialization
 

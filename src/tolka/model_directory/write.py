@@ -30,8 +30,8 @@ from tolka.model_directory.file_names import (
     STATE_TENSORS,
     WEIGHTS,
 )
-from tolka.model_directory.manifest import TrainingSources, checked_manifest, write_manifest
 from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.verify import TrainingSources, checked_manifest, write_manifest
 from tolka.model_directory.weights import unique_tensors
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state
 from tolka.system.atomic import whole_folder
@@ -107,11 +107,7 @@ def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
     """Replace the scores and the card of a model directory."""
     manifest = checked_manifest(folder)
     with whole_folder(folder) as work:
-        for path in sorted(folder.rglob("*")):  # folders before their files
-            if path.is_dir():
-                (work / path.relative_to(folder)).mkdir()
-            else:
-                shutil.copyfile(path, work / path.relative_to(folder))
+        shutil.copytree(folder, work, copy_function=shutil.copyfile, dirs_exist_ok=True)
         finish(work, scores, card, manifest.sources, manifest.int8)
 
 

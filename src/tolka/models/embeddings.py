@@ -7,27 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import PAD, UNK
-from tolka.errors import ConfigError
 from tolka.kernels.matmul import matmul
 
 VOCABULARY_TENSORS = ("source_embedding.weight", "target_embedding.weight", "output_embedding.weight", "output_bias")
 """Names of the tensors with one row for each subword; the first is the source's."""
 _SPREAD = 0.1  # of rows that start as the mean of all, in standard deviations of the old rows
-SHARING = ("auto", "all", "source_target", "target_output", "source_output", "none")
-
-
-def resolved_sharing(sharing: str, shared: bool) -> str:
-    """Return `sharing` with auto resolved. shared: whether source and target have one vocabulary.
-
-    ConfigError when two vocabularies are to share a matrix.
-    """
-    if sharing == "auto":
-        return "all" if shared else "target_output"
-    if not shared and sharing not in ("target_output", "none"):
-        raise ConfigError(
-            f"model.share_embeddings={sharing} needs one vocabulary: set tokenizer.shared=true, or target_output"
-        )
-    return sharing
 
 
 class TokenEmbedding(nn.Embedding):
@@ -62,7 +46,7 @@ class Embeddings(NamedTuple):
 
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
-    """Create the embeddings. sharing: from `resolved_sharing`."""
+    """Create the embeddings. sharing: from `resolved_sharing` of options.py."""
     target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):
@@ -83,14 +67,14 @@ def with_new_rows(
     unknown ones left out. Where all are unknown, they are near the mean of all subwords, so that the old ones keep most
     of their probability (Hewitt 2021, https://nlp.stanford.edu/~johnhew/vocab-expansion.html).
     """
-    done: dict[int, Tensor] = {}
+    of_memory: dict[int, Tensor] = {}
     extended = {}
     for name, tensor in state.items():
         if name in VOCABULARY_TENSORS:
             spelt = source if name == VOCABULARY_TENSORS[0] else target
-            if tensor.data_ptr() not in done:
-                done[tensor.data_ptr()] = torch.cat([tensor, _new_rows(tensor, spelt)]) if spelt else tensor
-            extended[name] = done[tensor.data_ptr()]
+            if tensor.data_ptr() not in of_memory:
+                of_memory[tensor.data_ptr()] = torch.cat([tensor, _new_rows(tensor, spelt)]) if spelt else tensor
+            extended[name] = of_memory[tensor.data_ptr()]
         else:
             extended[name] = tensor
     return extended

@@ -47,8 +47,10 @@ class Ensemble(Seq2Seq):
 
     def logits(self, features: Tensor) -> Tensor:
         """Return the logarithm of the mean of probabilities."""
-        parts = torch.split(features, [member.feature_size for member in self._members], dim=-1)
-        log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, parts, strict=True)]
+        per_member = torch.split(features, [member.feature_size for member in self._members], dim=-1)
+        log_p = [
+            member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, per_member, strict=True)
+        ]
         return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))  # last, as `logits` promises
 
     def logits_parameters(self) -> list[nn.Parameter]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
+from tolka.kernels.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear
 from tolka.models.base import Seq2Seq
 from tolka.models.embeddings import TokenEmbedding
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward
 from tolka.nn.linear import FusedLinear
-from tolka.nn.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear
 
-_SMALLEST_WIDTH = 32  # below it int8 is no faster
+_SMALLEST_WIDTH = 32  # below it fp32 is as fast
 
 
 @dataclass
@@ -60,10 +60,10 @@ def quantize(model: Seq2Seq, stored: Mapping[str, Int8Matrix] | None = None) -> 
             matrix = Int8Matrix.of(layer.weight)
         else:
             matrix = next(stored[name] for name in layer.weight_names if name in stored)
-        made = layer.make(matrix)
+        quantized = layer.make(matrix)
         for name in layer.names:
             parent, _, attribute = name.rpartition(".")
-            setattr(model.get_submodule(parent), attribute, made)
+            setattr(model.get_submodule(parent), attribute, quantized)
 
 
 def is_quantized(model: nn.Module) -> bool:

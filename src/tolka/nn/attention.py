@@ -86,8 +86,8 @@ class SelfAttention(MultiHeadAttention):
 
     def project(self, x: Tensor, rows: Packing) -> tuple[Tensor, Tensor, Tensor]:
         """(N, D) -> query (N, H, K), key (N, H, K), value (N, H, V)."""
-        parts = torch.split(self.query_key_value(x), self.query_key_value.widths, dim=-1)
-        query, key, value = (part.view(len(part), self.heads, -1) for part in parts)
+        projected = torch.split(self.query_key_value(x), self.query_key_value.widths, dim=-1)
+        query, key, value = (part.view(len(part), self.heads, -1) for part in projected)
         if self.rotary is not None:
             query, key = (self.rotary.at(part, rows.places, rows.longest) for part in (query, key))
         return query, key, value
@@ -109,6 +109,6 @@ class CrossAttention(MultiHeadAttention):
         self, x: Tensor, rows: Packing, encoded: Tensor, source: Packing, maps: list[Tensor] | None = None
     ) -> Tensor:
         """x (N, D) in `rows`, encoder states (M, D) in `source` -> (N, D)."""
-        parts = torch.split(self.key_value(encoded), self.key_value.widths, dim=-1)
-        query, key, value = (part.view(len(part), self.heads, -1) for part in (self.query(x), *parts))
+        projected = torch.split(self.key_value(encoded), self.key_value.widths, dim=-1)
+        query, key, value = (part.view(len(part), self.heads, -1) for part in (self.query(x), *projected))
         return self.attend(query, key, value, rows, source, False, maps)

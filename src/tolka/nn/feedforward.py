@@ -26,11 +26,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 _GATED = ("swiglu",)  # activations with two inner matrices instead of one
 
 
-def default_inner_width(d_model: int, activation: str) -> int:
-    """Return 4 D; for a gated activation, which has a third matrix, 8/3 D rounded up to a multiple of 8."""
-    return 8 * -(-d_model // 3) if activation in _GATED else 4 * d_model
-
-
 class FeedForward(nn.Module):
     """FFN(x) = f(x W_1 + b_1) W_2 + b_2 (Vaswani et al. 2017, section 3.3), f = max(0, .) by default.
 

@@ -62,8 +62,7 @@ class LearnedPositions(nn.Module):
 class RotaryPositions(nn.Module):
     """RoPE (Su et al. 2021, section 3.4): the score of a query at m and a key at n depends on m - n only.
 
-    The pair (x_2i, x_2i+1), read as a complex number, is rotated by the angle position / 10000^(2i/width). Complex
-    multiplication takes a third of the time of the usual sines and cosines of real halves (CPU, forward and backward).
+    The pair (x_2i, x_2i+1), read as a complex number, is rotated by the angle position / 10000^(2i/width).
     """
 
     def __init__(self, width: int) -> None:
@@ -86,6 +85,7 @@ class RotaryPositions(nn.Module):
         pairs = x.to(rotations.real.dtype)  # torch has no complex bf16
         if any(stride % 2 for stride in pairs.stride()[:-1]):  # as beside values of an odd width
             pairs = pairs.clone(memory_format=torch.contiguous_format)
+        # A third of the time of the usual sines and cosines of real halves (CPU, forward and backward).
         rotated = torch.view_as_complex(pairs.view(*x.shape[:-1], -1, 2)) * rotations
         return torch.view_as_real(rotated).flatten(-2).to(x.dtype)
 

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 
 from tolka.nn.linear import Linear
 
-SCORES = ("dot", "general", "additive")
-
 
 class Alignment(nn.Module):
     """The attention weights. score: dot = <s, h>; general = s W h (Luong et al. 2015); additive = v tanh(W s + U h)

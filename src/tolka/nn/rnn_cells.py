@@ -116,7 +116,7 @@ def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[
     inside = torch.arange(x.size(1), device=x.device) < lengths[:, None]
     h = torch.cat([torch.stack([state[0] for state in one], dim=1) for one in states], dim=-1)
     ends = [one[0] if direction else one[-1] for direction, one in enumerate(states)]
-    last = tuple(torch.cat(parts, dim=-1) for parts in zip(*ends, strict=True))
+    last = tuple(torch.cat(directions, dim=-1) for directions in zip(*ends, strict=True))
     return h * inside[..., None], last, states
 
 
@@ -155,8 +155,7 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
 class GruLayer(RecurrentLayer, nn.GRU):
     """Cho et al. (2014): r, z = sigmoid(.); h~ = tanh(x_t W + (r h_{t-1}) U + b); h_t = (1 - z) h~ + z h_{t-1}.
 
-    The reset gate is applied before the matrix U. torch's GRU, and cuDNN's, apply it after, which is another function:
-    so every step is computed here.
+    The reset gate is applied before the matrix U.
     """
 
     gates = 3
@@ -171,6 +170,7 @@ class GruLayer(RecurrentLayer, nn.GRU):
         new = torch.tanh(candidate + matmul(r * before, of_candidate))
         return ((1.0 - z) * new + z * before,)
 
+    # torch's GRU, and cuDNN's, apply the reset gate after U, which is another function: so every step is computed here.
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         return unrolled_encode(self, x, lengths)[:2]
 

@@ -1,6 +1,6 @@
 """Checks that config dataclasses run in `__post_init__`: each error names the key, its value and what is allowed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tolka.errors import ConfigError
@@ -24,34 +24,28 @@ MOST_THREADS = 1024  # or processes; with more, OpenMP ends the process for want
 
 def at_least(config: Any, group: str, least: float, *keys: str) -> None:
     """Raise ConfigError unless each field is `least` or more."""
-    for key in keys:
-        value = getattr(config, key)
-        if value < least:
-            raise ConfigError(f"{group}.{key} ({value}) must be at least {least}")
+    _refuse(config, group, keys, lambda value: value < least, f"at least {least}")
 
 
 def at_most(config: Any, group: str, most: float, *keys: str) -> None:
     """Raise ConfigError unless each field is `most` or less."""
-    for key in keys:
-        value = getattr(config, key)
-        if value > most:
-            raise ConfigError(f"{group}.{key} ({value}) must be at most {most}")
+    _refuse(config, group, keys, lambda value: value > most, f"at most {most}")
 
 
 def zero_or_more(config: Any, group: str, zero_means: str, *keys: str) -> None:
     """Raise ConfigError unless each field is 0, which means `zero_means`, or more."""
-    for key in keys:
-        value = getattr(config, key)
-        if value < 0:
-            raise ConfigError(f"{group}.{key} ({value}) must be 0 ({zero_means}) or more")
+    _refuse(config, group, keys, lambda value: value < 0, f"0 ({zero_means}) or more")
 
 
 def share_below_one(config: Any, group: str, *keys: str) -> None:
     """Raise ConfigError unless each field is at least 0 and below 1."""
+    _refuse(config, group, keys, lambda value: not 0.0 <= value < 1.0, "at least 0 and below 1")
+
+
+def _refuse(config: Any, group: str, keys: Iterable[str], is_wrong: Callable[[float], bool], allowed: str) -> None:
     for key in keys:
-        value = getattr(config, key)
-        if not 0.0 <= value < 1.0:
-            raise ConfigError(f"{group}.{key} ({value}) must be at least 0 and below 1")
+        if is_wrong(value := getattr(config, key)):
+            raise ConfigError(f"{group}.{key} ({value}) must be {allowed}")
 
 
 def named_in_utf8(config: Any, group: str, *keys: str) -> None:

@@ -6,6 +6,7 @@ import reprlib
 import types
 import typing
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from tolka.errors import ConfigError
@@ -30,10 +31,8 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     unknown = [key for key in values if key not in known]
     if unknown:
-        hints_of = (did_you_mean(str(key), known, prefix=f"{where}.") for key in unknown)
-        raise ConfigError(
-            " ".join(f"unknown key '{where}.{key}'.{hint}" for key, hint in zip(unknown, hints_of, strict=True))
-        )
+        hint = partial(did_you_mean, known=known, prefix=f"{where}.")
+        raise ConfigError(" ".join(f"unknown key '{where}.{key}'.{hint(str(key))}" for key in unknown))
     wrong = [
         f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}{_how_large(value)}"
         for key, value in values.items()

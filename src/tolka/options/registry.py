@@ -51,13 +51,14 @@ class Registry(Generic[C]):
     """Registered name -> config class. Imports every module of its package before the first look-up.
 
     kind: what the names stand for ("model"), used in messages and as the config group's name.
-    package: the package whose modules register themselves when imported; a sub-package's `__init__` imports those that
-    register anything.
+    package: the module that registers them when imported, or the package whose modules do; a sub-package's `__init__`
+    imports those that register anything. without: modules of it that register nothing, and are not imported.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, without: Sequence[str] = ()) -> None:
         self.kind = kind
         self.package = package
+        self._without = without
         self._classes: dict[str, type[C]] = {}
         self._filled = False
 
@@ -93,23 +94,16 @@ class Registry(Generic[C]):
 
     def presets(self) -> dict[str, C]:
         """Return what `<kind>=<name>` can choose: the PRESETS beside each class, or its defaults under its own name."""
-        return self._beside("PRESETS")
-
-    def variants(self) -> dict[str, C]:
-        """Return the small configurations that tests try: the VARIANTS beside each class, or its defaults."""
-        return self._beside("VARIANTS")
-
-    def _beside(self, table: str) -> dict[str, C]:
-        """Collect dictionaries of that name from the modules that define the registered classes."""
         self._fill()
         collected: dict[str, C] = {}
         for name, cls in self._classes.items():
-            collected |= getattr(sys.modules[cls.__module__], table, None) or {name: cls()}
+            collected |= getattr(sys.modules[cls.__module__], "PRESETS", None) or {name: cls()}
         return collected
 
     def _fill(self) -> None:
         if not self._filled:
             self._filled = True
             package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{self.package}.{module.name}")
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
+                if module.name not in self._without:
+                    importlib.import_module(f"{self.package}.{module.name}")

@@ -58,7 +58,7 @@ _ALL = "all of it stands in the training text: is it the same file?"
 
 
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
-    """Return the report on a corpus for a terminal. checkup: `DataCheck.as_dict`."""
+    """Return the report on a corpus for a terminal. checkup: of `run.data_check.check`."""
     lines: list[str] = []
     for diagnosis in checkup["training"]:
         lines += ["", f"{diagnosis['name']}: {counted(diagnosis['pairs'], 'pair')}", ""]
@@ -94,7 +94,7 @@ def passes_note(updates: int, passes: float) -> str:
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
-    """Return what to do, each piece of advice once. checkup: `DataCheck.as_dict`."""
+    """Return what to do, each piece of advice once. checkup: of `run.data_check.check`."""
     return list(dict.fromkeys(_advice(checkup)))
 
 
@@ -115,7 +115,7 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
 
 
 def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the leaks of the validation text, then of the test sets. checkup: `DataCheck.as_dict`."""
+    """Return the leaks of the validation text, then of the test sets. checkup: of `run.data_check.check`."""
     return [finding for leaks in checkup["leaks"].values() for finding in leaks["findings"]]
 
 

@@ -31,7 +31,7 @@ _GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # of settings on whic
 def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping[str, Any]) -> Path:
     """Write check.html into a folder, which is created if need be; return its path.
 
-    settings: `TrainConfig.as_dict`; checkup: `DataCheck.as_dict`.
+    settings: `TrainConfig.as_dict`; checkup: of `run.data_check.check`.
     """
     codes = [settings["corpus"][side] for side in _SIDES]
     pieces = checkup["pieces"]

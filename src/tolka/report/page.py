@@ -29,7 +29,7 @@ class ReportConfig:
     page: bool = True
     """whether report.html is written: scores, curves, and three test sentences with their attention"""
     plots: bool = True
-    """whether plots/ are drawn, where matplotlib is installed: learning curves, gradient flow, learning-rate test"""
+    """whether plots/ are drawn, where matplotlib is installed: learning curves, gradient flow"""
 
 
 def write_page(

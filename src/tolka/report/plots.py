@@ -1,6 +1,5 @@
 """Plots of a finished run, drawn from its files. Needs the extra `plots`."""
 
-import json
 import re
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -40,30 +39,6 @@ def learning_curves(run: Path) -> Path:
         signatures = [f"{name}: {signature}" for name, signature in validations[-1]["signatures"].items()]
         figure.supxlabel("\n".join(signatures), fontsize=6, color="gray")
     return save_figure(figure, run / "plots" / "curves.png")
-
-
-def lr_finder_curve(run: Path) -> Path:
-    """Draw plots/lr_finder.png from a run's lr_finder.json: loss over rate, and the rate recommended; return its path.
-
-    TolkaError when matplotlib is not installed.
-    """
-    figure = new_figure(7, 4)
-    result = json.loads((run / "lr_finder.json").read_text(encoding="utf-8"))
-    curve, recommended = result["curve"], result["recommended"]
-    rates, smoothed = [point["lr"] for point in curve], [point["smoothed"] for point in curve]
-    losses = [point["train_loss"] for point in curve]
-
-    axes = figure.subplots()
-    axes.plot(rates, losses, ".", color="tab:gray", alpha=0.6, markersize=4, label="one update")
-    axes.plot(rates, smoothed, color="tab:blue", label="smoothed")
-    axes.axvline(recommended, color="tab:red", linestyle="--", label=f"recommended peak: {recommended:.2g}")
-    axes.set(xscale="log", xlabel="learning rate", ylabel="nll per token (nats)", title="Learning-rate range test")
-    # The last losses may be tens of nats higher; the axis shows the descent.
-    low, high = min([*losses, *smoothed]), max(smoothed[: rates.index(recommended) + 1])
-    axes.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))
-    axes.grid(alpha=0.3)
-    axes.legend(loc="lower left")
-    return save_figure(figure, run / "plots" / "lr_finder.png")
 
 
 def gradient_flow_curves(run: Path) -> Path:

@@ -55,13 +55,12 @@ def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     if len(runs) == 1:
         names = _names(runs, tests)
         rows = [_scored(test, runs[0], test, names) for test in tests]
-        return [_table("", "test set", names, rows)] if tests else []
+        return [figures_table("", "test set", names, rows)] if tests else []
     tables = []
     for test in tests:
         names = _names(runs, [test])
-        tables.append(
-            _table(test, "system", names, [_scored(run.label, run, test, names) for run in runs if test in run.tests])
-        )
+        rows = [_scored(run.label, run, test, names) for run in runs if test in run.tests]
+        tables.append(figures_table(test, "system", names, rows))
     return tables
 
 
@@ -73,7 +72,7 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
         speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
         figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
         rows.append(Row(run.label, "; ".join(own_facts), [(figure, "") for figure in figures]))
-    return _table("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
+    return figures_table("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
 
 
 def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
@@ -86,7 +85,7 @@ def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
             if rows:
                 title = f"{test}, p by {paired_test(changes[0]['signature'])}"
                 title = title if len(runs) == 1 else f"{run.label}, {title}"
-                tables.append(_table(title, "score", ["before", "after", "change", "p", "verdict"], rows))
+                tables.append(figures_table(title, "score", ["before", "after", "change", "p", "verdict"], rows))
     return tables
 
 
@@ -96,7 +95,8 @@ def _names(runs: Sequence[FinishedRun], tests: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(each["name"] for metrics in scored for each in metrics), *_AFTER_METRICS]
 
 
-def _table(title: str, heading: str, names: Sequence[str], rows: list[Row]) -> ScoreTable:
+def figures_table(title: str, heading: str, names: Sequence[str], rows: list[Row]) -> ScoreTable:
+    """Return a table. names: of its columns, with their entries in the glossary where they have one."""
     return ScoreTable(title, heading, [Column(name, entry_of(name)) for name in names], rows)
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from tolka.report.glossary import entry
 from tolka.report.runs import FinishedRun
-from tolka.report.score_tables import Column, Row, ScoreTable
+from tolka.report.score_tables import Row, ScoreTable, figures_table
 from tolka.system.number_format import shown
 
 SEED = "run.seed"
@@ -61,7 +60,7 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
         Row(runs[i].label, "", [(shown(values[i]), ""), *((found[i], "") for found in settings.values())])
         for i in order
     ]
-    tables = [_table("from the best to the worst", "training", [name, *settings], ranked)]
+    tables = [figures_table("from the best to the worst", "training", [name, *settings], ranked)]
     if SEED in settings:
         tables += _over_seeds(settings, values, name, metric)
     if len(runs) >= _FEWEST:
@@ -70,7 +69,7 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
             Row(key, "", [(f"{100 * share:.0f} %", "")])
             for key, share in sorted(importance.items(), key=lambda each: -each[1])
         ]
-        tables.append(_table("", "setting", ["importance"], rows))
+        tables.append(figures_table("", "setting", ["importance"], rows))
     return tables
 
 
@@ -93,7 +92,7 @@ def _over_seeds(
         )
         for chosen, found in ranked
     ]
-    return [_table("over seeds", "settings", [f"mean {name}", "deviation", "seeds"], rows)]
+    return [figures_table("over seeds", "settings", [f"mean {name}", "deviation", "seeds"], rows)]
 
 
 def share_of_variance(settings: Sequence[str], values: Sequence[float]) -> float:
@@ -126,8 +125,3 @@ def _rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
     if not all(norms):
         return 0.0
     return float(sum(a * b for a, b in zip(*centred, strict=True)) / (norms[0] * norms[1]))
-
-
-def _table(title: str, heading: str, names: Sequence[str], rows: list[Row]) -> ScoreTable:
-    terms = {"importance": entry("importance")}
-    return ScoreTable(title, heading, [Column(name, terms.get(name)) for name in names], rows)

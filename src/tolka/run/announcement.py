@@ -1,25 +1,32 @@
 """The lines that announce a run: batches, learning rate, model, precision."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
-from tolka.config.schemas import TrainConfig
 from tolka.data.loader import Batches
 from tolka.models.base import Seq2Seq
-from tolka.optim.schedules.base import EndingConfig
+from tolka.optim.schedules.base import EndingConfig, LearningRate
 from tolka.report.data_check import passes_note
 from tolka.system.device import Precision, describe
+from tolka.training.options import TrainerConfig
 
 
 def announcement(
-    config: TrainConfig, loader: Batches, epoch: int, model: Seq2Seq, precision: Precision, reason: str
+    options: TrainerConfig,
+    rate: LearningRate,
+    loader: Batches,
+    epoch: int,
+    model: Seq2Seq,
+    precision: Precision,
+    reason: str,
 ) -> Iterator[str]:
     """Return the lines. epoch: the one that training begins in. reason: why the precision was chosen."""
     yield _batches(loader, epoch)
     if loader.round == "epoch":
-        updates = config.trainer.updates
-        if note := passes_note(updates, updates * config.trainer.accumulate / len(loader.plan(epoch))):
+        passes = options.updates * options.accumulate / len(loader.plan(epoch))
+        if note := passes_note(options.updates, passes):
             yield f"note: {note}"
-    yield from _rate(config)
+    yield from _rate(rate, options.max_minutes)
     parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
     size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
     yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
@@ -35,16 +42,14 @@ def _batches(loader: Batches, epoch: int) -> str:
     )
 
 
-def _rate(config: TrainConfig) -> Iterator[str]:
-    updates, peak = config.trainer.updates, config.optimizer.lr
-    scheduler, minutes = config.scheduler, config.trainer.max_minutes
-    last = scheduler.paced(updates, 1.0, updates).rate(updates, peak)
-    end = f"after {minutes:g} minutes, or " if scheduler.by_wall_time else ""
-    yield f"learning rate: {config.as_dict()['scheduler']['name']}, {last:.2g} {end}at update {updates}"
-    if isinstance(scheduler, EndingConfig) and scheduler.horizon not in (0, updates):
-        end = f"its floor at update {scheduler.horizon} (scheduler.horizon)"
+def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
+    schedule, updates = rate.schedule, rate.updates
+    end = f"after {minutes:g} minutes, or " if schedule.by_wall_time else ""
+    yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}"
+    if isinstance(schedule, EndingConfig) and schedule.horizon not in (0, updates):
+        end = f"its floor at update {schedule.horizon} (scheduler.horizon)"
         yield (
             f"note: it is at {end} and stays there until update {updates}"
-            if scheduler.horizon < updates
+            if schedule.horizon < updates
             else f"note: training ends before it reaches {end}"
         )

@@ -1,109 +1,70 @@
 """What is in a corpus, what is wrong with it, and what training on it here would take."""
 
 import tempfile
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tolka.config.schemas import TrainConfig
+from tolka.data.store import TokenStore
 from tolka.errors import DataError
-from tolka.report.data_check_page import write_check_page
 from tolka.run.inputs import Inputs
-from tolka.run.pipeline import Pipeline
+from tolka.run.training_setup import build_trainer, ready_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import bar
-from tolka.text.check.diagnosis import Diagnosis, Finding, HeldOut, Leaks, diagnose
-from tolka.text.check.histogram import Histogram, histograms, quarters
-from tolka.text.cleaning.cleaner import Tally
-from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.check.diagnosis import HeldOut, diagnose
+from tolka.text.check.histogram import histograms, quarters
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair
-from tolka.training.time_estimate import TrainingEstimate
+from tolka.training.run_folder import RunFolder
+from tolka.training.time_estimate import TrainingEstimate, estimate_training
 
 _Sets = dict[str, list[Pair]]
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """One side of the cleaned text as subwords. lengths, histogram: as in `Side`, in subwords."""
-
-    total: int
-    lengths: list[int]
-    histogram: Histogram
-
-
-@dataclass(frozen=True)
-class DataCheck:
-    """What was found in a corpus. leaks: from "valid" and "test" into the training text. unfit: why it cannot be
-    trained on.
-
-    cleaning: the settings that decide what is kept. overlaps: of test sets with the validation set. wrong_sides: text
-    -> what is wrong with its sides. tokenised: sentences about text that is, where other text is not. kept: what the
-    settings keep of the whole text. pieces: of source and target; like kept, None for a text that cannot be read.
-    pace: None for each text that is unfit.
-    """
-
-    training: list[Diagnosis]
-    cleaning: CleaningConfig
-    leaks: dict[str, Leaks]
-    overlaps: list[Finding] = field(default_factory=list)
-    wrong_sides: dict[str, str] = field(default_factory=dict)
-    tokenised: list[str] = field(default_factory=list)
-    kept: Tally | None = None
-    pieces: tuple[Pieces, Pieces] | None = None
-    pace: TrainingEstimate | None = None
-    unfit: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON."""
-        return {
-            "training": [asdict(diagnosis) for diagnosis in self.training],
-            "kept": self.kept.as_dict() if self.kept else None,
-            "leaks": {kind: asdict(leaks) for kind, leaks in self.leaks.items()},
-            "overlaps": [asdict(finding) for finding in self.overlaps],
-            "wrong_sides": self.wrong_sides,
-            "tokenised": self.tokenised,
-            "pieces": dict(zip(("source", "target"), map(asdict, self.pieces), strict=True)) if self.pieces else None,
-            "pace": asdict(self.pace) if self.pace else None,
-            "unfit": self.unfit,
-            "cleaning": asdict(self.cleaning),
-        }
-
-
-def check(config: TrainConfig) -> DataCheck:
+def check(config: TrainConfig) -> dict[str, Any]:
     """Examine the text and, where it can be trained on, time some updates; leaves no run, only the prepared text.
+
+    Returns what was found, as plain values for JSON. training: a diagnosis of each text. leaks: from "valid" and "test"
+    into the training text. overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its
+    sides. tokenised: sentences about text that is, where other text is not. kept: what the settings keep of the whole
+    text. pieces: both sides in subwords; like kept, None for a text that cannot be read. unfit: why it cannot be
+    trained on. pace: None for a text that is unfit. cleaning: the settings that decide what is kept.
 
     DataError where a file cannot be read at all.
     """
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
-        return _examine(Pipeline(replace(config, run=replace(config.run, dir=folder))))
+        run, device = RunFolder(Path(folder)), ready_device(config.trainer)
+        inputs = Inputs(config, run.log)
+        return _examine(config, inputs, lambda: estimate_training(build_trainer(config, inputs, run, device)))
 
 
-def write_page(config: TrainConfig, found: DataCheck) -> Path:
-    """Write check.html into the run's folder, which is created if need be; return its path."""
-    return write_check_page(config.run.folder, config.as_dict(), found.as_dict())
-
-
-def _examine(pipeline: Pipeline) -> DataCheck:
-    """Examine a pipeline's text; its inputs stay read."""
-    config, inputs = pipeline.config, pipeline.inputs
+def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEstimate]) -> dict[str, Any]:
+    """Examine a training's text. pace: times some updates, once the text is known to be fit."""
     config.tokenizer.given()  # a model that cannot be read is no fault of the text
     corpus, valid, tests = _sets_to_compare(inputs)
     held_out = HeldOut({**valid, **tests}, config.cleaning)
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:
-            diagnoses.append(diagnose(source, config.corpus.direction, held_out, progress.update))
-    found = DataCheck(diagnoses, config.cleaning, {"valid": held_out.leaks(valid), "test": held_out.leaks(tests)})
+            diagnoses.append(asdict(diagnose(source, config.corpus.direction, held_out, progress.update)))
+    leaks = {"valid": asdict(held_out.leaks(valid)), "test": asdict(held_out.leaks(tests))}
+    found: dict[str, Any] = {"training": diagnoses, "kept": None, "leaks": leaks}
+    found |= {"overlaps": [], "wrong_sides": {}, "tokenised": [], "pieces": None, "pace": None, "unfit": ""}
+    found["cleaning"] = asdict(config.cleaning)
     try:
-        found = replace(found, overlaps=inputs.overlaps, wrong_sides=inputs.wrong_sides, tokenised=inputs.tokenised)
-        found = replace(found, unfit=inputs.refused_sides)
-        unfit = found.unfit or inputs.loss
-        found = replace(found, kept=inputs.prepared.tally, pieces=_pieces(pipeline), unfit=unfit)
-        return found if unfit else replace(found, pace=pipeline.pace())
+        faults = inputs.faults
+        found |= asdict(faults)
+        found["unfit"] = found.pop("refused")
+        unfit = faults.refused or inputs.loss
+        found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store), "unfit": unfit}
+        if not unfit:
+            found["pace"] = asdict(pace())
     except DataError as error:
-        return replace(found, unfit=found.unfit or str(error))
+        found["unfit"] = found["unfit"] or str(error)
+    return found
 
 
 def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
@@ -127,12 +88,11 @@ def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
     )
 
 
-def _pieces(pipeline: Pipeline) -> tuple[Pieces, Pieces]:
-    """Return the subword statistics of source and target."""
-    store = pipeline.inputs.prepared.store
-    lengths = store.source_lengths, store.target_lengths
-    source, target = (
-        Pieces(int(side.sum()), quarters(side), histogram)
-        for side, histogram in zip(lengths, histograms(*lengths), strict=True)
-    )
-    return source, target
+def _pieces(store: TokenStore) -> dict[str, dict[str, Any]]:
+    """Return the number of subwords on each side, their lengths' quarters and histogram."""
+    sides = {"source": store.source_lengths, "target": store.target_lengths}
+    drawn = histograms(*sides.values())
+    return {
+        name: {"total": int(lengths.sum()), "lengths": quarters(lengths), "histogram": asdict(histogram)}
+        for (name, lengths), histogram in zip(sides.items(), drawn, strict=True)
+    }

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -10,26 +9,22 @@ from pathlib import Path
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.batch import Batch
 from tolka.data.loader import Batches, Loader
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
-from tolka.distributed.outcomes import gather_outcomes
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note
-from tolka.interchange.load import load_any
+from tolka.formats.any_model import load_any
 from tolka.metrics.scores import language_notes
-from tolka.model_directory.manifest import LengthRatio, TrainingSources
 from tolka.model_directory.read import SavedModel
-from tolka.report.data_check import in_validation_set
+from tolka.model_directory.verify import LengthRatio, TrainingSources
+from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import counted
-from tolka.text.check.diagnosis import Finding, overlaps
+from tolka.system.progress import Say
 from tolka.text.check.loss import loss_in_words
-from tolka.text.check.sides import fault_of_sides, spread_sample
-from tolka.text.check.tokenised import tokenised_unlike
 from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
@@ -38,7 +33,7 @@ from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import Extension, unspelt
 from tolka.tokenizer.round_trip import round_trip_notes
-from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
 
@@ -46,12 +41,15 @@ _LOOKED_AT = 4000  # lines of the training text, for its share of several senten
 _MUCH_UNSPELT = 0.1  # of the subwords
 
 
-def open_corpus(config: TrainConfig) -> tuple[Corpus, Path | None]:
-    """Return the corpus, with the sets held out of its training text, and the folder that these are in."""
+def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
+    """Return the corpus, with the sets held out of its training text, and the folder that these are in.
+
+    say: is given notes.
+    """
     found = config.corpus.open()
     if not found.sizes:
         return found, None
-    return with_sets_aside(found, config.corpus.direction, config.run.prepared_folder)
+    return with_sets_aside(found, config.corpus.direction, config.run.prepared_folder, say)
 
 
 class Inputs:
@@ -70,22 +68,23 @@ class Inputs:
             self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
         _ = self.validation_pairs, self.test_pairs
         if not resuming:  # to look at the texts once more takes seconds
-            if self.refused_sides:
-                raise DataError(self.refused_sides)
-            faults = (f"{name}: {fault}" for name, fault in self.wrong_sides.items())
-            for note in (*faults, *(in_validation_set(asdict(overlap)) for overlap in self.overlaps), *self.tokenised):
-                self.log(f"note: {note}")
+            if self.faults.refused:
+                raise DataError(self.faults.refused)
+            self._note(*self.faults.notes())
         read = list(map(self.config.cleaning.characters.pair, self.validation_pairs))
-        for note in round_trip_notes(self.prepared.tokenizer, read, "the validation text"):
-            self.log(f"note: {note}")
+        self._note(*round_trip_notes(self.prepared.tokenizer, read, "the validation text"))
         if self.loss and not resuming:
             raise DataError(self.loss)
         Request.of(self.config.search, self.config.corpus.direction)
 
+    def _note(self, *notes: str) -> None:
+        for note in filter(None, notes):
+            self.log(f"note: {note}")
+
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus that the settings name, with its held-out sets."""
-        found, folder = open_corpus(self.config)
+        found, folder = open_corpus(self.config, self.log)
         if found.sizes:
             sets = {"valid": found.valid, "test": found.tests}
             counts = {key: counted(sets[key][0].count(), "pair") for key in found.sizes}
@@ -101,25 +100,23 @@ class Inputs:
 
     @cached_property
     def _order(self) -> Order:
+        """What to prepare, with a trained tokenizer or how to train or to extend one."""
+        kind, tokenizer = self.config.tokenizer, self.start and self.start.tokenizer
+        extension = (
+            Extension(tokenizer, kind.extend, kind.extend_from, kind.sample, kind.character_coverage)
+            if tokenizer and kind.extend
+            else None
+        )
+        kept_out = [] if self.config.cleaning.leaks == "keep" else list(chain.from_iterable(self.held_out.values()))
         return Order(
             self.corpus,
             self.config.corpus,
             self.config.cleaning,
-            self._ordered_tokenizer(),
+            extension or tokenizer or kind.given() or kind,
             self.config.batching,
-            self._kept_out(),
+            kept_out,
             [pair for name in self.set_aside for pair in self.held_out[name]],
         )
-
-    def _ordered_tokenizer(self) -> TokenizerConfig | Tokenizer | Extension:
-        """Return a trained tokenizer, or how to train or to extend one."""
-        kind = self.config.tokenizer
-        if self.start is None:
-            return kind.given() or kind
-        if not kind.extend:
-            return self.start.tokenizer
-        learns = kind.extend_from, kind.sample, kind.character_coverage
-        return Extension(self.start.tokenizer, kind.extend, *learns)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -127,14 +124,13 @@ class Inputs:
         started_at = time.perf_counter()
         own: list[Prepared] = []
         cache, processes = self.config.run.prepared_folder, self.config.trainer.threads
-        gather_outcomes(self._ranks, lambda: own.append(prepare(self._order, cache, processes)))
+        self._ranks.outcomes(lambda: own.append(prepare(self._order, cache, processes, self.log)))
         made = own[0]
         how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
         self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")
         if made.tally.dropped:
             self.log(f"left out: {made.folder / REJECTED}")
-        for remark in made.remarks:
-            self.log(f"note: {remark}")
+        self._note(*made.remarks)
         self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(made.tokenizer)}")
         self.log(f"token store: {made.folder} ({how})")
         if self.start and not self.config.tokenizer.extend:
@@ -152,9 +148,9 @@ class Inputs:
             ids = [number for row in rows for number in ids_of(row).tolist()]
             share = unspelt(ids, pieces_of) / max(len(ids), 1)
             if share > _MUCH_UNSPELT:
-                self.log(
-                    f"note: {share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: "
-                    "tokenizer.extend=2000 would add subwords of this text"
+                self._note(
+                    f"{share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: tokenizer.extend=2000 "
+                    "would add subwords of this text"
                 )
 
     def _tokenizer_facts(self, tokenizer: Tokenizer) -> str:
@@ -197,28 +193,15 @@ class Inputs:
         valid, *tests = self.held_out
         return [*([valid] if "valid" in self.corpus.sizes else []), *(tests if "test" in self.corpus.sizes else [])]
 
-    def spelt(self, batch: Batch) -> str:
-        """Return a batch as lines of source, tab, target."""
-        tokenizer = self.prepared.tokenizer
-        sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
-        targets = [
-            row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)
-        ]
-        texts = zip(tokenizer.decode_source(sources), tokenizer.decode_target(targets), strict=True)
-        return "".join(f"{source}\t{target}\n" for source, target in texts)
-
-    def _kept_out(self) -> list[Pair]:
-        """Pairs or sources that training must not see, where cleaning.leaks asks for it."""
-        return [] if self.config.cleaning.leaks == "keep" else list(chain.from_iterable(self.held_out.values()))
-
     @cached_property
     def validation_pairs(self) -> list[Pair]:
         """The validation set; blank pairs are left out and counted."""
         pairs, tally = read_split(self.corpus.valid, "corpus.valid")
         self.log(f"validation text: {tally.summary()}")
-        self._log_spelling(pairs, "the validation text")
-        for note in language_notes(self.config.metrics, self.config.corpus.target):
-            self.log(f"note: {note}")
+        self._note(
+            self._spelling_note(pairs, "the validation text"),
+            *language_notes(self.config.metrics, self.config.corpus.target),
+        )
         return pairs
 
     @cached_property
@@ -232,49 +215,15 @@ class Inputs:
             pairs, tally = read_test_set(source, what)
             sets[source.name] = pairs
             self.log(f"test set {source.name}: {tally.summary()}")
-            self._log_spelling(pairs, f"the test set {source.name}")
             sides = {f"{source.name}'s sources": [p.source for p in pairs]}
             sides |= {f"{source.name}'s references": [p.target for p in pairs]}
-            if note := blank_note(sides.items()):
-                self.log(f"note: {note}")
+            self._note(self._spelling_note(pairs, f"the test set {source.name}"), blank_note(sides.items()))
         return sets
 
     @cached_property
-    def wrong_sides(self) -> dict[str, str]:
-        """For each training text, and a validation set of its own: what is wrong with its sides, where something is."""
-        texts = [(source.name, self._samples[source.name], source.exchange) for source in self.corpus.train]
-        valid = next(iter(self.held_out))
-        if valid not in self.set_aside:
-            name = f"{valid} (valid)" if valid in self._samples else valid
-            texts.append((name, self.validation_pairs, self.corpus.valid[0].exchange))
-        faults = {
-            name: fault_of_sides(pairs, self.config.corpus.direction, exchange) for name, pairs, exchange in texts
-        }
-        return {name: fault for name, fault in faults.items() if fault}
-
-    @cached_property
-    def _samples(self) -> dict[str, list[Pair]]:
-        """Some hundred pairs of each training text."""
-        return {source.name: list(spread_sample(source)) for source in self.corpus.train}
-
-    @property
-    def tokenised(self) -> list[str]:
-        """Sentences about text that is tokenised where other text is not."""
-        return list(tokenised_unlike(list(chain.from_iterable(self._samples.values())), self.held_out))
-
-    @property
-    def overlaps(self) -> list[Finding]:
-        """For each test set that has pairs of the validation set, how many."""
-        (_, valid), *tests = self.held_out.items()
-        return overlaps(valid, dict(tests))
-
-    @property
-    def refused_sides(self) -> str:
-        """What is wrong with the sides of texts, where cleaning drops such pairs; "" if a training goes on."""
-        cleaning = self.config.cleaning
-        drops = cleaning.script or cleaning.language or cleaning.copies
-        faults = [f"{name}: {fault}" for name, fault in self.wrong_sides.items()]
-        return "; ".join(faults) if drops and not cleaning.allow_loss else ""
+    def faults(self) -> TextFaults:
+        """What is wrong with the texts as they were given, before anything is left out of them."""
+        return faults_of(self.corpus, self.held_out, self.set_aside, self.config.corpus.direction, self.config.cleaning)
 
     @property
     def loss(self) -> str:
@@ -282,10 +231,8 @@ class Inputs:
         loss = loss_in_words(self.prepared.tally, self.config.cleaning, self.config.batching.max_length)
         return loss and f"{loss} (listed in {self.prepared.folder / REJECTED})"
 
-    def _log_spelling(self, pairs: Sequence[Pair], name: str) -> None:
-        note = references_note([pair.target for pair in pairs], self.config.cleaning.unicode, name)
-        if note:
-            self.log(f"note: {note}")
+    def _spelling_note(self, pairs: Sequence[Pair], name: str) -> str:
+        return references_note([pair.target for pair in pairs], self.config.cleaning.unicode, name)
 
     @cached_property
     def training_sources(self) -> TrainingSources:
@@ -324,7 +271,7 @@ class Inputs:
         mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature)
         for name, weight, rows in zip(self.corpus.entry_names, corpus.weights, prepared.parts, strict=False):
             if weight and not rows:
-                self.log(f"note: no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")
+                self._note(f"no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")
         if mixture.draws != mixture.rows:
             self.log(f"an epoch draws: {mixture.summary(self.corpus.entry_names)}")
         return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)

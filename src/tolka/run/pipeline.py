@@ -1,257 +1,196 @@
-"""mt-train, stage by stage: read, prepare, train, test."""
+"""mt-train on one page: inputs, model, trainer, selection, test and page, each made from the one before.
 
-import json
+The whole configuration goes no further down than this package: what a stage calls gets the settings that it uses.
+"""
+
 import signal
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
 
 import torch
 
-from tolka.config.schemas import TrainConfig, rebuild
-from tolka.distributed.ranks import joined
-from tolka.errors import ConfigError, StoppedError, TolkaError
+from tolka.config.schemas import TrainConfig
+from tolka.distributed.ranks import Ranks, joined, others_present, process_group
+from tolka.engines.torch_engine import TorchEngine
+from tolka.errors import ConfigError, StoppedError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.model_directory.card import model_card
-from tolka.model_directory.read import load_model
+from tolka.model_directory.read import SavedModel, load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
-from tolka.model_directory.upgrade import lost_settings
 from tolka.model_directory.write import rescore
-from tolka.report.plots import lr_finder_curve
+from tolka.run.claim import claim
 from tolka.run.inputs import Inputs
-from tolka.run.panel import Panel
-from tolka.run.provenance import PROVENANCE, provenance, recorded
-from tolka.run.results import Plots, ReportPage, ValidationTexts
-from tolka.run.training_setup import TrainingSetup, decoding_options
+from tolka.run.provenance import record_provenance
+from tolka.run.results import draw_plots, write_report
+from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
-from tolka.system.atomic import replace_text
-from tolka.system.device import Precision, choose_device, use_threads
-from tolka.system.randomness import make_deterministic
-from tolka.training.callbacks import CALLBACKS, Beginning, Callbacks, Ending, Guarded
+from tolka.system.native_stderr import movable_native_lines
+from tolka.tracking.panel import Panel
+from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.compilation import compile_now
-from tolka.training.lr_finder import RangeTest, range_test
 from tolka.training.memory import check_memory
-from tolka.training.precision import check_precision
-from tolka.training.run_folder import RunFolder, differences, next_time
+from tolka.training.run_folder import RunFolder, next_time, rank_log
 from tolka.training.signals import listening_to_signals
+from tolka.training.snapshots import read_last_state
 from tolka.training.state import TrainState
-from tolka.training.time_estimate import TrainingEstimate, estimate_training
 from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
-from tolka.version import __version__
 
 
-class Pipeline:
-    """One run, whose stages share their results."""
+@dataclass(frozen=True)
+class Trained:
+    """What a run has made. best: the model directory."""
 
-    def __init__(self, config: TrainConfig) -> None:
-        self.config = config
-        self.ranks = joined()
-        folder = config.run.folder
-        self.run = RunFolder(folder, self.ranks.rank)
-        self.resuming = False
-        self.inputs = Inputs(config, self.run.log, self.ranks)
-        self.device = choose_device(config.trainer.device)
-        chosen = [Guarded(name, CALLBACKS.get(name)(), self.run.log) for name in config.tracking.names]
-        self._plots = Plots(config, self.run)
-        page = ReportPage(config, self.run, self.inputs, decoding_options(config, self.device))
-        callbacks = [ValidationTexts(self.run), Panel(), self._plots, page, *chosen]
-        self._callbacks = Callbacks(callbacks if self.ranks.is_first else [])
-        self._started = False
-        self._setup = TrainingSetup(config, self.run, self.inputs, self.device, self._callbacks, self.ranks)
-        check_precision(config.trainer.precision, self.device)
-        use_threads(config.trainer.threads)
-        if config.trainer.deterministic:
-            make_deterministic()
-
-    def claim(self) -> None:
-        """Claim the run's folder, to train or to resume in it; ConfigError as `RunFolder.claim`."""
-        versions = {"tolka": __version__, "torch": str(torch.__version__)}
-        first, *others = self.ranks.gather({**self.config.as_dict(), **versions})
-        for rank, each in enumerate(others, 1):
-            if differing := differences(first, each, lambda key: False, f"in process {rank}:"):
-                raise ConfigError(
-                    f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
-                    "the same command, on machines with the same versions"
-                )
-        self.resuming, self.run.overridden, error = self.ranks.of_first(
-            self._claimed() if self.ranks.is_first else None
-        )
-        if error:
-            raise error
-        if self.run.overridden:
-            self.run.log(f"run.override: from here on other settings hold: {'; '.join(self.run.overridden)}")
-
-    def _claimed(self) -> tuple[bool, list[str], TolkaError | None]:
-        """Claim the folder for all ranks: whether it has a run to resume, its other settings, or why it cannot be."""
-        try:
-            resuming = self.run.claim(
-                self.config.as_dict(), _completed, self.config.run.override, self.config.may_change_on_resume
-            )
-        except TolkaError as error:
-            return False, [], self._missing_file() or error
-        return resuming, self.run.overridden, None
-
-    def _missing_file(self) -> TolkaError | None:
-        """Return the error of a file that is named and not there: a mistyped path differs from the run's own, too."""
-        try:
-            self.config.corpus.open()
-            self.config.tokenizer.given()
-        except TolkaError as error:
-            return error
-        return None
-
-    def complete(self) -> tuple[TrainState, list[TestResult]]:
-        """Train in a claimed folder, test, and report; the callbacks learn how it ended."""
-        try:
-            state = self.train()
-            results = self.test()
-            self.ranks.wait()
-            interrupts.check()
-        except BaseException as error:
-            if self._started:
-                self._callbacks.on_end(Ending(self.run.path, error=str(error) or type(error).__name__))
-            raise
-        self._callbacks.on_end(Ending(self.run.path, {result.name: result.as_dict() for result in results}))
-        return state, results
-
-    def train(self) -> TrainState:
-        """Prepare and train in a claimed folder; leaves `best/` and `last/`.
-
-        StoppedError, with the state saved, when a signal asked for an end.
-        """
-        interrupts.check()
-        self.inputs.read(resuming=self.resuming)
-        self._record_provenance()
-        resumed = self._setup.resumed() if self.resuming else None
-        trainer = self.trainer(resumed)
-        self._compare_models(trainer)
-        if self.config.trainer.compile != "off":
-            seconds = compile_now(trainer.step, trainer.loader.largest())
-            self.run.log(
-                f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes"
-            )
-        if resumed:
-            with restoring(self.run.last):
-                trainer.resume(resumed)
-            self.run.log(f"resuming from update {trainer.state.update} of {self.run.last}")
-        else:
-            for line in check_memory(trainer.step, trainer.loader.largest(), trainer.validator.rehearse):
-                self.run.log(line)
-            if flow := self._setup.gradient_flow_meter():
-                with trainer.step.smoothed():
-                    self.run.record({"update": 0, "gradient_flow": flow(trainer.model)})
-        self._begin(trainer.state.update)
-        with listening_to_signals(trainer) as received:
-            state = trainer.fit(validate_start=self.inputs.start is not None)
-        received = next((each for each in self.ranks.gather(received) if each), received)
-        if received:
-            name = signal.Signals(received[0]).name
-            raise StoppedError(f"stopped by {name} at update {state.update}; {self._next_time()}", 128 + received[0])
-        if state.validated_start and not state.best_update:
-            self.run.log(
-                "note: no validation was better than the model that training started from, which stays the best: try a "
-                "lower optimizer.lr, finetuning.freeze or finetuning.lora_rank, or more text of this kind"
-            )
-        return state
-
-    def _next_time(self) -> str:
-        """Return what the same command would do now."""
-        return next_time(self.run.path)
-
-    def _compare_models(self, trainer: Trainer) -> None:
-        """Raise ConfigError unless all processes have the same training text, and a model of the same size."""
-        parameters = trainer.objective.model.parameter_count()
-        each = self.ranks.gather((self.inputs.prepared.folder.name, parameters))
-        for rank, (text, size) in enumerate(each):
-            if text != each[0][0]:
-                raise ConfigError(
-                    f"processes 0 and {rank} have different training text, or prepare it differently: every machine "
-                    "must see the same files"
-                )
-            if size != each[0][1]:
-                raise ConfigError(
-                    f"the model has {each[0][1]:,} parameters in process 0 and {size:,} in process {rank}: every "
-                    "machine must have the same version of tolka and of the plugins"
-                )
-
-    def _begin(self, update: int) -> None:
-        """Tell the callbacks that training begins after this update."""
-        self._started = True
-        overridden = bool(self.run.overridden)
-        self._callbacks.on_start(
-            Beginning(self.run.path, self.config.as_dict(), self.run.log, update, self.run.history(), overridden)
-        )
-
-    def _record_provenance(self) -> None:
-        """Add an entry for this call to provenance.json."""
-        if not self.ranks.is_first:
-            return
-        calls = recorded(self.run.path)
-        calls.append({**provenance(self.inputs.corpus, self.device), "other_settings": self.run.overridden})
-        self.run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
-
-    def find_lr(self) -> RangeTest:
-        """Recommend a peak rate instead of training; leaves lr_finder.json and its plot.
-
-        A run that has begun differs in trainer.find_lr, so that `claim` refuses its folder; after this, the same
-        settings without it train here as if nothing had been.
-        """
-        self.claim()
-        found = range_test(self.trainer())
-        replace_text(self.run.path / "lr_finder.json", json.dumps(found.as_dict(), indent=1))
-        self._plots.draw("learning-rate range test", lr_finder_curve)
-        self.run.log(f"{self.config.scheduler.setting_of(found.recommended)} is recommended: {found.reason()}")
-        return found
-
-    def trainer(self, resumed: ResumeState | None = None) -> Trainer:
-        """Build the trainer, as `TrainingSetup.trainer`."""
-        return self._setup.trainer(resumed)
-
-    def pace(self) -> TrainingEstimate:
-        """Time some updates of a fresh model; only the prepared text is kept."""
-        return estimate_training(self.trainer())
-
-    def test(self) -> list[TestResult]:
-        """Translate each test set with the best model and score it; writes the scores into `best/` too."""
-        interrupts.check()
-        saved, decoding = load_model(self.run.best), self._setup.decoding
-        before = Translator.of(self.inputs.start, self.config.search, decoding) if self.inputs.start else None
-        tester = Tester(
-            Translator.of(saved, self.config.search, decoding),
-            before,
-            self.config.metrics,
-            self.config.corpus.target,
-            self._fp32(),
-            decoding.tokens,
-            lambda name, text: self.run.leave(f"samples/{name}", text),
-            self.ranks,
-        )
-        results = [tester(name, pairs) for name, pairs in self.inputs.test_pairs.items()]
-        self.run.forget_tests()
-        for result in results:
-            timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
-            self.run.record({"update": saved.scores["update"], **timed})
-        self.run.finish()
-        if results and self.ranks.is_first:
-            scores = {
-                **saved.scores,
-                "search": asdict(self.config.search),
-                "test": {result.name: result.as_dict() for result in results},
-            }
-            card = model_card(saved.config, saved.scores["facts"], scores)
-            rescore(self.run.best, scores, card)
-        return results
-
-    def _fp32(self) -> Precision:
-        return Precision(self.device, "fp32")
+    best: Path
+    state: TrainState
+    tests: list[TestResult]
 
 
-def _completed(saved: Any) -> Any:
-    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read.
+def run_training(config: TrainConfig) -> Trained:
+    """Train in the run's folder, or go on with the run that is there, as one of the processes that train together.
 
-    Removed settings that had an effect are added, so that they count as different.
+    ConfigError as `claim`; StoppedError, with the state saved, when a signal asked for an end.
     """
+    timeout = timedelta(minutes=config.trainer.timeout)
+    with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
+        ranks = joined()
+        run = RunFolder(config.run.folder, ranks.rank)
+        device = ready_device(config.trainer)
+        try:
+            resuming = claim(run, config, ranks)
+            if ranks.size > 1:
+                move_native_lines(rank_log(run.path, ranks.rank))
+            return _train(config, run, resuming, device, ranks)
+        finally:
+            run.release()
+
+
+def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks) -> Trained:
+    """Go through the stages in a claimed folder; callbacks learn how it ended."""
+    interrupts.check()
+    texts = ValidationTexts(run)
+    callback = _callback(config.tracking.names, run, texts, ranks)
+    inputs = Inputs(config, run.log, ranks)
+    inputs.read(resuming=resuming)
+    if ranks.is_first:
+        record_provenance(run, inputs.corpus, device)
+    resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
+    trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed)
+    _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
+    _make_ready(trainer, resumed, config, inputs)
     try:
-        return {**rebuild(saved).as_dict(), **lost_settings(saved)}
-    except (TolkaError, TypeError, AttributeError):
-        return saved
+        callback.on_start(
+            Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history(), bool(run.overridden))
+        )
+        state = _fit(trainer, ranks, validate_start=inputs.start is not None)
+        del trainer  # the tests need the memory of the optimizer and the gradients
+        interrupts.check()
+        best = load_model(run.best)
+        translator = Translator.of(best, config.search, decoding_options(config, device), run.log)
+        tests = _test(config, run, inputs, best, translator, ranks)
+        ranks.wait()
+        interrupts.check()
+        if ranks.is_first:
+            _report(config, run, inputs, texts, translator)
+    except BaseException as error:
+        callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
+        raise
+    callback.on_end(Ending(run.path, {result.name: result.as_dict() for result in tests}))
+    return Trained(run.best, state, tests)
+
+
+def _callback(trackers: Sequence[str], run: RunFolder, texts: ValidationTexts, ranks: Ranks) -> Callback:
+    """Return all that is told how training goes; nothing in processes beside the first."""
+    chosen = {name: CALLBACKS.get(name)() for name in trackers}
+    return Callbacks([texts, Panel()], chosen, run.log) if ranks.is_first else Callback()
+
+
+def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
+    """Raise ConfigError unless all processes have the same training text, and a model of the same size."""
+    each = ranks.gather((text, parameters))
+    for rank, (other_text, size) in enumerate(each):
+        if other_text != each[0][0]:
+            raise ConfigError(
+                f"processes 0 and {rank} have different training text, or prepare it differently: every machine "
+                "must see the same files"
+            )
+        if size != each[0][1]:
+            raise ConfigError(
+                f"the model has {each[0][1]:,} parameters in process 0 and {size:,} in process {rank}: every "
+                "machine must have the same version of tolka and of the plugins"
+            )
+
+
+def _make_ready(trainer: Trainer, resumed: ResumeState | None, config: TrainConfig, inputs: Inputs) -> None:
+    """Compile the layers; load what a run has done so far, or try what a new one will need."""
+    run, step, largest = trainer.run, trainer.step, trainer.loader.largest
+    if config.trainer.compile != "off":
+        seconds = compile_now(step, largest())
+        run.log(f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes")
+    if resumed:
+        with restoring(run.last):
+            trainer.resume(resumed)
+        run.log(f"resuming from update {trainer.state.update} of {run.last}")
+        return
+    for line in check_memory(step, largest(), trainer.validator.rehearse):
+        run.log(line)
+    if flow := gradient_flow_meter(config, inputs, step.precision.device):
+        with step.smoothed():
+            run.record({"update": 0, "gradient_flow": flow(trainer.model)})
+
+
+def _fit(trainer: Trainer, ranks: Ranks, validate_start: bool) -> TrainState:
+    """Train; leaves `best/` and `last/`. StoppedError, with the state saved, when a signal asked for an end."""
+    run = trainer.run
+    with listening_to_signals(trainer) as received:
+        state = trainer.fit(validate_start)
+    received = next((each for each in ranks.gather(received) if each), received)
+    if received:
+        name = signal.Signals(received[0]).name
+        raise StoppedError(f"stopped by {name} at update {state.update}; {next_time(run.path)}", 128 + received[0])
+    if state.validated_start and not state.best_update:
+        run.log(
+            "note: no validation was better than the model that training started from, which stays the best: try a "
+            "lower optimizer.lr, finetuning.freeze or finetuning.lora_rank, or more text of this kind"
+        )
+    return state
+
+
+def _test(
+    config: TrainConfig,
+    run: RunFolder,
+    inputs: Inputs,
+    best: SavedModel,
+    translator: Translator[TorchEngine],
+    ranks: Ranks,
+) -> list[TestResult]:
+    """Translate each test set with the best model and score it; writes the scores into `best/` too."""
+    decoding = decoding_options(config, translator.engine.device)
+    before = Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None
+    tester = Tester(translator, before, config.metrics, config.corpus.target, run.leave, ranks)
+    results = [tester(name, pairs) for name, pairs in inputs.test_pairs.items()]
+    run.forget_tests()
+    for result in results:
+        timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
+        run.record({"update": best.scores["update"], **timed})
+    run.finish()
+    if results and ranks.is_first:
+        tests = {result.name: result.as_dict() for result in results}
+        scores = {**best.scores, "search": asdict(config.search), "test": tests}
+        rescore(run.best, scores, model_card(best.config, best.scores["facts"], scores))
+    return results
+
+
+def _report(
+    config: TrainConfig, run: RunFolder, inputs: Inputs, texts: ValidationTexts, translator: Translator[TorchEngine]
+) -> None:
+    """Show samples of the last validation, draw the plots, and write the page."""
+    if texts.samples:
+        run.log(texts.samples)
+    if config.report.plots:
+        draw_plots(run, config.trainer.gradient_flow)
+    if config.report.page:
+        known = [*inputs.held_out.values()][:2][-1]  # the first test set, or else the validation set
+        write_report(run, config.run.name or run.path.name, translator, known, config.report.plots)

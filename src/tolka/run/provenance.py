@@ -16,10 +16,17 @@ import torch
 from tolka.system.device import describe
 from tolka.system.memory import total_memory_bytes
 from tolka.text.corpora.base import Corpus
+from tolka.training.run_folder import RunFolder
 
 PROVENANCE = "provenance.json"
 _PACKAGES = ("tolka", "torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "hydra-core", "datasets")
 _GIT_SECONDS = 5.0
+
+
+def record_provenance(run: RunFolder, corpus: Corpus, device: torch.device) -> None:
+    """Add an entry for this call to provenance.json."""
+    calls = [*recorded(run.path), {**provenance(corpus, device), "other_settings": run.overridden}]
+    run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
 
 
 def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:

@@ -1,23 +1,15 @@
-"""What a training leaves in its folder for people: translations, plots, the report page and its sentences."""
+"""What a training leaves in its folder for people: plots, the report page and its sentences."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from tolka.config.schemas import TrainConfig
-from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
-from tolka.metrics.validation import Validation
-from tolka.model_directory.read import load_model
 from tolka.report.attention import AttentionFolder
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves
 from tolka.report.runs import SHOWN, read_run
-from tolka.run.inputs import Inputs
 from tolka.text.pairs import Pair
-from tolka.training.callbacks import Callback, Ending
 from tolka.training.run_folder import RunFolder
 from tolka.translation.attention_maps import AttentionReader
 from tolka.translation.translator import Translator
@@ -25,74 +17,24 @@ from tolka.translation.translator import Translator
 _SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
 
 
-class ValidationTexts(Callback):
-    """Writes the translations of each validation into samples/, and shows some of the last one at the end."""
-
-    def __init__(self, run: RunFolder) -> None:
-        self.run = run
-        self._shown = ""
-
-    def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
-        mean = "-mean" if "mean_of_updates" in line else ""
-        text = "".join(f"{translation}\n" for translation in result.translations)
-        path = self.run.leave(f"samples/{line['update']:07d}{mean}.txt", text)
-        samples = [f"samples of the last validation ({path}):", *map(str, result.samples)]
-        self._shown = "\n".join(samples) if result.samples else ""
-
-    def on_end(self, ending: Ending) -> None:
-        if self._shown and not ending.error:
-            self.run.log(self._shown)
-
-
-@dataclass(frozen=True)
-class Plots(Callback):
-    """Draws plots/ if matplotlib is installed."""
-
-    config: TrainConfig
-    run: RunFolder
-
-    def on_end(self, ending: Ending) -> None:
-        if ending.error:
-            return
-        self.draw("learning curves", learning_curves)
-        if self.config.trainer.gradient_flow:
-            self.draw("gradient flow", gradient_flow_curves)
-
-    def draw(self, what: str, plot: Callable[[Path], Path]) -> None:
-        """Draw one plot if report.plots asks for plots, and log its path, or why there is none."""
-        if not self.config.report.plots:
-            return
+def draw_plots(run: RunFolder, gradient_flow: bool) -> None:
+    """Draw plots/ if matplotlib is installed, and log their paths, or why there are none."""
+    plots = {"learning curves": learning_curves, **({"gradient flow": gradient_flow_curves} if gradient_flow else {})}
+    for what, plot in plots.items():
         try:
-            self.run.log(f"{what}: {plot(self.run.path)}")
+            run.log(f"{what}: {plot(run.path)}")
         except TolkaError as error:
-            self.run.log(str(error))
+            run.log(str(error))
 
 
-@dataclass(frozen=True)
-class ReportPage(Callback):
-    """Writes report.html, with example sentences translated by the best model."""
-
-    config: TrainConfig
-    run: RunFolder
-    inputs: Inputs
-    decoding: DecodingConfig
-
-    def on_end(self, ending: Ending) -> None:
-        if ending.error or not self.config.report.page:
-            return
-        self._show()
-        title = self.config.run.name or self.run.path.name
-        page = write_page(self.run.path, title, [read_run(self.run.path, title)], {}, self.config.report.plots)
-        self.run.log(f"report: {page}")
-
-    def _show(self) -> None:
-        """Translate some sentences for the page with the best model and the test search."""
-        known = [*self.inputs.held_out.values()][:2][-1]  # the first test set, or else the validation set
-        translator = Translator.of(load_model(self.run.best), self.config.search, self.decoding)
-        references = {pair.source: pair.target for pair in known}
-        complaint = show(translator, choose_sentences(known), references, self.run.path / SHOWN)
-        if complaint:
-            self.run.log(f"note: {complaint}")
+def write_report(
+    run: RunFolder, title: str, translator: Translator[TorchEngine], known: Sequence[Pair], plots: bool
+) -> None:
+    """Write report.html, with some sentences of `known` translated. plots: whether it has pictures."""
+    references = {pair.source: pair.target for pair in known}
+    if complaint := show(translator, choose_sentences(known), references, run.path / SHOWN):
+        run.log(f"note: {complaint}")
+    run.log(f"report: {write_page(run.path, title, [read_run(run.path, title)], {}, plots)}")
 
 
 def choose_sentences(pairs: Sequence[Pair]) -> list[str]:

@@ -3,27 +3,22 @@
 Shapes: B active sentences, k beam size, G groups, w = k / G hypotheses of a group, V vocabulary, t tokens so far.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.rows import active_rows
 from tolka.models.base import Seq2Seq
-from tolka.search.base import (
-    NEVER,
-    Search,
-    active_rows,
-    extensions,
-    first_tokens,
-    next_log_probabilities,
-)
+from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.constrained import search_with_terms
 from tolka.search.constraints.rules import Rules
-from tolka.search.finished import Extended, Finished, extend, results_of
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.options.beam import BeamConfig as BeamConfig
-from tolka.search.options.beam import BeamOptions
+from tolka.search.options import BeamConfig as BeamConfig
+from tolka.search.options import BeamOptions
 
 
 class BeamSearch(Search):
@@ -85,7 +80,7 @@ class _Beam:
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)
         self.width = config.beam_size // config.groups
-        self.finished = [Finished.empty(self.width, config.compared, self.limits) for _ in range(config.groups)]
+        self.finished = [_Finished.empty(self.width, config.compared, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
         self.results: list[list[list[Hypothesis]]] = [[[] for _ in range(len(source))] for _ in range(config.groups)]
         self.step = 0
@@ -98,15 +93,14 @@ class _Beam:
             self.rules.apply(log_p, self.tokens, self.active)
         self.step += 1
         groups, before = self.config.groups, self.tokens.size(1)
-        # (B, V): how often earlier groups took each token in this step.
-        taken = torch.zeros_like(log_p[:, 0]) if groups > 1 else None
+        token_counts = torch.zeros_like(log_p[:, 0]) if groups > 1 else None
         extended = []
         for group in range(groups):
             # At first, every group extends the one empty hypothesis.
             part = slice(None) if self.step == 1 else slice(group * before // groups, (group + 1) * before // groups)
-            found, parent = self._extend(group, log_p[:, part], self.tokens[:, part], taken)
-            extended.append((found.token, found.tokens, parent + (part.start or 0)))
-        self.token, self.tokens, parent = (torch.cat(parts, dim=1) for parts in zip(*extended, strict=True))
+            token, tokens, parent = self._extend(group, log_p[:, part], self.tokens[:, part], token_counts)
+            extended.append((token, tokens, parent + (part.start or 0)))
+        self.token, self.tokens, parent = (torch.cat(each, dim=1) for each in zip(*extended, strict=True))
         sentence = torch.arange(len(self.active), device=self.active.device)[:, None]
         rows = sentence * before + parent  # of the state's hypotheses
         ended = self.ended.all(dim=1)
@@ -114,53 +108,128 @@ class _Beam:
             left = active_rows(~ended)
             self.totals = [total[left] for total in self.totals]
             self.finished = [finished.select(left) for finished in self.finished]
-            parts = (self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows)
-            chosen = (part[left] for part in parts)
+            tensors = (self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows)
+            chosen = (each[left] for each in tensors)
             self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows = chosen
         if len(self.active):
             self.state = self.state.select(rows)
 
-    def _extend(self, group: int, log_p: Tensor, tokens: Tensor, taken: Tensor | None) -> tuple[Extended, Tensor]:
-        """Extend one group's hypotheses; return what they become, and the parents (B, w) within the group.
+    def _extend(
+        self, group: int, log_p: Tensor, tokens: Tensor, token_counts: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Extend one group's hypotheses; return token (B, w), tokens (B, w, t + 1) and the parents (B, w) in the group.
 
-        log_p (B, w, V), tokens (B, w, t). taken (B, V): is increased by what the group takes; None for a single group.
-        Diversity (Hamming, section 3) affects which hypotheses a group keeps; log-probabilities and scores are without
-        it.
+        log_p (B, w, V), tokens (B, w, t). token_counts (B, V): how often earlier groups took each token in this step;
+        this one's are added. None for a single group.
         """
         total = self.totals[group]
-        diverse = log_p if taken is None else log_p - self.config.diversity * taken[:, None]
+        # Diversity (Hamming, section 3) decides which hypotheses a group keeps, and changes none of their scores.
+        diverse = log_p if token_counts is None else log_p - self.config.diversity * token_counts[:, None]
         # 2w candidates: at most w of them end in </s>, so that at least w do not.
         candidates = extensions(diverse, total, 2 * self.width)
         exact = candidates.log_probability
-        if taken is not None:
+        if token_counts is not None:
             places = candidates.parent * log_p.size(2) + candidates.token
             exact = log_p.flatten(1).gather(1, places) + total.gather(1, candidates.parent)
-        found = extend(tokens, candidates, self.width)
-        penalty = self.config.penalty(self.step)
-        self.finished[group] = self.finished[group].add(found.is_finished, found.prefixes, exact, penalty)
-        self.totals[group] = exact.gather(1, found.chosen).masked_fill(found.rank == NEVER, NEVER)
-        if taken is not None:
-            taken[:, EOS] += found.is_finished.sum(dim=1)
-            taken.scatter_add_(1, found.token, (self.totals[group] > NEVER).to(taken.dtype))
-        self._conclude(group, found.tokens)
-        return found, candidates.parent.gather(1, found.chosen)
+        prefixes, is_end = take(tokens, candidates.parent), candidates.token == EOS
+        is_finished = is_end & (candidates.log_probability > NEVER)
+        is_finished[:, self.width :] = False  # a hypothesis finishes only among the w best
+        self.finished[group] = self.finished[group].add(is_finished, prefixes, exact, self.config.penalty(self.step))
+        active = candidates.log_probability.masked_fill(is_end, NEVER).topk(min(self.width, is_end.size(1)), dim=1)
+        token = candidates.token.gather(1, active.indices)
+        longer = torch.cat([take(prefixes, active.indices), token[..., None]], dim=2)
+        self.totals[group] = exact.gather(1, active.indices).masked_fill(active.values == NEVER, NEVER)
+        if token_counts is not None:
+            token_counts[:, EOS] += is_finished.sum(dim=1)
+            token_counts.scatter_add_(1, token, (self.totals[group] > NEVER).to(token_counts.dtype))
+        self._conclude(group, longer)
+        return token, longer, candidates.parent.gather(1, active.indices)
 
     def _conclude(self, group: int, tokens: Tensor) -> None:
         """Set the results of the sentences for which the group has just ended, and take it out of their beams.
 
         It ends when as many hypotheses as it holds are finished. A single group also ends when no active hypothesis can
-        still beat the finished ones that are wanted: its log-probability only falls, so log p / lp(limit) bounds every
-        score it can reach. One of several groups goes on, as what it takes matters to those after it.
+        still beat the finished ones that are wanted. One of several groups continues, as what it takes matters to those
+        after it.
         """
         total, finished = self.totals[group], self.finished[group]
         best = total.amax(dim=1)
         has_ended = (self.limits <= self.step) | (finished.count >= self.width) | (best == NEVER)
         if self.config.groups == 1:
+            # log p only falls and lp only rises, so that log p / lp(limit) bounds every score that can be reached.
             has_ended |= best / self.last_penalty <= finished.best[:, -1]
         newly = (has_ended & ~self.ended[:, group]).nonzero()[:, 0]
         if len(newly):
-            found = results_of(finished.select(newly), tokens[newly], total[newly], self.step, self.config.penalty)
-            for number, result in zip(self.active[newly].tolist(), found, strict=True):
-                self.results[group][number] = result
+            pools = finished.select(newly).hypotheses(self.config.penalty)
+            actives = zip(self.active[newly].tolist(), tokens[newly].tolist(), total[newly].tolist(), strict=True)
+            for pool, (number, *active) in zip(pools, actives, strict=True):
+                self.results[group][number] = sorted(pool or self._unfinished(*active), key=lambda each: -each.score)
             self.ended[newly, group] = True
             self.totals[group] = total.masked_fill(self.ended[:, group, None], NEVER)
+
+    def _unfinished(self, tokens: list[list[int]], log_p: list[float]) -> list[Hypothesis]:
+        """Return a sentence's active hypotheses, the results where none has finished."""
+        penalty = self.config.penalty(self.step)
+        both = zip(tokens, log_p, strict=True)
+        return [Hypothesis(ids, value, value / penalty, finished=False) for ids, value in both if value > NEVER]
+
+
+@dataclass(frozen=True)
+class _Finished:
+    """The finished hypotheses, in slots; the last slot is written to and never read.
+
+    tokens (B, slots, L) with `</s>` left out; lengths (B, slots), `</s>` counted; log_p (B, slots); count (B,); best
+    (B, n): the n highest scores among them, in order, -inf where there are fewer.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    log_p: Tensor
+    count: Tensor
+    best: Tensor
+
+    @classmethod
+    def empty(cls, beam_size: int, compared: int, limits: Tensor) -> Self:
+        """Return none, with slots for a beam of beam_size, and the best `compared` scores.
+
+        limits: (B,) most tokens of each sentence's translation.
+        """
+        # In the step in which the k-th hypothesis finishes, up to k do.
+        zeros = torch.zeros(len(limits), 2 * beam_size + 1, dtype=torch.long, device=limits.device)
+        tokens = zeros[..., None].repeat(1, 1, int(limits.max()))
+        log_p = torch.zeros(zeros.shape, device=limits.device)
+        best = log_p.new_full((len(limits), compared), NEVER)
+        return cls(tokens, zeros, log_p, zeros[:, 0].clone(), best)
+
+    def add(self, is_finished: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
+        """Add the candidates that `is_finished` (B, c) marks, with prefixes (B, c, t) and log_p (B, c).
+
+        penalty: lp of their length, t + 1. Nothing waits for the device. The object it is called on must not be used
+        again.
+        """
+        slot = torch.where(is_finished, self.count[:, None] + is_finished.cumsum(1) - 1, self.lengths.size(1) - 1)
+        self.tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
+        self.lengths.scatter_(1, slot, prefixes.size(2) + 1)
+        self.log_p.scatter_(1, slot, log_p)
+        scores = (log_p / penalty).masked_fill(~is_finished, NEVER)
+        if self.best.size(1) == 1:
+            best = torch.maximum(self.best, scores.amax(dim=1, keepdim=True))
+        else:
+            best = torch.cat([self.best, scores], dim=1).topk(self.best.size(1), dim=1).values
+        return type(self)(self.tokens, self.lengths, self.log_p, self.count + is_finished.sum(dim=1), best)
+
+    def select(self, rows: Tensor) -> Self:
+        """Return the hypotheses of the sentences numbered `rows` (B',)."""
+        tensors = (self.tokens, self.lengths, self.log_p, self.count, self.best)
+        return type(self)(*(each.index_select(0, rows) for each in tensors))
+
+    def hypotheses(self, penalty: Callable[[float], float]) -> list[list[Hypothesis]]:
+        """Return those of each sentence in the order in which they finished. penalty: lp of a length."""
+        columns = (each.tolist() for each in (self.count, self.tokens, self.lengths, self.log_p))
+        return [
+            [
+                Hypothesis(ids[: length - 1], log_p, log_p / penalty(length), finished=True)
+                for ids, length, log_p in zip(tokens[:count], lengths, log_ps, strict=False)
+            ]
+            for count, tokens, lengths, log_ps in zip(*columns, strict=True)
+        ]

@@ -10,21 +10,12 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.rows import active_rows, worth_removing
 from tolka.models.base import Seq2Seq
-from tolka.search.base import (
-    Search,
-    active_rows,
-    extensions,
-    first_tokens,
-    most_likely_token,
-    next_log_probabilities,
-)
+from tolka.search.base import Search, extensions, first_tokens, most_likely_token, next_log_probabilities
 from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.options.greedy import GreedyConfig as GreedyConfig
-
-# Share of finished sentences from which the batch shrinks: on a CPU only few rows are copied then, elsewhere all are.
-_SHRINK_FROM_ON_CPU, _SHRINK_FROM = 0.05, 0.1
+from tolka.search.options import GreedyConfig as GreedyConfig
 
 
 class GreedySearch(Search):
@@ -51,7 +42,6 @@ class GreedySearch(Search):
         total = torch.zeros(len(source), 1, device=source.device)
         limits = self.config.limits(lengths)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): and not yet removed
-        shrink_from = _SHRINK_FROM_ON_CPU if source.device.type == "cpu" else _SHRINK_FROM
         step = 0
         while len(active):
             features, state = model.step(token, state)
@@ -75,7 +65,7 @@ class GreedySearch(Search):
                         log_p = value if scored else math.nan
                         results[number] = [Hypothesis(ids[:-1] if has_end else ids, log_p, log_p, has_end)]
                 finished |= newly_finished
-                if int(finished.sum()) < len(finished) * shrink_from:
+                if not worth_removing(finished):
                     continue
                 left = active_rows(~finished)
                 state = state.select(left[:, None])

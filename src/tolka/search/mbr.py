@@ -11,8 +11,8 @@ import numpy as np
 
 from tolka.metrics.pairwise import Pairwise
 from tolka.search.hypothesis import Hypothesis, Rendered
-from tolka.search.options.base import Selection
-from tolka.search.options.mbr import MbrConfig as MbrConfig
+from tolka.search.options import MbrConfig as MbrConfig
+from tolka.search.options import Selection
 
 
 class MinimumBayesRisk(Selection):

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.rows import active_rows
+from tolka.kernels.top_k import leave_likely, softmax
 from tolka.models.base import Seq2Seq
-from tolka.search.base import Search, active_rows, first_tokens, next_log_probabilities
+from tolka.search.base import Search, first_tokens, next_log_probabilities
 from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
-from tolka.search.options.sampling import SamplingConfig as SamplingConfig
-
-_SORTED_AT_FIRST = 2048  # of the tokens, in search of those that top_p leaves
+from tolka.search.options import SamplingConfig as SamplingConfig
 
 
 def drawing_probabilities(options: SamplingConfig, log_p: Tensor) -> Tensor:
@@ -26,48 +26,14 @@ def drawing_probabilities(options: SamplingConfig, log_p: Tensor) -> Tensor:
     p = log_p.double()  # a copy
     if options.temperature != 1.0:
         p /= options.temperature
-    p = torch.softmax(p, dim=-1, out=p) if p.device.type == "cpu" else p.softmax(dim=-1)
+    p = softmax(p)
     least: Tensor | None = None  # (..., 1): the lowest probability that is drawn
     if options.epsilon:
         least = p.amax(dim=-1, keepdim=True).clamp(max=options.epsilon)
     if 0 < options.top_k < p.size(-1) or options.top_p < 1.0:
-        least_likely = _leave_likely(options, p)
+        least_likely = leave_likely(p, options.top_k, options.top_p)
         least = least_likely if least is None else torch.maximum(least, least_likely)
     return p if least is None else p.masked_fill_(p < least, 0.0)
-
-
-def _leave_likely(options: SamplingConfig, p: Tensor) -> Tensor:
-    """Return the lowest probability (..., 1) that passes top_k and top_p, which look at p (..., V).
-
-    Where it is not among the largest ones, or several tokens have it of which not all pass, all are sorted; those
-    that fail are set to 0, and the result is 0. Of equal tokens, those with the lower id pass.
-    """
-    count = p.size(-1)
-    if options.top_p < 1.0:
-        count = min(count, _SORTED_AT_FIRST)
-    if options.top_k:
-        count = min(count, options.top_k + 1)
-    values = p.topk(count, dim=-1).values
-    number = _likely(options, values).sum(dim=-1, keepdim=True)
-    least = values.gather(-1, (number - 1).clamp(min=0))
-    is_clear = (values.gather(-1, number.clamp(max=count - 1)) < least) & (number < count)
-    if not bool(is_clear.all()):
-        is_unclear = ~is_clear[..., 0]
-        ordered = p[is_unclear].sort(dim=-1, descending=True, stable=True)
-        ordered.values.masked_fill_(~_likely(options, ordered.values), 0.0)
-        p[is_unclear] = torch.zeros_like(ordered.values).scatter_(-1, ordered.indices, ordered.values)
-        least[is_unclear] = 0.0
-    return least
-
-
-def _likely(options: SamplingConfig, values: Tensor) -> Tensor:
-    """Return which of probabilities in descending order pass top_k and top_p."""
-    is_likely = torch.ones_like(values, dtype=torch.bool)
-    if options.top_p < 1.0:
-        is_likely = values.cumsum(dim=-1) - values < options.top_p
-    if options.top_k:
-        is_likely[..., options.top_k :] = False
-    return is_likely
 
 
 class SamplingSearch(Search):
@@ -112,12 +78,12 @@ class SamplingSearch(Search):
                 rows = torch.arange(len(active) * count, device=source.device).view(-1, count)
             is_finished = (length > 0).all(dim=1) | (limits <= step)
             if bool(is_finished.any()):
-                done = (each[is_finished].tolist() for each in (active, tokens, length, total))
-                for number, *samples in zip(*done, strict=True):
+                columns = (each[is_finished].tolist() for each in (active, tokens, length, total))
+                for number, *samples in zip(*columns, strict=True):
                     results[number] = _sorted_samples(*samples)
                 left = active_rows(~is_finished)
-                parts = (token, tokens, total, length, active, limits, rows)
-                token, tokens, total, length, active, limits, rows = (each[left] for each in parts)
+                tensors = (token, tokens, total, length, active, limits, rows)
+                token, tokens, total, length, active, limits, rows = (each[left] for each in tensors)
             if len(active) and (step == 1 or bool(is_finished.any())):
                 state = state.select(rows)
         return results

@@ -5,11 +5,11 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any
 
 from tolka.errors import ConfigError, DataError
@@ -26,15 +26,15 @@ def whole_folder(final: Path) -> Iterator[Path]:
     An existing `final` stays readable until it is replaced; an error leaves it unchanged.
     """
     final.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".partial", dir=final.parent))
+    work = final.with_name(f".{final.name}.{token_hex(4)}.partial")
+    work.mkdir()
     try:
-        mask = umask()
-        os.chmod(work, 0o777 & ~mask)
         with naming(final):
             yield work
+        mode = work.stat().st_mode & 0o777  # as the umask gives it
         for path in [*work.rglob("*"), work]:
             # Some libraries, such as safetensors, write files that only their owner may read.
-            os.chmod(path, (0o777 if path.is_dir() else 0o666) & ~mask)
+            os.chmod(path, mode if path.is_dir() else mode & 0o666)
             _sync(path)
         if final.exists():
             old = work.with_suffix(".old")
@@ -59,7 +59,8 @@ def replaced_files(folder: Path, last: str) -> Iterator[Path]:
 
     They are moved one by one, the one called `last` after all others. Several processes may do so at once.
     """
-    work = Path(tempfile.mkdtemp(prefix=".", suffix=".partial", dir=folder))
+    work = folder / f".{token_hex(4)}.partial"
+    work.mkdir()
     try:
         with naming(folder):
             yield work
@@ -72,18 +73,24 @@ def replaced_files(folder: Path, last: str) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def try_lock(stream: IO[Any], wait: bool = False) -> bool:
-    """Lock an open file until it is closed; return False when another process has it and `wait` is off.
+def try_lock(stream: IO[Any]) -> bool:
+    """Lock an open file until it is closed; return False when another process has it.
 
     Returns True also where the file system has no locks.
     """
     if sys.platform == "win32":
-        return _lock_on_windows(stream, wait)
+        import msvcrt
+
+        try:
+            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)  # the first byte, which need not exist
+        except OSError:
+            return False
+        return True
     import fcntl
 
     for lock in (fcntl.flock, fcntl.lockf):  # some network file systems know only the second
         try:
-            lock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            lock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             return False
         except OSError:
@@ -110,7 +117,7 @@ def one_at_a_time(path: Path, waiting: Callable[[], object]) -> Iterator[None]:
             if failure := stream.read():
                 kind, message = json.loads(failure)
                 raise {each.__name__: each for each in _LASTING}[kind](message)
-            if not _is_at(path, stream):
+            if not is_at(path, stream):
                 continue  # the file of one that has left meanwhile
             try:
                 yield
@@ -123,7 +130,7 @@ def one_at_a_time(path: Path, waiting: Callable[[], object]) -> Iterator[None]:
             return
 
 
-def _is_at(path: Path, stream: IO[str]) -> bool:
+def is_at(path: Path, stream: IO[Any]) -> bool:
     """Return whether an open file has not been removed from its path."""
     try:
         return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
@@ -140,23 +147,6 @@ def lock_holder(stream: IO[Any]) -> str:
             if "->" not in fields and fields[5].split(":")[-1] == inode:
                 return f"pid {fields[4]}"
     return ""
-
-
-def _lock_on_windows(stream: IO[Any], wait: bool) -> bool:
-    """Lock the first byte of a file, which need not exist."""
-    if sys.platform != "win32":
-        raise NotImplementedError
-    import msvcrt
-
-    while True:
-        try:
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            if not wait:
-                return False
-            time.sleep(0.2)
-        else:
-            return True
 
 
 def standing(final: Path) -> Path:
@@ -192,6 +182,14 @@ def replace_bytes(path: Path, content: bytes) -> None:
         raise
 
 
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    """Let a file stand at a second place too; copy it where the file system has no links, or is another one."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 def partial(path: Path) -> Path:
     """Return the path to which a file's new content is written first; a crash may leave it behind."""
     return path.with_name(f".{path.name}.partial")
@@ -215,15 +213,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def umask() -> int:
-    """Return the permission bits that new files of this process do not get."""
-    with suppress(OSError, StopIteration), open("/proc/self/status", encoding="utf-8") as status:
-        return int(next(line for line in status if line.startswith("Umask:")).split()[1], 8)
-    mask = os.umask(0)  # without /proc it can only be read by setting it, for all threads
-    os.umask(mask)
-    return mask
 
 
 @contextmanager
@@ -259,12 +248,11 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield stream
         return
     final = path.resolve()  # a link stays a link
-    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name[:100]}.")
+    temporary = final.with_name(f".{final.name[:100]}.{token_hex(4)}")
     try:
-        with naming(path), os.fdopen(handle, "wb") as stream:
+        with naming(path), temporary.open("xb") as stream:
             yield stream
-        os.chmod(name, 0o666 & ~umask())
-        os.replace(name, final)
+        temporary.replace(final)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

@@ -39,8 +39,10 @@ def start(module: str, arguments: Sequence[str] = (), answers: bool = False) -> 
     command = [sys.executable, "-P", "-m", module, *arguments]
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end
     output = subprocess.PIPE if answers else subprocess.DEVNULL
-    with interrupts.held_back():
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=stderr)
+    # A session of its own: Ctrl-C and signals to the process group reach the parent alone, which ends its children.
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=stderr, start_new_session=True
+    )
     return Child(process, stderr)
 
 

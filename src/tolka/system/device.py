@@ -1,8 +1,6 @@
 """The device that a command computes on, its number format and its CPU threads."""
 
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -52,12 +50,10 @@ class Precision:
     device: torch.device
     name: str
 
-    @contextmanager
-    def autocast(self) -> Iterator[None]:
-        """Enter autocast for a forward pass; does nothing in fp32."""
+    def autocast(self) -> torch.autocast:
+        """Return autocast for a forward pass; does nothing in fp32."""
         dtype = torch.float16 if self.name == "fp16" else torch.bfloat16
-        with torch.autocast(self.device.type, dtype=dtype, enabled=self.name != "fp32"):
-            yield
+        return torch.autocast(self.device.type, dtype=dtype, enabled=self.name != "fp32")
 
     @property
     def needs_scaler(self) -> bool:

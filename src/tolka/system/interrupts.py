@@ -9,25 +9,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from tolka.errors import SignalReceived
 from tolka.system.surrogates import printable
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 SAME_SECONDS = 1.0  # timeout(1) and other wrappers send a signal twice: to the process, and to its group
-_LATER_SECONDS = 0.02
-_ERASE_LINE = "\r\x1b[K"
 
 _received: list[tuple[int, float]] = []  # number and time of the first; global, since signals go to the process
 _swallowed, _leaving = threading.Event(), threading.Event()
 
 
 def listen() -> dict[int, Any]:
-    """Make each of these signals raise SignalReceived in the main thread; return the handlers that this replaced.
+    """Make each of these signals raise KeyboardInterrupt in the main thread; return the handlers that this replaced.
 
     Ignored signals stay ignored: SIGHUP under nohup, SIGINT of a script's background job. A program's own handlers stay
     as well. Outside the main thread Python delivers no signals.
@@ -38,21 +33,15 @@ def listen() -> dict[int, Any]:
     return {number: signal.signal(number, _raise) for number in numbers}
 
 
-def unlisten(before: Mapping[int, Any]) -> None:
-    """Restore the handlers that `listen` replaced, for a program that continues after a command."""
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 def received() -> int:
     """Return the signal that requested the end, even if its exception was swallowed; 0 if there was none."""
     return _received[0][0] if _received else 0
 
 
 def check() -> None:
-    """Raise SignalReceived if a signal came whose exception was swallowed; to be called between stages."""
+    """Raise KeyboardInterrupt if a signal came whose exception was swallowed; to be called between stages."""
     if _received:
-        raise SignalReceived(received())
+        raise KeyboardInterrupt
 
 
 def forget() -> None:
@@ -76,12 +65,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
     _swallowed.clear()
     _received[:] = _received or [(number, time.monotonic())]
     if not _leaving.is_set():
-        raise SignalReceived(received())
-
-
-def number_of(error: KeyboardInterrupt) -> int:
-    """Return the number of the signal that raised the exception."""
-    return error.number if isinstance(error, SignalReceived) else signal.SIGINT
+        raise KeyboardInterrupt
 
 
 def in_words(number: int) -> str:
@@ -97,24 +81,11 @@ def tell(line: str) -> None:
     if sys.stderr is None:
         return
     try:
-        print(_ERASE_LINE if sys.stderr.isatty() else "", printable(line), sep="", file=sys.stderr, flush=True)
+        print("\r\x1b[K" if sys.stderr.isatty() else "", printable(line), sep="", file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except ValueError:  # stderr is closed
         pass
-
-
-@contextmanager
-def held_back() -> Iterator[None]:
-    """Block these signals in processes started inside the block: their parent ends them."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def leave(code: int) -> NoReturn:
@@ -144,7 +115,7 @@ def _ignore() -> None:
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    number = received() or (number_of(error) if isinstance(error, KeyboardInterrupt) else 0)
+    number = received() or (signal.SIGINT if isinstance(error, KeyboardInterrupt) else 0)
     if not number:
         sys.__excepthook__(kind, error, trace)
         return
@@ -154,9 +125,9 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: Tracebac
 
 def _unraisablehook(lost: Any) -> None:
     """Send a signal again whose exception was lost in a destructor or in a callback of C code."""
-    if isinstance(lost.exc_value, SignalReceived):
+    if isinstance(lost.exc_value, KeyboardInterrupt) and received():
         _swallowed.set()
-        again = threading.Timer(_LATER_SECONDS, _send, [lost.exc_value.number])
+        again = threading.Timer(0.02, _send, [received()])
         again.daemon = True
         again.start()
     else:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from tolka.errors import ConfigError
 
-_PR_SET_PDEATHSIG = 1  # Linux' prctl.h
-
 
 @dataclass(frozen=True)
 class Launch:
@@ -58,7 +56,7 @@ def end_with_agent() -> None:
     """
     if "TORCHELASTIC_RUN_ID" not in os.environ or sys.platform != "linux":
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG of Linux' prctl.h
     parent = multiprocessing.parent_process()
     if parent is not None and parent.pid != os.getppid():  # it ended before
         os._exit(1)

@@ -3,13 +3,13 @@
 import ctypes
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 # In the errors of the CPU's allocator, CUDA and cuBLAS when memory runs out.
 _NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # glibc's malloc.h
 
 
 def keep_freed_memory() -> bool:
@@ -20,9 +20,8 @@ def keep_freed_memory() -> bool:
     """
     if platform.libc_ver()[0] != "glibc":
         return False
-    libc = ctypes.CDLL(None)
-    settings = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 2**31 - 1, _M_TOP_PAD: 64 * 2**20}
-    accepted = [int(libc.mallopt(parameter, value)) == 1 for parameter, value in settings.items()]
+    settings = {-4: 0, -1: 2**31 - 1, -2: 64 * 2**20}  # M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of malloc.h
+    accepted = [ctypes.CDLL(None).mallopt(*each) == 1 for each in settings.items()]
     return all(accepted)
 
 
@@ -66,14 +65,11 @@ def empty_cache(device: torch.device) -> None:
 
 def total_memory_bytes() -> int:
     """Return the machine's memory, or its container's limit; 0 where unknown."""
-    limits = []
     try:
-        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):
         return 0
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
+        with suppress(OSError, ValueError):  # no such file, or "max"
             limits.append(int(Path(path).read_text(encoding="ascii")))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
     return min(limits)

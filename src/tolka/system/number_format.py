@@ -4,15 +4,12 @@ import json
 import math
 from typing import Any
 
-_LARGEST_PLAIN = 1e6  # from here on in scientific notation
-_OVERFLOW = "over 1e304"  # exp(700), about the largest float
-
 
 def shown(value: float | None, digits: int = 2) -> str:
     """Return a perplexity for people: 12.34, from a million on 1.4e13; None means infinite."""
     if value is None or math.isinf(value):
-        return _OVERFLOW
-    return f"{value:.{digits}f}" if value < _LARGEST_PLAIN else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+        return "over 1e304"  # exp(700), about the largest float
+    return f"{value:.{digits}f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
 def counted(count: int, noun: str) -> str:

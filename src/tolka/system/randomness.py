@@ -2,8 +2,8 @@
 
 import os
 import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -24,18 +24,9 @@ def random_state() -> dict[str, Any]:
     return {"python": [version, list(numbers), gauss], "numpy": [name, [int(number) for number in key], *rest]}
 
 
-@contextmanager
-def torch_random_kept(device: torch.device) -> Iterator[None]:
+def torch_random_kept(device: torch.device) -> AbstractContextManager[None]:
     """Restore torch's random number generators after a block."""
-    before, before_cuda = torch.get_rng_state(), None
-    if device.type == "cuda":
-        before_cuda = torch.cuda.get_rng_state(device)
-    try:
-        yield
-    finally:
-        torch.set_rng_state(before)
-        if before_cuda is not None:
-            torch.cuda.set_rng_state(before_cuda, device)
+    return torch.random.fork_rng([device] if device.type == "cuda" else [])
 
 
 def set_random_state(state: Mapping[str, Any]) -> None:

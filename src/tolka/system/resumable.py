@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.system.atomic import lock_holder, naming, partial, replace_text, try_lock
+from tolka.system.atomic import is_at, lock_holder, naming, partial, replace_text, try_lock
 from tolka.system.whole_files import check_is_file, read_text
 
 _FORMAT = 2
@@ -28,16 +28,12 @@ class ResumableFile:
         self._final, self._record = final, record_path(final)
         size = self._recorded_size()
         self._stream = open(self.path, "r+b" if size else "ab")  # noqa: SIM115  (closed by `close`)
-        if not (try_lock(self._stream) and self._is_in_place()):
+        if not (try_lock(self._stream) and is_at(self.path, self._stream)):
             holder = lock_holder(self._stream)
             self._stream.close()
             raise DataError(f"{final}: another process{holder and f' ({holder})'} writes it at this moment")
         self._stream.truncate(size)
         self._stream.seek(size)
-
-    def _is_in_place(self) -> bool:
-        """Return whether the open file still has its name; another process may have finished it in the meantime."""
-        return self.path.exists() and os.path.samestat(os.fstat(self._stream.fileno()), self.path.stat())
 
     def _recorded_size(self) -> int:
         """Read the record of an interrupted process; return how many bytes of its content are complete."""

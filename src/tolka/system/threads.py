@@ -6,7 +6,7 @@ no operation waits for the slowest of its parts.
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,27 +25,6 @@ class _InlineExecutor(Executor):
         return future
 
 
-class _WorkerThreads(ThreadPoolExecutor):
-    """Worker threads that start no further job after an error in one of them."""
-
-    def __init__(self, count: int, share: int) -> None:
-        super().__init__(count, initializer=lambda: torch.set_num_threads(share))
-        self._failed = False
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Queue a job, unless another one has failed."""
-        return super().submit(self._work, fn, *args, **kwargs)
-
-    def _work(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        if self._failed:  # results are awaited in order of submission, so the first error comes first
-            raise CancelledError
-        try:
-            return fn(*args, **kwargs)
-        except BaseException:
-            self._failed = True
-            raise
-
-
 @contextmanager
 def side_by_side(count: int) -> Iterator[Executor]:
     """Yield an executor of `count` threads, each with its share of torch's; of one, the caller's own thread.
@@ -60,7 +39,8 @@ def side_by_side(count: int) -> Iterator[Executor]:
         return
     try:
         threads = torch.get_num_threads()
-        pool = _WorkerThreads(count, max(1, threads // count))
+        share = max(1, threads // count)
+        pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(share,))
         try:
             yield pool
         finally:

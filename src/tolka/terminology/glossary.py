@@ -94,7 +94,7 @@ class Glossary:
                     targets = {each: None for known in forms.values() for each in known}
                 found[Match(text[spans[place][0] : spans[end - 1][1]], tuple(targets))] = None
             place = end
-        return _once(found)
+        return list({match.targets: match for match in reversed(found)}.values())[::-1]  # of equal ones, the first
 
     def _longest(self, folded: tuple[str, ...], place: int) -> tuple[dict[tuple[str, ...], dict[str, None]], int]:
         """Return the forms of the longest term that begins at a place, and its end; none, and the next place."""
@@ -115,11 +115,6 @@ class Glossary:
             for form, entry in self._entries[word]:
                 self._roots[word].add(tuple(_WORD.findall(form)), map(self._characters.target, entry.targets))
         return self._roots.get(word)
-
-
-def _once(found: dict[Match, None]) -> list[Match]:
-    """Return the first of those matches that have the same translations."""
-    return list({match.targets: match for match in reversed(found)}.values())[::-1]
 
 
 def _folded(words: Sequence[str]) -> tuple[str, ...]:

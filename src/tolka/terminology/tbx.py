@@ -37,8 +37,6 @@ def read_tbx(path: Path, direction: Direction, limit: LineLimit) -> list[Concept
 
 
 class _Concepts(XmlHandler):
-    """The concepts that expat has parsed so far."""
-
     roots, kind = frozenset({"martif", "tbx"}), "a term base"
 
     def __init__(self, direction: Direction, limit: LineLimit) -> None:

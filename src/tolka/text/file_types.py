@@ -2,39 +2,30 @@
 
 from pathlib import Path
 
-# File extension -> the kind of file, and what it contains besides text.
-_DOCUMENTS = {
-    ".srt": ("subtitles", "numbers and time codes"),
-    ".vtt": ("subtitles", "time codes"),
-    ".ass": ("subtitles", "styles and time codes"),
-    ".ssa": ("subtitles", "styles and time codes"),
-    ".po": ("a gettext catalogue", "keywords and comments"),
-    ".pot": ("a gettext catalogue", "keywords and comments"),
-    ".html": ("HTML", "tags"),
-    ".htm": ("HTML", "tags"),
-    ".xhtml": ("HTML", "tags"),
-    ".xml": ("XML", "tags"),
-    ".tmx": ("a translation memory", "tags and both languages"),
-    ".sgm": ("a test set of WMT", "tags"),
-    ".sgml": ("SGML", "tags"),
-    ".xliff": ("XLIFF", "tags and both languages"),
-    ".xlf": ("XLIFF", "tags and both languages"),
-    ".md": ("Markdown", "markup"),
-    ".markdown": ("Markdown", "markup"),
-    ".rst": ("reStructuredText", "markup"),
-    ".tex": ("LaTeX", "commands"),
-    ".rtf": ("RTF", "commands"),
-    ".json": ("JSON", "keys and brackets"),
-    ".jsonl": ("JSON", "keys and brackets"),
-    ".ipynb": ("a notebook", "keys and brackets"),
-    ".yaml": ("YAML", "keys"),
-    ".yml": ("YAML", "keys"),
-    ".csv": ("a table", "all columns"),
-    ".tsv": ("a table", "all columns"),
-    ".docx": ("a Word document", "markup"),
-    ".odt": ("an OpenDocument text", "markup"),
-    ".pdf": ("a PDF", "markup"),
-}
+# Kind of file, what it contains besides text, and its file extensions.
+_DOCUMENTS = (
+    ("subtitles", "numbers and time codes", ".srt"),
+    ("subtitles", "time codes", ".vtt"),
+    ("subtitles", "styles and time codes", ".ass .ssa"),
+    ("a gettext catalogue", "keywords and comments", ".po .pot"),
+    ("HTML", "tags", ".html .htm .xhtml"),
+    ("XML", "tags", ".xml"),
+    ("a translation memory", "tags and both languages", ".tmx"),
+    ("a test set of WMT", "tags", ".sgm"),
+    ("SGML", "tags", ".sgml"),
+    ("XLIFF", "tags and both languages", ".xliff .xlf"),
+    ("Markdown", "markup", ".md .markdown"),
+    ("reStructuredText", "markup", ".rst"),
+    ("LaTeX", "commands", ".tex"),
+    ("RTF", "commands", ".rtf"),
+    ("JSON", "keys and brackets", ".json .jsonl"),
+    ("a notebook", "keys and brackets", ".ipynb"),
+    ("YAML", "keys", ".yaml .yml"),
+    ("a table", "all columns", ".csv .tsv"),
+    ("a Word document", "markup", ".docx"),
+    ("an OpenDocument text", "markup", ".odt"),
+    ("a PDF", "markup", ".pdf"),
+)
 _SAVE_AS_TEXT = "save it as plain text (UTF-8) first"
 # First bytes -> the kind of file, and what to do about it.
 _BINARY = {
@@ -53,7 +44,8 @@ _BINARY = {
 
 def document_kind(path: Path) -> tuple[str, str]:
     """Return a file's kind by its name, and what it contains besides text; two empty strings for plain text."""
-    return _DOCUMENTS.get(path.suffix.lower(), ("", ""))
+    ending = path.suffix.lower()
+    return next(((kind, content) for kind, content, endings in _DOCUMENTS if ending in endings.split()), ("", ""))
 
 
 def binary_kind(head: bytes) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tolka.errors import DataError
 from tolka.system.atomic import one_at_a_time, whole_folder
 from tolka.system.number_format import counted
-from tolka.system.progress import bar, say
+from tolka.system.progress import Say, bar, silent
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus, SetSize
@@ -32,10 +32,10 @@ _AUTO_DIVISOR, _AUTO_MIN, _AUTO_MAX, _AUTO_MIN_DIVISOR = 100, 200, 2000, 10
 _FILTER = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
 
 
-def with_sets_aside(corpus: Corpus, direction: Direction, cache: Path) -> tuple[Corpus, Path]:
+def with_sets_aside(corpus: Corpus, direction: Direction, cache: Path, say: Say = silent) -> tuple[Corpus, Path]:
     """Return the corpus with the sets that corpus.sizes asks for, and the folder under `cache` with their files.
 
-    DataError where the text has too few pairs for them.
+    say: is given notes. DataError where the text has too few pairs for them.
     """
     folder = cache / f"held-out-{_key(corpus, direction)}"
     if not folder.is_dir():
@@ -69,10 +69,8 @@ def _write(corpus: Corpus, direction: Direction, folder: Path) -> None:
         excluded |= set_aside_marks(sets[name])
     with whole_folder(folder) as unfinished:
         for name, pairs in sets.items():
-            for language, texts in zip(
-                direction, zip(*((p.source, p.target) for p in pairs), strict=True), strict=True
-            ):
-                content = "".join(f"{text}\n" for text in texts)
+            for language, side in zip(direction, ("source", "target"), strict=True):
+                content = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
                 (unfinished / f"{name}.{language}").write_bytes(content.encode())
 
 

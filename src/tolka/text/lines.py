@@ -11,7 +11,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -82,11 +82,10 @@ def open_bytes(path: Path) -> IO[bytes]:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-_MOSTLY_UTF8 = "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
-
-
-def _cut_or_other(error: UnicodeDecodeError, stream: IO[bytes]) -> str:
-    """Return advice for a line that is not UTF-8, in a file of which nothing is known to be. stream: after the line."""
+def _advice(error: UnicodeDecodeError, stream: IO[bytes], is_utf8: bool) -> str:
+    """Return advice for a line that is not UTF-8. stream: after the line. is_utf8: whether a line before it is."""
+    if is_utf8:
+        return "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
     before = error.object[: error.start]
     if error.reason == "unexpected end of data" and not before.isascii():
         return "the line ends inside a character: was the text cut by bytes?"
@@ -129,10 +128,15 @@ class LineLimit:
 LINE_LIMIT = LineLimit()
 
 
-def read_lines(path: Path, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT) -> Iterator[str]:
-    """Yield every line of a UTF-8 file without its end; a BOM at the start is left out."""
-    with open_bytes(path) as stream:
-        yield from decode_lines(stream, str(path), repair, limit)
+def read_lines(
+    path: Path, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT, stream: IO[bytes] | None = None
+) -> Iterator[str]:
+    """Yield every line of a UTF-8 file without its end; a BOM at the start is left out.
+
+    stream: read in place of the file, and left open.
+    """
+    with open_bytes(path) if stream is None else nullcontext(stream) as lines:
+        yield from decode_lines(lines, str(path), repair, limit)
 
 
 def decode_lines(
@@ -166,7 +170,7 @@ def decode_lines(
                     continue
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + (_MOSTLY_UTF8 if is_utf8 else _cut_or_other(error, stream))
+                    + _advice(error, stream, is_utf8)
                 ) from None
             is_utf8 = is_utf8 or not text.isascii()
             yield text
@@ -180,31 +184,37 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
     DataError for UTF-16, for NUL bytes and for a line far longer than `limit`: such a file is not text. A line that is
     only a little longer is reported by `decode_lines`.
     """
-    refuse_pipe(path)
     count, last, digest = 0, b"\n", hashlib.sha256()
     unfinished = 0  # bytes since the last line feed
     head = b""
+    for block in read_blocks(path):
+        if not head and block.startswith(_WIDE_BOMS):
+            raise _wide_encoding_error(str(path), block)
+        head = head or block
+        if b"\0" in block:
+            line = count + block[: block.index(b"\0")].count(b"\n") + 1
+            raise _binary_file_error(str(path), head) or _nul_error(str(path), line)
+        if head is block and (error := _binary_file_error(str(path), head)) and not _is_utf8(block):
+            raise error
+        end = block.find(b"\n")
+        if unfinished + (len(block) if end < 0 else end) > limit.max_bytes + _BOM_AND_LINE_END:
+            raise limit.error(f"{path}:{count + 1}", "the line")
+        unfinished = unfinished + len(block) if end < 0 else len(block) - block.rfind(b"\n") - 1
+        digest.update(block)
+        count += block.count(b"\n")
+        last = block[-1:]
+    return count + (last != b"\n"), digest.hexdigest()
+
+
+def read_blocks(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file, unpacked, in blocks of a MiB; DataError for a pipe, and for a damaged file."""
+    refuse_pipe(path)
     try:
         with open_bytes(path) as stream:
             while block := stream.read(2**20):
-                if count == 0 and last == b"\n" and block.startswith(_WIDE_BOMS):
-                    raise _wide_encoding_error(str(path), block)
-                head = head or block
-                if b"\0" in block:
-                    line = count + block[: block.index(b"\0")].count(b"\n") + 1
-                    raise _binary_file_error(str(path), head) or _nul_error(str(path), line)
-                if head is block and (error := _binary_file_error(str(path), head)) and not _is_utf8(block):
-                    raise error
-                end = block.find(b"\n")
-                if unfinished + (len(block) if end < 0 else end) > limit.max_bytes + _BOM_AND_LINE_END:
-                    raise limit.error(f"{path}:{count + 1}", "the line")
-                unfinished = unfinished + len(block) if end < 0 else len(block) - block.rfind(b"\n") - 1
-                digest.update(block)
-                count += block.count(b"\n")
-                last = block[-1:]
+                yield block
     except BROKEN as error:
         raise DataError(f"{path}: cannot be read to its end ({error}); is the file complete?") from None
-    return count + (last != b"\n"), digest.hexdigest()
 
 
 def count_ahead(stream: IO[bytes]) -> int:
@@ -217,15 +227,10 @@ def count_ahead(stream: IO[bytes]) -> int:
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of the content; DataError for a pipe, and when it cannot be read to its end."""
-    refuse_pipe(path)
+    """Return the SHA-256 of the content; DataError as `read_blocks`."""
     digest = hashlib.sha256()
-    try:
-        with open_bytes(path) as stream:
-            while block := stream.read(2**20):
-                digest.update(block)
-    except BROKEN as error:
-        raise DataError(f"{path}: cannot be read to its end ({error}); is the file complete?") from None
+    for block in read_blocks(path):
+        digest.update(block)
     return digest.hexdigest()
 
 

@@ -4,6 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,36 +80,34 @@ class ParallelFiles(PairSource):
         self.name, self.limit = name, limit
         self.paths = (source, target)
         self.exchange = f"exchange the names of {source} and {target}"
-        self._facts: tuple[int, str] | None = None
 
-    def _examine(self) -> tuple[int, str]:
-        """Return the line count and the digest of both files; DataError when they cannot be a corpus."""
-        if self._facts is None:
-            source, target = self.paths
-            count, source_digest = count_and_digest(source, self.limit)
-            target_count, target_digest = count_and_digest(target, self.limit)
-            if source.samefile(target):
-                raise DataError(f"{source} and {target} are the same file; give one file per language")
-            for path, lines in ((source, count), (target, target_count)):
-                if lines == 0:
-                    raise DataError(f"{path}: the file is empty")
-            if count != target_count:
-                raise DataError(
-                    f"{source} has {counted(count, 'line')} but {target} has {target_count}: line by line they are not "
-                    "pairs. Find the first line that does not match (often near a blank or a broken line) and align "
-                    "them again"
-                )
-            self._facts = count, hashlib.sha256((source_digest + target_digest).encode()).hexdigest()
-        return self._facts
+    @cached_property
+    def _count_and_digest(self) -> tuple[int, str]:
+        """The line count and the digest of both files; DataError when they cannot be a corpus."""
+        source, target = self.paths
+        count, source_digest = count_and_digest(source, self.limit)
+        target_count, target_digest = count_and_digest(target, self.limit)
+        if source.samefile(target):
+            raise DataError(f"{source} and {target} are the same file; give one file per language")
+        for path, lines in ((source, count), (target, target_count)):
+            if lines == 0:
+                raise DataError(f"{path}: the file is empty")
+        if count != target_count:
+            raise DataError(
+                f"{source} has {counted(count, 'line')} but {target} has {target_count}: line by line they are not "
+                "pairs. Find the first line that does not match (often near a blank or a broken line) and align "
+                "them again"
+            )
+        return count, hashlib.sha256((source_digest + target_digest).encode()).hexdigest()
 
     def count(self) -> int:
-        return self._examine()[0]
+        return self._count_and_digest[0]
 
     def fingerprint(self) -> str:
-        return self._examine()[1]
+        return self._count_and_digest[1]
 
     def read(self) -> Iterator[Pair]:
-        self._examine()
+        self.count()  # DataError before the first pair
         sides = (read_lines(path, limit=self.limit) for path in self.paths)
         for source, target in zip(*sides, strict=True):
             yield Pair(source, target)

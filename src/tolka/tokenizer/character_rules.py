@@ -10,7 +10,6 @@ from typing import Any
 from tolka.text.scripts import letters_of
 
 _LETTERS = "กກကកאب"  # of the scripts in which a character's fate depends on the letters beside it
-_PLANE = 0x10000  # all control characters and blanks are below
 
 
 def with_rules(model: bytes, rewrite: Callable[[str], str], language: str) -> bytes:
@@ -23,7 +22,8 @@ def with_rules(model: bytes, rewrite: Callable[[str], str], language: str) -> by
     made, learnt = _proto(model), BytesIO()
     letters = letters_of(language)
     beside = next((letter for letter in _LETTERS if letters and letters.match(letter)), "a")
-    unprintable = [character for character in map(chr, range(1, _PLANE)) if not character.isprintable()]
+    # All control characters and blanks are in the first plane.
+    unprintable = [character for character in map(chr, range(1, 0x10000)) if not character.isprintable()]
     pairs = [(each, rewrite(f"{beside}{each}{beside}")[1:-1]) for each in unprintable]
     rules = [f"{ord(each):X}\t{f'{ord(to):X}' if to else ''}\n" for each, to in pairs if to != each]
     if not rules or made.normalizer_spec.precompiled_charsmap:

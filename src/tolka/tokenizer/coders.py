@@ -1,6 +1,5 @@
 """One side of a tokenizer: text to ids and back, with a SentencePiece model alone or with a vocabulary beside it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -33,56 +32,42 @@ def processor_of(model: bytes) -> Any:
     return processor
 
 
-class Coder(ABC):
-    """Text to ids and back, without `<s>` and `</s>`.
+class Coder:
+    """Text to ids and back, without `<s>` and `</s>`: the ids are the SentencePiece model's own.
 
     Bytes that make no character are left out of decoded text.
     """
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """The number of subwords, special tokens included."""
-
-    @abstractmethod
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; none for a blank one."""
-
-    @abstractmethod
-    def decode(self, row: Sequence[int]) -> str:
-        """Return the text of ids, as one line."""
-
-    @abstractmethod
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the subwords of ids, as SentencePiece writes them (▁ for a word boundary)."""
-
-    @abstractmethod
-    def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
-        """Return other segmentations of the same texts; see `Resampler`."""
-
-
-class SentencePieceCoder(Coder):
-    """The ids are the SentencePiece model's own."""
 
     def __init__(self, processor: Any) -> None:
         self._processor = processor
 
     @property
     def size(self) -> int:
+        """The number of subwords, special tokens included."""
         return int(self._processor.get_piece_size())
 
     def encode(self, text: str) -> list[int]:
+        """Return the ids of a text; none for a blank one."""
         return [*self._processor.encode(text, out_type=int)]
 
     def decode(self, row: Sequence[int]) -> str:
-        text = self._processor.decode(list(row))
-        return plain(self._processor.decode(whole_characters(row, self._bytes)) if _BROKEN in text else text)
+        """Return the text of ids, as one line."""
+        return self._text(list(row), self._bytes)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the subwords of ids, as SentencePiece writes them (▁ for a word boundary)."""
         return [str(self._processor.id_to_piece(piece)) for piece in ids]
 
     def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
+        """Return other segmentations of the same texts; see `Resampler`."""
         return self._resampler(rows, amount, seed)
+
+    def _text(self, subwords: list[S], byte_of: Mapping[S, int]) -> str:
+        """Return the text of subwords, without bytes that make no character and without the first word boundary."""
+        text = self._processor.decode(subwords)
+        if _BROKEN in text:
+            text = self._processor.decode(whole_characters(subwords, byte_of))
+        return plain(text)
 
     @cached_property
     def _bytes(self) -> dict[int, int]:
@@ -101,9 +86,10 @@ class VocabularyCoder(Coder):
     """
 
     def __init__(self, processor: Any, vocabulary: Vocabulary, tags: bool) -> None:
-        self._processor, self._subwords, self._tags = processor, vocabulary.subwords, tags
+        super().__init__(processor)
+        self._subwords, self._tags = vocabulary.subwords, tags
         self._ids = {subword: number for number, subword in enumerate(self._subwords) if number > UNK}
-        names = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
+        names = super().pieces(range(processor.get_piece_size()))
         self._known = [self._ids.get(name, UNK) for name in names]  # SentencePiece's id -> ours
         self._own = {known: number for number, known in enumerate(self._known) if known != UNK}
 
@@ -122,36 +108,20 @@ class VocabularyCoder(Coder):
 
     def decode(self, row: Sequence[int]) -> str:
         """Return the text of ids; unknown subwords are left out, as Marian's tokenizer does."""
-        subwords = [self._subwords[number] for number in row if number > UNK]
-        text = self._processor.decode(subwords)
-        return plain(self._processor.decode(whole_characters(subwords, _BYTES)) if _BROKEN in text else text).strip()
+        return self._text([self._subwords[number] for number in row if number > UNK], _BYTES).strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._subwords[number] for number in ids]
 
     def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
         """Return other segmentations; subwords that the SentencePiece model does not have stay as they are."""
-        stretches = [stretch for row in rows for stretch in self._stretches(row)]
-        own = [[self._own[number] for number in stretch] if self._is_own(stretch) else [] for stretch in stretches]
+        stretches = [[[*group] for _, group in groupby(row, self._own.__contains__)] for row in rows]
+        own = [[self._own[number] for number in each if number in self._own] for row in stretches for each in row]
         drawn = iter(self._resampler(own, amount, seed))
-        pairs = iter([(stretch, [self._known[piece] for piece in next(drawn)]) for stretch in stretches])
         return [
-            [number for _ in self._stretches(row) for given, new in [next(pairs)] for number in new or given]
-            for row in rows
+            [number for each in row for number in [self._known[piece] for piece in next(drawn)] or each]
+            for row in stretches
         ]
-
-    def _is_own(self, stretch: Sequence[int]) -> bool:
-        return stretch[0] in self._own
-
-    def _stretches(self, row: Sequence[int]) -> list[list[int]]:
-        """Split ids into stretches of those that the SentencePiece model has, and of those that it has not."""
-        stretches: list[list[int]] = []
-        for number in row:
-            if stretches and self._is_own(stretches[-1]) == (number in self._own):
-                stretches[-1].append(number)
-            else:
-                stretches.append([number])
-        return stretches
 
     @cached_property
     def _resampler(self) -> Resampler:

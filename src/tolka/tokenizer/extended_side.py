@@ -24,7 +24,7 @@ _TAG = re.compile(r">>[^<>\s]+<<\s*")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class NewSubword:
     """A subword to add. score: for a unigram model. saves: subwords that it saves in the new text, about.
 
     is_unknown: whether it is unknown to the model, and no other subwords spell it; `saves` are its occurrences then.
@@ -41,7 +41,7 @@ class Candidate:
         return self.is_unknown, self.saves
 
 
-class Side:
+class ExtendedSide:
     """A SentencePiece model, the vocabulary beside it if there is one, and the words of the text read for it."""
 
     def __init__(self, content: bytes, vocabulary: Vocabulary | None) -> None:
@@ -81,20 +81,20 @@ class Side:
         plain = text[tag.end() :] if tag and self.has_id(tag[0].strip()) else text
         return [stretch for stretch in self._symbols.split(self._processor.normalize(plain)) if stretch]
 
-    def candidates(self, most: int, coverage: float, texts: Iterator[str]) -> list[Candidate]:
+    def candidates(self, most: int, coverage: float, texts: Iterator[str]) -> list[NewSubword]:
         """Return subwords that the model lacks, the most useful first, about `most` beside the characters.
 
         coverage: share of the characters read that are given subwords. texts: those read, for a unigram model.
         """
         characters = self._new_characters(coverage)
         unknown = characters | self._without_ids()
-        new = [Candidate(text, 0.0, number, is_unknown=True) for text, number in _in_order(unknown)]
+        new = [NewSubword(text, 0.0, number, is_unknown=True) for text, number in _in_order(unknown)]
         kind = self._spec.model_type
         if kind == self._spec.CHAR:
             return new
         if kind == self._spec.WORD:
             words = Counter({word: number for word, number in self._words.items() if word not in self.names})
-            return [Candidate(word, 0.0, number, is_unknown=True) for word, number in _in_order(words) if number > 1]
+            return [NewSubword(word, 0.0, number, is_unknown=True) for word, number in _in_order(words) if number > 1]
         if kind == self._spec.BPE:
             return [*new, *self._merges(most, self.characters | characters.keys(), self._scores)]
         found = self._merges(most, self.characters, {})
@@ -128,7 +128,7 @@ class Side:
                 new[character] = number
         return new
 
-    def _merges(self, most: int, characters: Set[str], scores: dict[str, float]) -> list[Candidate]:
+    def _merges(self, most: int, characters: Set[str], scores: dict[str, float]) -> list[NewSubword]:
         """Return new subwords of these characters by continued merging. scores: of the old merges, for BPE."""
         segmented: Counter[tuple[str, ...]] = Counter()
         for word, number in self._words.items():
@@ -148,13 +148,13 @@ class Side:
 
         if scores:
             merges = continued_merges(segmented, scores, most, allowed)
-            return [Candidate(merge.text, 0.0, merge.occurrences) for merge in merges]
-        found, summed, parts = list[Candidate](), dict(self._scores), dict.fromkeys(self._scores, 1)
+            return [NewSubword(merge.text, 0.0, merge.occurrences) for merge in merges]
+        found, summed, parts = list[NewSubword](), dict(self._scores), dict.fromkeys(self._scores, 1)
         for merge in continued_merges(segmented, {}, 2 * most, allowed):
             summed[merge.text] = sum(summed[part] for part in merge.parts) + _MARGIN
             parts[merge.text] = sum(parts[part] for part in merge.parts)
             if merge.left > 1:  # what is only a part of others is not needed: nothing is merged by this model
-                found.append(Candidate(merge.text, summed[merge.text], merge.left * (parts[merge.text] - 1)))
+                found.append(NewSubword(merge.text, summed[merge.text], merge.left * (parts[merge.text] - 1)))
         return found
 
     def _segmentation(self, word: str) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class Side:
         normalizer.escape_whitespaces = True
         return SentencePieceProcessor(model_proto=model.SerializeToString())
 
-    def _unigram(self, most: int, characters: dict[str, int], texts: Iterator[str]) -> dict[str, Candidate]:
+    def _unigram(self, most: int, characters: dict[str, int], texts: Iterator[str]) -> dict[str, NewSubword]:
         """Return subwords with new characters, from a unigram model of the new text, with its log-probabilities."""
         from sentencepiece import SentencePieceProcessor
 
@@ -202,7 +202,7 @@ class Side:
                 counts[piece] += number
         known = self.characters | characters.keys()
         return {
-            text: Candidate(text, min(score, best), counts[text] * (len(self.ids(text, by_character=True)) - 1))
+            text: NewSubword(text, min(score, best), counts[text] * (len(self.ids(text, by_character=True)) - 1))
             for text, score in own.items()
             if text not in self.names and known.issuperset(text.strip(_BLANK))
             if len(text) == 1 or counts[text] > 1
@@ -219,7 +219,7 @@ class Side:
             found += [self._ids[piece]] if known else [self._ids.get(piece, UNK)] * (len(piece) if by_character else 1)
         return found
 
-    def extended(self, added: Sequence[Candidate]) -> bytes:
+    def extended(self, added: Sequence[NewSubword]) -> bytes:
         """Return the SentencePiece model with subwords appended, none of which comes before an old one in merging."""
         model = _proto(self._content)
         is_unigram, lowest = self._spec.model_type == self._spec.UNIGRAM, min(self._scores.values(), default=0.0)

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from tolka.text.pairs import Pair
-from tolka.tokenizer.extended_side import Candidate, Side
+from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
 from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
@@ -61,7 +61,7 @@ def extend_tokenizer(
     pairs: returns the training pairs from the start each time it is called. say: called with notes for the user.
     """
     base = extension.base
-    sides = [Side(model, vocabulary) for model, vocabulary in zip(base.models, _beside(base), strict=True)]
+    sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(base.models, _beside(base), strict=True)]
     for pair in pairs():
         for side, own in zip(sides, extension.texts(pair), strict=True):
             side.read(own)
@@ -91,8 +91,8 @@ def spellings(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], list[lis
     new: what `extend_tokenizer` made of `old`. With one vocabulary of two SentencePiece models, a subword is spelt by
     the one that was given it, the source's if both were.
     """
-    sides = [Side(model, vocabulary) for model, vocabulary in zip(old.models, _beside(old), strict=True)]
-    owners = [Side(model, vocabulary) for model, vocabulary in zip(new.models, _beside(new), strict=True)]
+    sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(old.models, _beside(old), strict=True)]
+    owners = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(new.models, _beside(new), strict=True)]
 
     def ids(subword: str, group: Sequence[int]) -> list[int]:
         return sides[next(number for number in group if subword in owners[number].names)].ids(subword)
@@ -129,14 +129,14 @@ def _groups(tokenizer: Tokenizer) -> list[list[int]]:
 
 
 def _chosen(
-    candidates: Sequence[list[Candidate]], sides: Sequence[Side], size: int
-) -> tuple[list[list[Candidate]], list[str]]:
+    candidates: Sequence[list[NewSubword]], sides: Sequence[ExtendedSide], size: int
+) -> tuple[list[list[NewSubword]], list[str]]:
     """Return what each SentencePiece model of a vocabulary gets, and the vocabulary's new subwords, at most `size`.
 
     Of two models the one whose next candidate saves more is served first; each keeps its own order.
     """
     waiting = [list(reversed(own)) for own in candidates]
-    chosen: list[list[Candidate]] = [[] for _ in candidates]
+    chosen: list[list[NewSubword]] = [[] for _ in candidates]
     new: dict[str, None] = {}
     while any(waiting):
         number = max((n for n, own in enumerate(waiting) if own), key=lambda n: (waiting[n][-1].rank, -n))
@@ -149,7 +149,7 @@ def _chosen(
     return chosen, list(new)
 
 
-def _notes(extension: Extension, new: Tokenizer, sides: Sequence[Side], pairs: Sequence[Pair]) -> Iterator[str]:
+def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], pairs: Sequence[Pair]) -> Iterator[str]:
     """Yield what was added, what it saves, and where old text may get other ids."""
     old = extension.base
     for group, side, added in zip(_groups(old), ("source", "target"), _added(old, new), strict=False):

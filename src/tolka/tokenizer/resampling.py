@@ -14,7 +14,6 @@ from typing import Any
 from tolka.errors import ConfigError
 
 _BLANK = "\u2581"
-_NBEST = 64  # segmentations of a word that a unigram model chooses from
 _CACHED_WORDS = 200_000
 Word = tuple[int, ...]
 
@@ -103,6 +102,6 @@ class Resampler:
         if any(self._unsplittable[piece] for piece in word):
             return [word], [0.0]
         text = "".join(self._pieces[piece] for piece in word)
-        best = self._processor.nbest_encode(text.replace(_BLANK, " "), nbest_size=_NBEST, out_type=int)
+        best = self._processor.nbest_encode(text.replace(_BLANK, " "), nbest_size=64, out_type=int)
         segmentations = [tuple(row) for row in best if "".join(self._pieces[piece] for piece in row) == text] or [word]
         return segmentations, [sum(self._scores[piece] for piece in row) for row in segmentations]

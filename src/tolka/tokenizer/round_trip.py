@@ -1,11 +1,9 @@
 """Texts that change when they are tokenized and detokenized."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
-
-_EXAMPLES = 2
 
 
 def round_trip_notes(tokenizer: Tokenizer, pairs: Sequence[Pair], name: str) -> list[str]:
@@ -19,20 +17,12 @@ def round_trip_notes(tokenizer: Tokenizer, pairs: Sequence[Pair], name: str) -> 
     }
     notes = []
     for side, (texts, encode, decode) in sides.items():
-        if changes := _changes(texts, encode, decode):
-            examples = "; ".join(f"{before!r:.90} comes back as {after!r:.90}" for before, after in changes[:_EXAMPLES])
+        both = zip(texts, decode(encode(texts)), strict=True)
+        changes = [(before, after) for before, after in both if _single_spaced(before) != _single_spaced(after)]
+        if changes:
+            examples = "; ".join(f"{before!r:.90} comes back as {after!r:.90}" for before, after in changes[:2])
             notes.append(f"{len(changes)} of {len(texts)} {side} of {name} change in the tokenizer: {examples}")
     return notes
-
-
-def _changes(
-    texts: Sequence[str],
-    encode: Callable[[Sequence[str]], list[list[int]]],
-    decode: Callable[[Sequence[Sequence[int]]], list[str]],
-) -> list[tuple[str, str]]:
-    """Return (before, after) of each text that the round trip changes."""
-    pairs = zip(texts, decode(encode(texts)), strict=True)
-    return [(before, after) for before, after in pairs if _single_spaced(before) != _single_spaced(after)]
 
 
 def _single_spaced(text: str) -> str:

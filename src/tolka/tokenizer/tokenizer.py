@@ -14,10 +14,11 @@ from tolka.options.checks import at_most, one_of, zero_or_more
 from tolka.options.settings import setting
 from tolka.system.whole_files import read_whole
 from tolka.text.lines import user_path
-from tolka.tokenizer.coders import Coder, SentencePieceCoder, VocabularyCoder, processor_of
+from tolka.tokenizer.coders import Coder, VocabularyCoder, processor_of
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.tokenizer.vocabulary import (
     MOST_BYTES,
+    SPECIAL,
     VOCABULARY,
     Vocabulary,
     as_json,
@@ -26,13 +27,9 @@ from tolka.tokenizer.vocabulary import (
 )
 
 _TYPES = ("bpe", "unigram", "char", "word")
-_SAMPLED_TYPES = _TYPES[:2]
-_NORMALIZATIONS = ("identity", "nfkc")
-_MAX_VOCABULARY = 1_000_000
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
 _BLANK = "\u2581"  # SentencePiece's word boundary
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
-_NAMES = {PAD: "<pad>", BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
 _TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
 
@@ -65,19 +62,17 @@ class TokenizerConfig:
 
     def __post_init__(self) -> None:
         one_of(self, "tokenizer", "type", _TYPES)
-        one_of(self, "tokenizer", "normalization", _NORMALIZATIONS)
+        one_of(self, "tokenizer", "normalization", ("identity", "nfkc"))
         zero_or_more(self, "tokenizer", "all", "sample")
         zero_or_more(self, "tokenizer", "none", "extend")
         one_of(self, "tokenizer", "extend_from", ("both", "source", "target"))
-        at_most(self, "tokenizer", _MAX_VOCABULARY, "extend")
+        at_most(self, "tokenizer", 1_000_000, "extend", "vocab_size")
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
             raise ConfigError(
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
                 + (", because 260 of the subwords are bytes and special symbols" if self.byte_fallback else "")
             )
-        if self.vocab_size > _MAX_VOCABULARY:
-            raise ConfigError(f"tokenizer.vocab_size ({self.vocab_size}) must be at most {_MAX_VOCABULARY}")
         if not 0.98 <= self.character_coverage <= 1.0:  # SentencePiece's own limits
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.98 to 1.0")
         if self.symbols:
@@ -125,7 +120,7 @@ class TokenizerConfig:
     @property
     def can_sample(self) -> bool:
         """Whether words have several segmentations to draw from; assumed for a given model, whose type is not known."""
-        return bool(self.model) or self.type in _SAMPLED_TYPES
+        return bool(self.model) or self.type in ("bpe", "unigram")
 
     def given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
@@ -156,10 +151,9 @@ class Tokenizer:
             ]
             return
         for processor in self._processors:
-            ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
-            if ids != (PAD, BOS, EOS, UNK):
+            if (ids := _special_ids(processor)) != (PAD, BOS, EOS, UNK):
                 raise CheckpointError(f"this SentencePiece model numbers its special symbols {ids}, not (0, 1, 2, 3)")
-        self._coders = [SentencePieceCoder(processor) for processor in self._processors]
+        self._coders = [Coder(processor) for processor in self._processors]
 
     @property
     def shared(self) -> bool:
@@ -176,7 +170,7 @@ class Tokenizer:
     @property
     def digests(self) -> list[str]:
         """SHA-256 of each SentencePiece model, and of the vocabularies beside them: equal ones give equal ids."""
-        return [hashlib.sha256(content).hexdigest() for content in self._contents]
+        return [hashlib.sha256(content).hexdigest() for content in self._files.values()]
 
     @property
     def source_size(self) -> int:
@@ -222,22 +216,22 @@ class Tokenizer:
         return [self._coders[-1].decode(row) for row in rows]
 
     @property
-    def _contents(self) -> list[bytes]:
-        """The contents of the files that `save` writes."""
-        return [*self.models, *([as_json(self.listed).encode()] if self.listed else [])]
+    def _files(self) -> dict[str, bytes]:
+        """The content of each file that `save` writes."""
+        files = dict(zip(_SHARED if len(self.models) == 1 else _SEPARATE, self.models, strict=True))
+        return {**files, VOCABULARY: as_json(self.listed).encode()} if self.listed else files
 
     @property
     def file_names(self) -> list[str]:
         """Names of the files that `save` writes: tokenizer.model, or source.model and target.model; vocabulary.json."""
-        models = _SHARED if len(self.models) == 1 else _SEPARATE
-        return [*models, *([VOCABULARY] if self.listed else [])]
+        return list(self._files)
 
     def save(self, folder: Path) -> list[Path]:
         """Write the models and the vocabularies beside them; return the paths."""
-        paths = [folder / name for name in self.file_names]
-        for path, content in zip(paths, self._contents, strict=True):
-            path.write_bytes(content)
-        return paths
+        files = self._files
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        return [folder / name for name in files]
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":
@@ -270,16 +264,20 @@ def load_pretrained(path: Path) -> bytes:
             f"tokenizer.model: {path} is no SentencePiece model (as spm_train writes, NAME.model)"
         ) from None
     model = protobuf.ModelProto.FromString(content)
-    ids = processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()
+    ids = _special_ids(processor)
     if ids == (PAD, BOS, EOS, UNK):
         return content
     others = [piece for number, piece in enumerate(model.pieces) if number not in ids]
     kinds = protobuf.ModelProto.SentencePiece
     del model.pieces[:]
-    for number, name in sorted(_NAMES.items()):
+    for number, name in enumerate(SPECIAL):
         model.pieces.add(piece=name, score=0.0, type=kinds.UNKNOWN if number == UNK else kinds.CONTROL)
     model.pieces.extend(others)
     spec = model.trainer_spec
     spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
-    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = (_NAMES[number] for number in (PAD, BOS, EOS, UNK))
+    spec.pad_piece, spec.bos_piece, spec.eos_piece, spec.unk_piece = SPECIAL
     return bytes(model.SerializeToString())
+
+
+def _special_ids(processor: Any) -> tuple[int, ...]:
+    return processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id()

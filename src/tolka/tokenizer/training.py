@@ -31,14 +31,12 @@ def train_tokenizer(
 
     pairs: returns the training pairs from the start each time it is called. say: called with notes for the user.
     """
-    if config.shared:
-        return Tokenizer(
-            [train_model(config, lambda: (t for p in pairs() for t in (p.source, p.target)), "shared", say)]
-        )
     sides: dict[str, Callable[[], Iterator[str]]] = {
         "source": lambda: (p.source for p in pairs()),
         "target": lambda: (p.target for p in pairs()),
     }
+    if config.shared:
+        sides = {"shared": lambda: (text for p in pairs() for text in (p.source, p.target))}
     return Tokenizer([train_model(config, texts, side, say) for side, texts in sides.items()])
 
 
@@ -49,7 +47,8 @@ def train_model(
     size, learnt, characters = config.vocab_size, texts, config.vocab_size
     while True:
         try:
-            model, skipped = _train_once(config, size, learnt())
+            skipped = list[int]()
+            model = _learn(config, size, _short_lines(learnt(), skipped))
             break
         except RuntimeError as error:
             if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
@@ -60,23 +59,17 @@ def train_model(
     if size < config.vocab_size:
         say(f"the corpus is too small for {config.vocab_size} {side} subwords: the vocabulary has {size}")
     if skipped:
-        say(f"SentencePiece learnt nothing from {skipped} {side} lines of over {_MAX_LINE_BYTES} bytes")
+        say(f"SentencePiece learnt nothing from {len(skipped)} {side} lines of over {_MAX_LINE_BYTES} bytes")
     return model
 
 
-def _train_once(config: TokenizerConfig, size: int, texts: Iterator[str]) -> tuple[bytes, int]:
-    """Train with this vocabulary size; return the serialised model, and how many lines were too long to learn from."""
-    skipped = 0
-
-    def usable() -> Iterator[str]:
-        nonlocal skipped
-        for text in texts:
-            if len(text.encode()) > _MAX_LINE_BYTES:
-                skipped += 1
-            else:
-                yield text
-
-    return _learn(config, size, usable()), skipped
+def _short_lines(texts: Iterator[str], skipped: list[int]) -> Iterator[str]:
+    """Yield the lines that are short enough to learn from; add the sizes of the others to `skipped`."""
+    for text in texts:
+        if (size := len(text.encode())) > _MAX_LINE_BYTES:
+            skipped.append(size)
+        else:
+            yield text
 
 
 def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:

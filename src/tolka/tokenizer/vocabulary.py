@@ -83,11 +83,8 @@ def _checked(subwords: Any, places: Any) -> Vocabulary:
     if tuple(subwords[: len(SPECIAL)]) != SPECIAL or len(subwords) > _MOST:
         raise ValueError(f"a vocabulary begins with {', '.join(SPECIAL)}, and has at most {_MOST} subwords")
     size = len(subwords) - 1
-    if (
-        not isinstance(places, list)
-        or len({*places}) != 3
-        or not all(type(place) is int and 0 <= place < size for place in places)
-    ):
+    fit = isinstance(places, list) and all(type(place) is int and 0 <= place < size for place in places)
+    if not fit or len({*places}) != 3:
         raise ValueError(f"places are three ids below {size}")
     eos, unk, pad = places
     return Vocabulary(tuple(subwords), (eos, unk, pad))

@@ -16,6 +16,7 @@ from tolka.report.runs import SHOWN
 from tolka.system.atomic import replace_text
 from tolka.system.memory import memory_in_use
 from tolka.training.callbacks import Beginning, Callback, Ending
+from tolka.training.saved_settings import flat
 
 FOLDER = "tracking"
 """Folder within a run's folder: what each tracker has been sent, and the files of those that write files."""
@@ -64,9 +65,9 @@ class Tracker(Callback, ABC):
         # Of a run with other settings than before, what comes after its resumption is new.
         last = beginning.update if beginning.overridden else math.inf
         self._known = {kind: min(update, last) for kind, update in self._sent.items()}
-        settings = dict(_flat(beginning.config))
+        settings = flat(beginning.config)
         run = TrackedRun(
-            self._id, _run_name(self._folder), self._folder, options["project"], settings, bool(sent.get("opened"))
+            self._id, self._folder.resolve().name, self._folder, options["project"], settings, bool(sent.get("opened"))
         )
         self._write_record(opened=run.resumed)
         if self._reached(self.open, run):
@@ -206,18 +207,6 @@ def _figures(kind: str, line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for key, value in line.items():
         if key != "update" and isinstance(value, int | float) and math.isfinite(value):
             yield f"{kind}/{_SHORT_NAMES.get(key, key)}", value
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
-def _run_name(folder: Path) -> str:
-    return folder.resolve().name
 
 
 def _read(record: Path) -> dict[str, Any]:

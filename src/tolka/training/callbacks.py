@@ -23,6 +23,10 @@ from typing import Any
 from tolka.errors import TolkaError
 from tolka.metrics.validation import Validation
 from tolka.options.registry import Registry
+from tolka.training.run_folder import RunFolder
+
+Log = Callable[[str], None]
+"""Writes a line to the run's log."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Beginning:
 
     folder: Path
     config: Mapping[str, Any]
-    log: Callable[[str], None]
+    log: Log
     update: int = 0
     history: Sequence[Mapping[str, Any]] = ()
     overridden: bool = False
@@ -89,72 +93,70 @@ class Callback:
 CALLBACKS: Registry[Callback] = Registry("tracker", "tolka.tracking")
 
 
-class Callbacks(Callback):
-    """Several callbacks as one, told in order."""
+class ValidationTexts(Callback):
+    """Writes the translations of each validation into samples/. samples: those to show of the last one, as text."""
 
-    def __init__(self, callbacks: Sequence[Callback]) -> None:
-        self._callbacks = callbacks
-
-    def on_start(self, beginning: Beginning) -> None:
-        for callback in self._callbacks:
-            callback.on_start(beginning)
-
-    def on_update(self, line: Mapping[str, Any], minutes_left: float) -> None:
-        for callback in self._callbacks:
-            callback.on_update(line, minutes_left)
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        self.samples = ""
 
     def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
-        for callback in self._callbacks:
-            callback.on_validation(line, result)
+        mean = "-mean" if "mean_of_updates" in line else ""
+        text = "".join(f"{translation}\n" for translation in result.translations)
+        path = self._run.leave(f"samples/{line['update']:07d}{mean}.txt", text)
+        samples = [f"samples of the last validation ({path}):", *map(str, result.samples)]
+        self.samples = "\n".join(samples) if result.samples else ""
+
+
+class Callbacks(Callback):
+    """Several callbacks as one, told in order; an exception of one that `tracking=` chose does not end the training."""
+
+    def __init__(
+        self, callbacks: Sequence[Callback], chosen: Mapping[str, Callback] | None = None, log: Log = lambda line: None
+    ) -> None:
+        """chosen: by their names in `tracking`; told after the others. log: where their exceptions are reported."""
+        self._callbacks = [*(("", callback) for callback in callbacks), *(chosen or {}).items()]
+        self._log, self._reported = log, set[tuple[str, str]]()
+
+    def on_start(self, beginning: Beginning) -> None:
+        self._tell("on_start", beginning)
+
+    def on_update(self, line: Mapping[str, Any], minutes_left: float) -> None:
+        self._tell("on_update", line, minutes_left)
+
+    def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
+        self._tell("on_validation", line, result)
 
     def on_save(self, folder: Path) -> None:
-        for callback in self._callbacks:
-            callback.on_save(folder)
+        self._tell("on_save", folder)
 
     def on_end(self, ending: Ending) -> None:
         """Tell all of them; where one raises an exception, the later ones get its message, and it is raised then."""
         first: BaseException | None = None
-        for callback in self._callbacks:
+        for name, callback in self._callbacks:
             try:
-                callback.on_end(ending)
+                self._call(name, callback, "on_end", ending)
             except BaseException as error:
                 first = first or error
                 ending = replace(ending, error=ending.error or str(error) or type(error).__name__)
         if first is not None:
             raise first
 
+    def _tell(self, event: str, *facts: Any) -> None:
+        for name, callback in self._callbacks:
+            self._call(name, callback, event, *facts)
 
-class Guarded(Callback):
-    """A callback whose exceptions are reported and do not end the training. name: its name in `tracking`."""
-
-    def __init__(self, name: str, callback: Callback, log: Callable[[str], None]) -> None:
-        self._name, self._callback, self._log = name, callback, log
-        self._reported: set[str] = set()
-
-    def on_start(self, beginning: Beginning) -> None:
-        self._try("on_start", beginning)
-
-    def on_update(self, line: Mapping[str, Any], minutes_left: float) -> None:
-        self._try("on_update", line, minutes_left)
-
-    def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
-        self._try("on_validation", line, result)
-
-    def on_save(self, folder: Path) -> None:
-        self._try("on_save", folder)
-
-    def on_end(self, ending: Ending) -> None:
-        self._try("on_end", ending)
-
-    def _try(self, event: str, *facts: Any) -> None:
-        """Call the callback; report its exception once for each place that raises one."""
+    def _call(self, name: str, callback: Callback, event: str, *facts: Any) -> None:
+        """Call a callback; report a chosen one's exception once for each place that raises one."""
         try:
-            getattr(self._callback, event)(*facts)
+            getattr(callback, event)(*facts)
         except Exception as error:
+            if not name:
+                raise
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}, line {place.lineno}"
-            if where not in self._reported:
-                self._reported.add(where)
+            if (name, where) not in self._reported:
+                self._reported.add((name, where))
                 words = " ".join(f"{type(error).__name__}: {error}".split())
                 with suppress(TolkaError):  # the run's folder is gone, which training reports
-                    self._log(f"warning: tracking={self._name}: {event} failed ({where}: {words}); training goes on")
+                    self._log(f"warning: tracking={name}: {event} failed ({where}: {words}); training goes on")

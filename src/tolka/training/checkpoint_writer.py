@@ -4,23 +4,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
 
 from tolka.errors import CheckpointError, TolkaError
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.write import Snapshot
 from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.run_folder import RunFolder
-
-
-class SavableModel(Protocol):
-    """A copy of a model that can be written as a model directory, and that training does not change."""
-
-    def with_state(self, state: ResumeState) -> "SavableModel":
-        """Return the model with the state to resume from."""
-
-    def write(self, folder: Path) -> None:
-        """Write the folder, atomically; CheckpointError or OSError on failure."""
-
 
 Checkpoints = Mapping[str, float | None]
 """Update -> trainer.metric of its checkpoint, None where it was not validated."""
@@ -33,11 +21,11 @@ class CheckpointWriter:
         self._run = run
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="saving")
         self._jobs: list[Future[None]] = []
-        self._failed: dict[Path, tuple[SavableModel, str]] = {}
+        self._failed: dict[Path, tuple[Snapshot, str]] = {}
         self._on_disk: set[Path] = set()
         self._written: deque[Path] = deque()  # and not yet reported by `newly_written`
 
-    def save(self, folder: Path, model: SavableModel, needed: bool = True) -> None:
+    def save(self, folder: Path, model: Snapshot, needed: bool = True) -> None:
         """Queue a model directory for writing. needed: retry on failure, and raise an error in the end."""
         self._failed.pop(folder, None)  # superseded by this one
         self._jobs.append(self._thread.submit(self._write, folder, model, needed))
@@ -80,7 +68,7 @@ class CheckpointWriter:
         for folder, (_, why) in self._failed.items():
             raise TolkaError(f"{folder} could not be written ({why}): free some space, and run the same command again")
 
-    def _write(self, folder: Path, model: SavableModel, needed: bool) -> None:
+    def _write(self, folder: Path, model: Snapshot, needed: bool) -> None:
         self._run.check_there()
         try:
             model.write(folder)
@@ -103,29 +91,20 @@ class CheckpointWriter:
 def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> dict[str, float | None]:
     """Select the checkpoints to keep: those to be averaged, the best ones, and one every trainer.keep_every updates.
 
-    nll: update -> validation loss, as far as known; it breaks ties.
+    nll: update -> validation loss, as far as known; it breaks ties, and then the newer one is better.
     """
-    best = _by_metric(checkpoints, nll, config)[: config.keep_best]
+    values = {update: value for update, value in checkpoints.items() if value is not None}
+
+    def rank(update: str) -> tuple[tuple[float, float], int]:
+        return model_rank(config.metric, values[update], nll.get(update)), int(update)
+
+    best = sorted(values, key=rank, reverse=True)[: config.keep_best]
     regular = [update for update in checkpoints if config.keep_every and int(update) % config.keep_every == 0]
     wanted = {*to_average(checkpoints, config), *best, *regular}
     return {update: value for update, value in checkpoints.items() if update in wanted}
 
 
 def to_average(checkpoints: Checkpoints, config: TrainerConfig) -> list[str]:
-    """Return the updates of the last validated checkpoints, as many as trainer.average says."""
-    return _validated(checkpoints)[: config.average]
-
-
-def _validated(checkpoints: Checkpoints) -> list[str]:
-    """Return the validated updates, the newest first."""
-    return sorted((update for update, value in checkpoints.items() if value is not None), key=int, reverse=True)
-
-
-def _by_metric(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> list[str]:
-    """Return the validated updates, the best first; ties go to the lower nll, then to the newer."""
-    values = {update: value for update, value in checkpoints.items() if value is not None}
-
-    def rank(update: str) -> tuple[float, float]:
-        return model_rank(config.metric, values[update], nll.get(update))
-
-    return sorted(_validated(checkpoints), key=rank, reverse=True)
+    """Return the updates of the last validated checkpoints, as many as trainer.average says, the newest first."""
+    validated = (update for update, value in checkpoints.items() if value is not None)
+    return sorted(validated, key=int, reverse=True)[: config.average]

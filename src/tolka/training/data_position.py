@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from tolka.data.batch import Batch
 from tolka.data.loader import Batches, Share
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import TolkaError
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.state import TrainState
 from tolka.training.step import Group
 
@@ -12,39 +14,60 @@ from tolka.training.step import Group
 class DataPosition:
     """Reads the batches of each update. The position itself is in TrainState, to be saved with everything else."""
 
-    def __init__(self, loader: Batches, accumulate: int, log: Callable[[str], None], ranks: Ranks = ALONE) -> None:
-        """accumulate: batches per update, shared out over the ranks."""
-        self._loader, self._accumulate, self._log, self._ranks = loader, accumulate, log, ranks
+    def __init__(
+        self,
+        loader: Batches,
+        accumulate: int,
+        log: Callable[[str], None],
+        ranks: Ranks = ALONE,
+        spell: Callable[[Batch], str] = lambda batch: "",
+    ) -> None:
+        """accumulate: batches per update, shared out over the ranks. spell: a batch as text."""
+        self.loader, self._accumulate, self._log, self._ranks = loader, accumulate, log, ranks
+        self._spell = spell
+
+    def text(self, epoch: int, batch: int) -> str:
+        """Return what an update reads that begins with this batch; KeyError if a stream no longer has the text."""
+        last = min(batch + self._accumulate, len(self.loader.plan(epoch)))
+        return "".join(self._spell(self.loader.batch(epoch, number)) for number in range(batch, last))
 
     def group(self, state: TrainState) -> Group:
         """Return the batches of one update, and move the position once all of them were read.
 
         TolkaError when the text cannot be read any further; the position is then unchanged.
         """
-        epoch, batch, before = state.epoch, state.batch, self._loader.state()
+        epoch, batch, before = state.epoch, state.batch, self.loader.state()
         shares: list[Share] = []
         try:
             for _ in range(self._accumulate):
-                shares.append(self._loader.share(epoch, batch, self._ranks))
+                shares.append(self.loader.share(epoch, batch, self._ranks))
                 batch += 1
-                if batch == len(self._loader.plan(epoch)):
+                if batch == len(self.loader.plan(epoch)):
                     epoch, batch = epoch + 1, 0
         except TolkaError:
-            self._loader.load_state(before)
+            self.loader.load_state(before)
             raise
         state.epoch, state.batch = epoch, batch
         return Group(shares)
 
     def batches(self, state: TrainState) -> int | None:
         """Return the number of batches in the current epoch, to be saved with the position; None before it begins."""
-        return self._loader.batches_at_hand(state.epoch)
+        return self.loader.batches_at_hand(state.epoch)
 
     def rescale(self, state: TrainState, batches: int | None) -> None:
         """Rescale the position if the epoch now has another number of batches than `batches`."""
-        if batches is None or not state.batch or batches == (now := len(self._loader.plan(state.epoch))):
+        if batches is None or not state.batch or batches == (now := len(self.loader.plan(state.epoch))):
             return
         before, state.batch = state.batch, min(now - 1, state.batch * now // batches)
         self._log(
-            f"note: {self._loader.round} {state.epoch + 1} has {now} batches now, not {batches}: continuing at batch "
+            f"note: {self.loader.round} {state.epoch + 1} has {now} batches now, not {batches}: continuing at batch "
             f"{state.batch} instead of {before}, so that some of its pairs are read twice, or not at all"
         )
+
+
+def spelt(tokenizer: Tokenizer, batch: Batch) -> str:
+    """Return a batch as lines of source, tab, target."""
+    sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
+    targets = [row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)]
+    texts = zip(tokenizer.decode_source(sources), tokenizer.decode_target(targets), strict=True)
+    return "".join(f"{source}\t{target}\n" for source, target in texts)

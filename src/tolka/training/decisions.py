@@ -5,7 +5,7 @@ import time
 from tolka.distributed.ranks import Ranks
 from tolka.system.number_format import counted
 from tolka.training.options import TrainerConfig
-from tolka.training.state import Clock, StopRequest, TrainState
+from tolka.training.state import Clock, GivenUpError, TrainState
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
 
@@ -13,13 +13,12 @@ _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation fall
 class Decisions:
     """Decides before each update whether to go on; ranks decide together.
 
-    stop: why training ends, once that is decided; a validation in progress ends with it. saves: whether to save `last/`
-    after the next update.
+    stop_reason: why training ends, once that is decided. saves: whether to save `last/` after the next update.
     """
 
     def __init__(self, config: TrainerConfig, ranks: Ranks, clock: Clock) -> None:
         self._config, self._clock, self._ranks = config, clock, ranks
-        self.stop, self.saves = StopRequest(), False
+        self.stop_reason, self.saves = "", False
         self._stop_asked, self._save_asked = "", False
         self._agreed_seconds = 0.0
         self.begin()
@@ -27,8 +26,13 @@ class Decisions:
     def ask_to_stop(self, reason: str) -> None:
         """Request a stop; safe to call from a signal handler."""
         if self._decides_alone:
-            self.stop.reason = reason
+            self.stop_reason = reason
         self._stop_asked = reason
+
+    def check_stop(self) -> None:
+        """Raise GivenUpError if a validation in progress is to end now, for which no other rank has to be asked."""
+        if self._decides_alone and self.stop_reason:
+            raise GivenUpError
 
     def ask_to_save(self) -> None:
         """Request that `last/` is saved; safe to call from a signal handler."""
@@ -57,8 +61,8 @@ class Decisions:
         """Return why training ends before the next update, or None."""
         self._agree()
         config = self._config
-        if self.stop.reason:
-            return self.stop.reason
+        if self.stop_reason:
+            return self.stop_reason
         if state.update >= config.updates:
             done = f"trainer.epochs ({config.epochs:g})" if config.epochs else f"trainer.updates ({config.updates})"
             if state.update > config.updates:  # of a run that was longer
@@ -78,4 +82,4 @@ class Decisions:
         stops, saves, self._agreed_seconds = self._ranks.most(bool(self._stop_asked), save, seconds)
         self.saves = bool(saves)
         if stops:
-            self.stop.reason = next(filter(None, self._ranks.gather(self._stop_asked)))
+            self.stop_reason = next(filter(None, self._ranks.gather(self._stop_asked)))

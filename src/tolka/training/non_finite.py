@@ -1,13 +1,11 @@
 """Updates skipped because the loss or a gradient was NaN or inf: reported, and counted until there are too many."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from tolka.data.batch import Batch
-from tolka.data.loader import Batches
+from tolka.training.data_position import DataPosition
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 
@@ -32,15 +30,8 @@ class _Update:
 class SkippedUpdates:
     """Counts and reports skipped updates; outcomes stay on the device until `check`, which waits for it."""
 
-    def __init__(
-        self,
-        accumulate: int,
-        loader: Batches,
-        run: RunFolder,
-        spell: Callable[[Batch], str],
-    ) -> None:
-        """accumulate: batches of an update. spell: a batch as text."""
-        self._accumulate, self._loader, self._run, self._spell = accumulate, loader, run, spell
+    def __init__(self, position: DataPosition, run: RunFolder) -> None:
+        self._position, self._run = position, run
         self._latest: list[_Update] = []
 
     def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
@@ -78,9 +69,8 @@ class SkippedUpdates:
     def _write_text(self, update: _Update) -> str:
         """Write the text of an update; return a phrase with its path, or "" if a stream no longer has the text."""
         try:
-            last = min(update.batch + self._accumulate, len(self._loader.plan(update.epoch)))
+            text = self._position.text(update.epoch, update.batch)
         except KeyError:
             return ""
-        batches = (self._loader.batch(update.epoch, number) for number in range(update.batch, last))
-        path = self._run.leave(f"skipped/{update.number:07d}.txt", "".join(map(self._spell, batches)))
+        path = self._run.leave(f"skipped/{update.number:07d}.txt", text)
         return f"; what it read: {path}"

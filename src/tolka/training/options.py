@@ -12,7 +12,7 @@ from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
 PARALLEL = ("auto", "ddp", "fsdp")
-COMPILE_MODES = ("off", "default", "reduce-overhead")
+COMPILE_MODES = ("off", "default")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
 _SIMCUT_WORDS = 0.05  # share of the words that the second pass drops (Gao et al. 2022)
 _SHOWN_DIGITS = 2  # decimals of BLEU and chrF in tables; a difference that they do not show does not count
@@ -69,14 +69,12 @@ class TrainerConfig:
     """updates between two checkpoints that stay in checkpoints/; 0 = none"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
-    find_lr: bool = False
-    """instead of training, try ever larger learning rates for at most 176 updates, and recommend a peak rate"""
     gradient_flow: bool = False
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False
     """store only the input of each Transformer layer, and recompute the rest in the backward pass"""
     compile: str = "off"
-    """torch.compile for each Transformer layer, on a GPU: off, default, reduce-overhead (CUDA graphs, small models)"""
+    """torch.compile for each Transformer layer, on a GPU: off or default"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False
@@ -113,11 +111,6 @@ class TrainerConfig:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
         if self.r_drop and self.simcut:
             raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
-        if self.compile == "reduce-overhead" and (self.r_drop or self.simcut or self.recompute):
-            raise ConfigError(
-                "trainer.compile=reduce-overhead captures one pass over a batch, computed once: set trainer.r_drop and "
-                "trainer.simcut to 0 and trainer.recompute=false, or take trainer.compile=default"
-            )
         if self.consistency_after and not (self.r_drop or self.simcut):
             raise ConfigError(
                 f"trainer.consistency_after ({self.consistency_after}) puts off a second pass, and there is none: set "

@@ -36,7 +36,7 @@ def choose_precision(
         return Precision(device, "bf16" if fast else "fp16"), reason
     if not has_fast_bf16(device):
         return Precision(device, "fp32"), "this processor has neither AMX nor AVX512-BF16"
-    sample = batch()
+    sample = batch().to(device)
     seconds = {candidate: _trial(Precision(device, candidate), objective, sample) for candidate in ("fp32", "bf16")}
     best = min(seconds, key=lambda candidate: seconds[candidate])
     return Precision(device, best), f"trial: fp32 {seconds['fp32']:.2f} s, bf16 {seconds['bf16']:.2f} s a batch"

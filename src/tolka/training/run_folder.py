@@ -16,20 +16,20 @@ import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
-from tolka.model_directory.manifest import MANIFEST
+from tolka.model_directory.verify import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
 from tolka.system.progress import say, shows_bars
 from tolka.system.surrogates import printable
-from tolka.system.whole_files import check_is_file, read_text
-from tolka.text.lines import near_path
+from tolka.system.whole_files import check_is_file
+from tolka.training.saved_settings import SETTINGS, differences, has_begun, saved_settings
 
-_CONFIG, _LOCK = "config.yaml", ".lock"
+_LOCK = ".lock"
 _HOLDER_CHARACTERS = 100
 _UNSAVED = ".unsaved"  # exists until last/ is saved for the first time
 CHECK_PAGE = "check.html"  # written by `mt-train --check` and before a training
 # Files that a folder may have before a run begins in it, even if `claim` was interrupted.
-_BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(_CONFIG)).name)
+_BEFORE_A_RUN = (CHECK_PAGE, _LOCK, partial(Path(SETTINGS)).name)
 
 
 class RunFolder:
@@ -66,13 +66,11 @@ class RunFolder:
         ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
         its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
         """
-        saved = self.path / _CONFIG
+        saved = self.path / SETTINGS
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
-            differing = (
-                differences(complete(saved_settings(saved)), config, may_change) if _has_begun(self.path) else []
-            )
+            differing = differences(complete(saved_settings(saved)), config, may_change) if has_begun(self.path) else []
             if differing and not override:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
@@ -113,7 +111,7 @@ class RunFolder:
     def save_settings(self) -> None:
         """Write config.yaml where that is not done: a resumed run keeps the one that it has until it trains further."""
         if self._settings:
-            replace_text(self.path / _CONFIG, self._settings)
+            replace_text(self.path / SETTINGS, self._settings)
             self._settings = ""
 
     def begun(self) -> None:
@@ -266,7 +264,7 @@ class RunFolder:
 
         Whatever was written from then on would be half a run that looks like a complete one.
         """
-        if self._lock is not None and not (self.path / _CONFIG).exists():
+        if self._lock is not None and not (self.path / SETTINGS).exists():
             raise TolkaError(
                 f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
                 "not made again. The same command trains from the beginning"
@@ -286,11 +284,6 @@ def _append(path: Path, content: bytes) -> None:
             raise
 
 
-def _has_begun(folder: Path) -> bool:
-    """Return whether a folder has results of a run that could be lost."""
-    return any((folder / name).exists() for name in ("best", "last", "metrics.jsonl"))
-
-
 def rank_log(folder: Path, rank: int) -> Path:
     """Return the log of one of several processes."""
     return folder / "logs" / f"rank{rank}.log"
@@ -301,40 +294,3 @@ def next_time(folder: Path) -> str:
     last = folder / "last"
     saved = (last / MANIFEST).is_file()
     return f"the same command {f'goes on from {last}' if saved else 'starts from the beginning: nothing was saved yet'}"
-
-
-def begun_settings(folder: Path) -> Mapping[str, Any]:
-    """Return the settings of the run that has begun in a folder; {} if there is none, or none can be read."""
-    if not _has_begun(folder) or not (folder / _CONFIG).is_file():
-        return {}
-    try:
-        saved = saved_settings(folder / _CONFIG)
-    except CheckpointError:  # `RunFolder.claim` reports it
-        return {}
-    return saved if isinstance(saved, Mapping) else {}
-
-
-def saved_settings(saved: Path) -> Any:
-    """Return the content of config.yaml, unchecked; CheckpointError when it cannot be read."""
-    try:
-        return yaml.safe_load(read_text(saved))
-    except FileNotFoundError:
-        raise CheckpointError(f"{saved}: there is no such file; a run's folder has one{near_path(saved)}") from None
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None
-
-
-def differences(
-    before: Any, after: Mapping[str, Any], may_change: Callable[[str], bool], then: str = "now"
-) -> list[str]:
-    """Return 'model.layers (3, now 4)' for each setting that differs and may not change on resume."""
-    old, new = _flat(before), _flat(after)
-    keys = sorted(key for key in old.keys() | new.keys() if not may_change(key))
-    return [f"{key} ({old.get(key)!r}, {then} {new.get(key)!r})" for key in keys if old.get(key) != new.get(key)]
-
-
-def _flat(config: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(config, Mapping):
-        return {prefix.removesuffix("."): config}
-    return {key: value for name, part in config.items() for key, value in _flat(part, f"{prefix}{name}.").items()}

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tolka.distributed.ranks import ALONE, Ranks
-from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.weights import average_weights
+from tolka.model_directory.write import Snapshot
 from tolka.system.number_format import shown
 from tolka.training.averaging import preserved_weights
 from tolka.training.callbacks import Callback
-from tolka.training.checkpoint_writer import CheckpointWriter, SavableModel, to_average, to_keep
+from tolka.training.checkpoint_writer import CheckpointWriter, to_average, to_keep
 from tolka.training.non_finite import LostError
 from tolka.training.options import TrainerConfig, model_rank
+from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import Snapshots
-from tolka.training.state import Clock, GivenUpError, StopRequest, Stopwatch, TrainState
+from tolka.training.state import Clock, GivenUpError, TrainState
 from tolka.training.warning_signs import Watch
 
 
@@ -38,29 +38,28 @@ class Validates(Protocol):
 
 
 @dataclass
-class Selection:
+class ModelSelection:
     """Validates models, and decides which checkpoints are kept and which model is the best.
 
-    safety: measures the time that saving takes. stop: ends a validation once a stop is asked for. callback: is called
-    after each validation. ranks: the processes that train this model together; they decide the same.
+    parallel: the processes that train this model together, which decide the same. check_stop: raises GivenUpError when
+    a validation is to end. callback: is called after each validation.
     """
 
     config: TrainerConfig
-    objective: Objective
+    parallel: Parallel
     run: RunFolder
     keeper: CheckpointWriter
     validate: Validates
     snapshots: Snapshots
     watch: Watch
     clock: Clock
-    safety: Stopwatch
-    stop: StopRequest
+    check_stop: Callable[[], None]
     callback: Callback
-    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
+        self.objective, self.ranks = self.parallel.whole_objective, self.parallel.ranks
         self._latest = Validation({}, "")
-        self._snapshot: tuple[tuple[int, int], SavableModel] | None = None
+        self._snapshot: tuple[tuple[int, int], Snapshot] | None = None
 
     def validate_and_select(self, state: TrainState) -> None:
         """Validate the current model, and save it if it is selected. LostError when its loss is NaN or inf."""
@@ -82,10 +81,9 @@ class Selection:
     def _save(self, folder: Path, state: TrainState, needed: bool = True) -> None:
         """Save the current model, if this process is the one that writes. needed: see `CheckpointWriter.save`."""
         if self.ranks.is_first:
-            with self.safety:
-                self.keeper.save(folder, self._current_snapshot(state), needed)
+            self.keeper.save(folder, self._current_snapshot(state), needed)
 
-    def _current_snapshot(self, state: TrainState) -> SavableModel:
+    def _current_snapshot(self, state: TrainState) -> Snapshot:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""
         version = state.update, state.returns
         if self._snapshot is None or self._snapshot[0] != version:
@@ -112,7 +110,7 @@ class Selection:
         name = "mean" if mean_of else ""
         self.objective.eval()
         try:
-            result = self.validate(state.update, name, self.stop.check if self.ranks.size == 1 else lambda: None)
+            result = self.validate(state.update, name, self.check_stop)
         finally:
             self.objective.train()
         if not math.isfinite(result.values["nll"]):

@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import STATE_FACTS
-from tolka.model_directory.manifest import TrainingSources
 from tolka.model_directory.resume_state import ResumeState, load_state
+from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.weights import load_weights
-from tolka.model_directory.write import snapshot
+from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.base import Seq2Seq
 from tolka.options.parsing import build
 from tolka.tokenizer.tokenizer import Tokenizer
-from tolka.training.checkpoint_writer import SavableModel
 from tolka.training.state import TrainState
 
 
@@ -33,21 +32,8 @@ class _ResumeFacts:
     round_batches: int = 0
 
 
-class Snapshots(Protocol):
-    """The snapshots of a model that a trainer takes, and reads back from `last/`."""
-
-    def take(self, scores: dict[str, Any]) -> SavableModel:
-        """Return the model as it is now. scores: for scores.json."""
-
-    def last_state(self) -> ResumeState:
-        """Return the resume state in `last/`."""
-
-    def load_last_weights(self) -> None:
-        """Put the weights of `last/` into the model."""
-
-
 @dataclass(frozen=True)
-class RunSnapshots:
+class Snapshots:
     """The snapshots of one run. store: the name of its token store. facts: for model cards."""
 
     model: Seq2Seq
@@ -58,7 +44,7 @@ class RunSnapshots:
     run: Path
     store: str
 
-    def take(self, scores: dict[str, Any]) -> SavableModel:
+    def take(self, scores: dict[str, Any]) -> Snapshot:
         """Return the model as it is now, with its model card."""
         card = model_card(self.config, self.facts, scores)
         return snapshot(
@@ -77,6 +63,8 @@ class RunSnapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
+    if isinstance(state.facts.get("train"), dict):
+        state.facts["train"].pop("safety_seconds", None)  # of an earlier version
     _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(

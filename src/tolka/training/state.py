@@ -16,8 +16,6 @@ class TrainState:
     epoch (buffer, for a stream) and batch: of the next batch to read. stale: validations since the best one. skipped:
     updates whose loss or gradient was NaN or inf. returns: how often training returned to its last good state, each
     time with half the rate. splits: batches that did not fit into memory.
-
-    safety_seconds: how many of the `seconds` training waited for saving and for checking updates.
     """
 
     update: int = 0
@@ -39,24 +37,11 @@ class TrainState:
     skipped: int = 0
     skipped_in_row: int = 0
     splits: int = 0
-    safety_seconds: float = 0.0
     returns: int = 0
 
 
 class GivenUpError(Exception):
     """A stop was requested during a validation."""
-
-
-class StopRequest:
-    """Whether, and why, training should stop; safe to set from a signal handler."""
-
-    def __init__(self) -> None:
-        self.reason: str | None = None
-
-    def check(self) -> None:
-        """Raise GivenUpError if a stop was requested."""
-        if self.reason:
-            raise GivenUpError
 
 
 class Clock:
@@ -73,24 +58,6 @@ class Clock:
     def seconds(self) -> float:
         """Seconds of training so far."""
         return time.perf_counter() - self._started_at
-
-
-class Stopwatch:
-    """A stopwatch that runs inside its `with` blocks; nested blocks count once."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._depth, self._started_at = 0, 0.0
-
-    def __enter__(self) -> None:
-        if not self._depth:
-            self._started_at = time.perf_counter()
-        self._depth += 1
-
-    def __exit__(self, *error: object) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self.seconds += time.perf_counter() - self._started_at
 
 
 class Window:

@@ -23,7 +23,6 @@ from tolka.system.randomness import random_state, set_random_state, torch_random
 from tolka.training.averaging import Ema
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
-from tolka.training.shapes import padded_to_few_shapes
 
 _RANK = ".rank"  # and a number, at the end of the name of a tensor that only one rank has; the first has none
 
@@ -52,17 +51,12 @@ class Group:
     @classmethod
     def of(cls, batches: Sequence[Batch]) -> "Group":
         """Return these batches as those of a training in one process."""
-        return cls([Share(batch, batch.tokens, batch.positions) for batch in batches])
+        return cls([Share(batch, batch.tokens) for batch in batches])
 
     @property
     def tokens(self) -> int:
         """The target tokens of all ranks' shares."""
         return sum(share.tokens for share in self.shares)
-
-    @property
-    def largest(self) -> int:
-        """The positions of the largest share of any rank, at most."""
-        return max(share.largest for share in self.shares)
 
 
 class TrainStep:
@@ -93,9 +87,9 @@ class TrainStep:
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.second_pass = number > self.config.consistency_after
-        divisor = self.parallel.begin(group.tokens, group.largest)
+        divisor = self.parallel.begin(group.tokens)
         nll, splits = self._gradient(group.shares, divisor)
-        nll = self.parallel.finish(nll, splits > 0)
+        nll = self.parallel.finish(nll)
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
@@ -116,7 +110,7 @@ class TrainStep:
     def rehearse(self, batch: Batch) -> int:
         """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
         with torch_random_kept(self.precision.device):
-            _, splits = self._gradient(Group.of([batch]).shares, batch.tokens)
+            _, splits = self._gradient(Group.of([batch]).shares, batch.tokens, rehearsed=True)
         self._clear_gradients()
         return splits
 
@@ -134,11 +128,11 @@ class TrainStep:
         empty_cache(self.precision.device)
         return fits
 
-    def _gradient(self, shares: Sequence[Share], divisor: float) -> tuple[Tensor, int]:
+    def _gradient(self, shares: Sequence[Share], divisor: float, rehearsed: bool = False) -> tuple[Tensor, int]:
         """Accumulate the gradient of all batches' losses / divisor; return their nll, and how many splits it took.
 
         A batch that does not fit into memory is halved, as is every later one of its size. The gradient is a sum over
-        pairs, so that only dropout changes it.
+        pairs, so that only dropout changes it. rehearsed: whether other ranks do not wait for it.
         """
         parts, splits = [part for share in shares for part in self._fitting(share)], 0
         while True:
@@ -146,12 +140,13 @@ class TrainStep:
             nll = torch.zeros((), device=self.precision.device)
             failed = None
             for number, part in enumerate(parts):
+                is_last = number == len(parts) - 1 and not rehearsed
                 try:
-                    nll = nll + self._pass(part, divisor, is_last=number == len(parts) - 1)
+                    nll = nll + self._pass(part, divisor, is_last)
                 except (RuntimeError, MemoryError) as error:
                     if not is_out_of_memory(error) or len(part.batch.source) == 1:
                         raise
-                    self.parallel.check_halves(part.batch)
+                    self.parallel.check_halves(part.batch, is_last)
                     failed = number
                     break
             if failed is None:
@@ -173,14 +168,10 @@ class TrainStep:
     def _clear_gradients(self) -> None:
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _pass(self, part: Share, divisor: float, is_last: bool = True) -> Tensor:
+    def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
-        batch = part.batch
-        if self.config.compile == "reduce-overhead":
-            batch = padded_to_few_shapes(batch)
-            torch.compiler.cudagraph_mark_step_begin()
         with self.precision.autocast():
-            sums = self.parallel.loss(batch.to(self.precision.device), is_last)
+            sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
         loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
         if loss.requires_grad:  # False if LayerDrop has skipped all trained layers
             self.scaler.scale(loss / divisor).backward()
@@ -230,11 +221,6 @@ class TrainStep:
         return self.parallel.objective
 
     @property
-    def shares_weights(self) -> bool:
-        """Whether each rank keeps only a part of every weight."""
-        return self.parallel.shares_weights
-
-    @property
     def rate(self) -> float:
         """The learning rate of the latest update."""
         return float(self.optimizer.param_groups[0]["lr"])
@@ -257,18 +243,17 @@ class TrainStep:
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
         facts = {"scaler": self.scaler.state_dict(), "random": random_state(), "most_positions": self._most_positions}
-        return tensors, {**facts, "parallel": self.parallel.facts()}
+        return tensors, facts
 
     def load_state(self, saved: ResumeState, load_weights: Callable[[], object]) -> None:
         """Restore what `state` returned. load_weights: puts the saved weights into the whole model."""
         tensors, facts = self.parallel.tensors_of(saved), saved.facts
         self.scaler.load_state_dict(facts["scaler"])
-        if not self.shares_weights:  # under FSDP all ranks have the same number of passes
+        if not self.parallel.shares_weights:  # under FSDP all ranks have the same number of passes
             self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])
         self._load_generators(tensors)
-        self.parallel.load_facts(facts.get("parallel", {}))
         if not any(name.startswith("raw.") for name in tensors):
             self.parallel.load_weights(load_weights)
         for weight, name in self._names.items():

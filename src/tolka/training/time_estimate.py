@@ -26,7 +26,7 @@ class TrainingEstimate:
 
 def estimate_training(trainer: Trainer) -> TrainingEstimate:
     """Time some updates of a trainer that has trained nothing yet; its weights, optimizer and position change."""
-    trainer.objective.train()
+    trainer.step.objective.train()
     updates_per_epoch = len(trainer.loader.plan(0)) / trainer.config.accumulate  # a stream has no plan for 0 later
     trainer.probe()  # the first update is slower: it allocates memory and chooses kernels
     tokens_before, started_at, timed = trainer.state.tokens, time.perf_counter(), 0
@@ -44,5 +44,5 @@ def estimate_training(trainer: Trainer) -> TrainingEstimate:
         updates,
         updates / updates_per_epoch if trainer.loader.round == "epoch" else None,
         minutes,
-        trainer.objective.model.parameter_count(),
+        trainer.step.objective.model.parameter_count(),
     )

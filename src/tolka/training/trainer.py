@@ -1,22 +1,16 @@
 """The training loop: updates, validation, saving and stopping."""
 
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any
 
-import torch
 from torch import Tensor
 
-from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
-from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
-from tolka.optim.schedules.base import SchedulerConfig
-from tolka.system.device import Precision
+from tolka.optim.schedules.base import LearningRate
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
@@ -24,15 +18,14 @@ from tolka.training.data_position import DataPosition
 from tolka.training.decisions import Decisions
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
-from tolka.training.parallel.base import Parallel
 from tolka.training.run_folder import RunFolder
-from tolka.training.selection import Selection, Validates
+from tolka.training.selection import ModelSelection, Validates
 from tolka.training.snapshots import Snapshots
-from tolka.training.state import Clock, GivenUpError, Stopwatch, TrainState, Window
+from tolka.training.state import Clock, GivenUpError, TrainState, Window
 from tolka.training.step import TrainStep, UpdateResult
+from tolka.training.training_log import TrainingLog
 from tolka.training.warning_signs import Watch
 
-_FIRST_LINE_SECONDS = 10.0
 _CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
 _RETURNS = 3  # to last/, each time to half the learning rate, before training gives up
 
@@ -43,63 +36,52 @@ class Trainer:
     def __init__(
         self,
         config: TrainerConfig,
-        objective: Objective,
-        optimizer: torch.optim.Optimizer,
-        scheduler: SchedulerConfig,
-        peak: float,
-        loader: Batches,
-        precision: Precision,
+        step: TrainStep,
+        rate: LearningRate,
+        data: DataPosition,
         run: RunFolder,
-        store: str,
         validator: Validates,
         snapshots: Snapshots,
-        spell: Callable[[Batch], str],
-        callback: Callback | None = None,
-        parallel: Parallel | None = None,
+        callback: Callback,
     ) -> None:
-        """peak: the schedule's highest rate. store: the name of the token store that the batches come from.
+        """data: gives the batches of each update. validator: scores the model.
 
-        validator: scores the model. snapshots: copies it to be saved, and reads `last/`. spell: a batch as text.
-
-        callback: is called after updates, validations and saves. parallel: how several processes train this objective
-        together; by default there is one.
+        snapshots: copies the model to be saved, and reads `last/`. callback: is called after updates, validations and
+        saves.
         """
-        self.config, self.objective, self.loader, self.run = config, objective, loader, run
-        self.scheduler, self.peak, self._store = scheduler, peak, store
-        self.validator, self._snapshots = validator, snapshots
-        parallel = parallel or Parallel(objective)
-        self._parallel, self._ranks = parallel, (ranks := parallel.ranks)
-        self.step = TrainStep(config, objective, optimizer, precision, parallel)
-        self.state = TrainState(precision=precision.name)
+        self.config, self.step, self.rate, self.data, self.run = config, step, rate, data, run
+        self.validator, self._snapshots, self._callback = validator, snapshots, callback
+        self._ranks = step.parallel.ranks
+        self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
-        self._decisions = Decisions(config, ranks, self._clock)
-        self._window, self._safety = Window(), Stopwatch()
-        self._logged, self._fit_at = False, 0.0  # whether this call has logged a line, and when `fit` began
-        self._data_position = DataPosition(loader, config.accumulate, run.log, ranks)
-        self._skipped = SkippedUpdates(config.accumulate, loader, run, spell)
-        self._watch = Watch(objective.model.vocabulary_size, scheduler.warmup, run.log)
+        self._decisions = Decisions(config, self._ranks, self._clock)
+        self._skipped = SkippedUpdates(data, run)
+        watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
+        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, callback)
         self._keeper = CheckpointWriter(run)
-        self._callback = callback or Callback()
-        self._selection = Selection(
+        self._selection = ModelSelection(
             config,
-            parallel.whole_objective,
+            step.parallel,
             run,
             self._keeper,
             validator,
             snapshots,
-            self._watch,
+            watch,
             self._clock,
-            self._safety,
-            self._decisions.stop,
-            self._callback,
-            ranks,
+            self._decisions.check_stop,
+            callback,
         )
         self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
 
     @property
+    def loader(self) -> Batches:
+        """The batches that training reads."""
+        return self.data.loader
+
+    @property
     def model(self) -> Seq2Seq:
         """The model to translate with, within a block of `step.smoothed()`."""
-        return self._parallel.whole_objective.model
+        return self.step.parallel.whole_objective.model
 
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
@@ -123,69 +105,52 @@ class Trainer:
         """
         self._decisions.begin()
         self._clock.start(self.state.seconds)
-        self._logged, self._fit_at = False, time.perf_counter()
-        self.objective.train()
-        self._parallel.whole_objective.train()
+        self._log.begin()
+        self.step.objective.train()
+        self.step.parallel.whole_objective.train()
         if not self.state.update:
             self.run.begun()
             if validate_start and not self.state.validated_start:
                 with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
-            weights = {name: weight.to("cpu", copy=True) for name, weight in self.objective.model.state_dict().items()}
-            self._beginning = self.resume_state(), weights
+            weights = self.step.objective.model.state_dict()
+            copies = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
+            self._beginning = self.resume_state(), copies
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
-            self._finish_interrupted_validation()
+            with self._rolling_back():
+                self._validate_if_due()  # where a signal interrupted the validation before this run resumed
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
-                self.run.save_settings()
-                try:
-                    self._train_step(self._window)
-                except LostProcessError:
-                    raise
-                except TolkaError as error:  # the text cannot be read any further: save the model first
-                    self.run.log(str(error))
-                    self._save_last_if_good()
-                    self._finish_saving()
-                    raise
-                try:
-                    if self.step.waits or self.state.update % _CHECK_EVERY == 0:
-                        with self._safety:
-                            self._skipped.check(self.state)
-                    if self.state.update % self.config.log_every == 0:
-                        self._log(self._window)
-                        self._window = Window()
-                    elif self._waits_for_first_line():
-                        self._log_first(self._window)
-                    if self._validation_is_due():
-                        self._validate_and_save()
-                    else:
-                        self._keep_and_save()
-                except LostError as lost:
-                    self._roll_back(str(lost))
-                self._report_saves()
+                self._next_update()
                 progress.update(self.state.update - progress.n)
-        if not self._stop_reason:
+        if not self._decisions.stop_reason:
             self._finish()
-        if self._stop_reason:
+        if self._decisions.stop_reason:
             self._save_last_if_good()
         self._finish_saving()
-        self.state.safety_seconds += self._safety.seconds
-        self.run.log(f"training ends at update {self.state.update}: {self._stop_reason or reason}")
-        if not self._stop_reason:
-            self._note_in_warmup("training ended at", self.state.update)
+        self.run.log(f"training ends at update {self.state.update}: {self._decisions.stop_reason or reason}")
+        if not self._decisions.stop_reason:
+            self._log.note_in_warmup("training ended at", self.state.update)
         return self.state
 
-    def _note_in_warmup(self, when: str, last: int) -> None:
-        """Log a note if training ends inside the warm-up, in which a model learns little. last: its last update."""
-        if last < self.scheduler.warmup:
-            self.run.log(
-                f"note: {when} update {last}, inside the warm-up of {self.scheduler.warmup} updates: the learning rate "
-                "does not reach its peak, and the model learns little. Train longer, or in another run type "
-                f"scheduler.warmup={last // 10} (a tenth is usual)"
-            )
-
-    @property
-    def _stop_reason(self) -> str | None:
-        return self._decisions.stop.reason
+    def _next_update(self) -> None:
+        """Apply an update; report, validate and save what is due after it."""
+        self.run.save_settings()
+        try:
+            self._train_step(self._log.window)
+        except LostProcessError:
+            raise
+        except TolkaError as error:  # the text cannot be read any further: save the model first
+            self.run.log(str(error))
+            self._save_last_if_good()
+            self._finish_saving()
+            raise
+        with self._rolling_back():
+            if self.step.waits or self.state.update % _CHECK_EVERY == 0:
+                self._skipped.check(self.state)
+            self._log.report(self.state, self.step.rate)
+            if not self._validate_if_due():
+                self._keep_and_save()
+        self._report_saves()
 
     def _save_last_if_good(self) -> None:
         """Save `last/`, but not before the first update, nor in a row of skipped ones."""
@@ -197,9 +162,8 @@ class Trainer:
     def _finish_saving(self) -> None:
         """Wait for the checkpoint writer; TolkaError when something could not be written."""
         try:
-            with self._safety:
-                self._parallel.close()
-                self._keeper.finish()
+            self.step.parallel.close()
+            self._keeper.finish()
         finally:
             self._report_saves()
             self.run.finish()
@@ -208,20 +172,12 @@ class Trainer:
         for folder in self._keeper.newly_written():
             self._callback.on_save(folder)
 
-    def _finish_interrupted_validation(self) -> None:
-        """Validate now if a signal interrupted the validation before this run resumed."""
-        try:
-            if self._validation_is_due():
-                self._validate_and_save()
-        except LostError as lost:
-            self._roll_back(str(lost))
-
     def _finish(self) -> None:
         """Validate the last update if that is not done yet, and average checkpoints."""
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if self.config.average and not self._stop_reason:
+            if self.config.average and not self._decisions.stop_reason:
                 with self.step.smoothed():
                     averaged = self._selection.average(self.state)
                 if averaged:
@@ -229,9 +185,13 @@ class Trainer:
         except LostError as lost:
             raise TolkaError(f"{lost} at update {self.state.update}; {self.run.last} is from before") from None
 
-    def _validation_is_due(self) -> bool:
+    def _validate_if_due(self) -> bool:
+        """Validate and save, unless that is done or a stop is requested; return whether it was due."""
         update = self.state.update
-        return update % self.config.validate_every == 0 and self.state.validated_at < update and not self._stop_reason
+        if update % self.config.validate_every or self.state.validated_at >= update or self._decisions.stop_reason:
+            return False
+        self._validate_and_save()
+        return True
 
     def _keep_and_save(self) -> None:
         """Save what is due between validations; `last/` only outside a row of skipped updates."""
@@ -252,7 +212,7 @@ class Trainer:
     def _train_step(self, window: Window) -> UpdateResult:
         """Apply one update of the weights."""
         position = self.state.epoch, self.state.batch
-        group = self._data_position.group(self.state)
+        group = self.data.group(self.state)
         self.state.update += 1
         result = self.step(self.state.update, self._rate(), group)
         window.add(result)
@@ -269,60 +229,16 @@ class Trainer:
 
     def _rate(self) -> float:
         """Return the learning rate of the current update."""
-        update, minutes = self.state.update, self.config.max_minutes
+        minutes = self.config.max_minutes
         share = self._decisions.seconds / (60 * minutes) if minutes else 0.0
-        rate = self.scheduler.paced(update, share, self.config.updates).rate(update, self.peak)
-        return rate * 0.5**self.state.returns
+        return self.rate.at(self.state.update, share) * 0.5**self.state.returns
 
-    def _log(self, window: Window) -> None:
-        """Write a training line to metrics.jsonl and the log, and tell the callback; nothing if all were skipped."""
-        loss = window.loss
-        if loss is None:
-            return
-        line = self._line(window, loss)
-        self.run.record(line)
-        self._watch.loss(self.state.update, loss)
-        minutes_left = self._minutes_left()
-        self.run.log(self._in_words(line, minutes_left), on_bar=True)
-        self._callback.on_update(line, minutes_left)
-
-    def _waits_for_first_line(self) -> bool:
-        """Return whether nothing was logged yet for so long that somebody may wonder whether training works."""
-        return not self._logged and time.perf_counter() - self._fit_at > _FIRST_LINE_SECONDS
-
-    def _log_first(self, window: Window) -> None:
-        """Log how it goes before `trainer.log_every` updates are done; metrics.jsonl does not depend on the time."""
-        loss = window.loss
-        if loss is not None:
-            self.run.log(self._in_words(self._line(window, loss), self._minutes_left()))
-
-    def _line(self, window: Window, loss: float) -> dict[str, Any]:
-        """Return a line for metrics.jsonl. loss: the window's."""
-        self.state.seconds = self._clock.seconds
-        if not self._logged and self.config.max_minutes:
-            last = round(self.state.update * 60 * self.config.max_minutes / self.state.seconds)
-            self._note_in_warmup("at this pace training ends at about", last)
-        self._logged = True
-        return {
-            "update": self.state.update,
-            "train_loss": loss,
-            "lr": self.step.rate,
-            "tokens_per_second": window.tokens / (time.perf_counter() - window.started_at),
-            "epoch": self.state.epoch,
-            "seconds": self.state.seconds,
-        }
-
-    def _in_words(self, line: Mapping[str, Any], minutes_left: float) -> str:
-        speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self.loader.round} {self.state.epoch + 1}"
-        shown = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {self.step.rate:.2g}"
-        times = f"{self.state.seconds / 60:.1f} min, {minutes_left:.1f} left"
-        return f"update {self.state.update} of {self.config.updates}: {shown}, {times}"
-
-    def _minutes_left(self) -> float:
-        """Return the minutes until the updates or the minutes are used up, at the pace so far."""
-        config, minutes = self.config, self.state.seconds / 60
-        by_updates = minutes / self.state.update * (config.updates - self.state.update)
-        return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
+    @contextmanager
+    def _rolling_back(self) -> Iterator[None]:
+        try:
+            yield
+        except LostError as lost:
+            self._roll_back(str(lost))
 
     def _roll_back(self, why: str) -> None:
         """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after the third time."""
@@ -342,7 +258,7 @@ class Trainer:
         else:
             saved, weights = self._beginning
             self.loader.load_state(saved.facts["loader"])
-            self.resume(saved, lambda: self.objective.model.load_state_dict(weights))
+            self.resume(saved, lambda: self.step.objective.model.load_state_dict(weights))
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
         self.run.log(
             f"{why}: going back from update {failed_at} to {self.state.update}, to 1/{2**returns} of the learning rate"
@@ -351,11 +267,10 @@ class Trainer:
 
     def _validate_and_save(self) -> None:
         """Validate the model, and save it as `last/`, and as `best/` if it is; ends early if a stop is requested."""
-        with self._safety:
-            self._skipped.check(self.state)
-            self._keeper.wait()
+        self._skipped.check(self.state)
+        self._keeper.wait()
         if self.state.update % self.config.validate_every == 0:  # else a longer run may resume from here
-            self._window = Window()
+            self._log.window = Window()
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.validate_and_select(self.state)
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
@@ -363,39 +278,36 @@ class Trainer:
             self._selection.drop_superseded(self.state)
 
     def _save_last(self) -> None:
-        with self._safety:
-            self._keeper.wait()
-            if self._ranks.of_first(self._keeper.has(self.run.last)):
-                self._beginning = None
-            self.state.seconds = self._clock.seconds
-            self.state.safety_seconds += self._safety.seconds
-            self._safety.seconds = 0.0
-            saved = self._parallel.written(self.resume_state(), self.run.path)
-            with self.step.smoothed():
-                self._selection.save_last(self.state, saved)
-            self._keeper.retry()
-            self._decisions.saved()
+        self._keeper.wait()
+        if self._ranks.of_first(self._keeper.has(self.run.last)):
+            self._beginning = None
+        self.state.seconds = self._clock.seconds
+        saved = self.step.parallel.written(self.resume_state(), self.run.path)
+        with self.step.smoothed():
+            self._selection.save_last(self.state, saved)
+        self._keeper.retry()
+        self._decisions.saved()
 
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""
         tensors, facts = self.step.state()
-        own_facts = {
+        own = {
             "train": asdict(self.state),
             "loader": self.loader.state(),
-            "window": self._window.sums(),
+            "window": self._log.window.sums(),
             "written": self.run.written(),
             "unrecorded": self.run.unrecorded(),
-            "store": self._store,
+            "store": self._snapshots.store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
-            "round_batches": self._data_position.batches(self.state),
+            "round_batches": self.data.batches(self.state),
         }
-        return ResumeState(tensors, {**own_facts, **facts})
+        return ResumeState(tensors, own | facts)
 
     def resume(self, saved: ResumeState, load_weights: Callable[[], object] | None = None) -> None:
         """Resume from what `resume_state` returned. load_weights: puts its weights, by default of `last/`, in place."""
         self.state = TrainState(**saved.facts["train"])
-        self._data_position.rescale(self.state, saved.facts.get("round_batches"))
-        self._window = Window(saved.facts.get("window"), self.step.precision.device)
+        self.data.rescale(self.state, saved.facts.get("round_batches"))
+        self._log.window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved, load_weights or self._snapshots.load_last_weights)
         self.run.forget_after(self.state.update, saved.facts.get("written"), saved.facts.get("unrecorded", []))

@@ -22,7 +22,7 @@ class Watch:
     def __init__(self, vocabulary: int, settled_at: int, say: Callable[[str], None]) -> None:
         """vocabulary: size of the target's. settled_at: the last update of warm-up; from then on losses are checked."""
         self._guess = math.log(vocabulary)
-        self._settled_at, self._say = settled_at, say
+        self.settled_at, self._say = settled_at, say
         self._losses: deque[float] = deque(maxlen=_RECENT)
         self._zeroes = 0
         self._reported: set[str] = set()
@@ -34,7 +34,7 @@ class Watch:
         self._report(update, warnings, ("jump", "guess"))
 
     def _in_loss(self, update: int, loss: float) -> Iterator[tuple[str, str]]:
-        if update > self._settled_at and loss > self._guess + _GUESSING:
+        if update > self.settled_at and loss > self._guess + _GUESSING:
             yield (
                 "guess",
                 f"the training loss is {loss:.2f} nats a token, and a uniform guess costs {self._guess:.2f}: "
@@ -59,13 +59,13 @@ class Watch:
                 f"BLEU has been exactly 0 in {self._zeroes} validations: look at the sample translations; where they "
                 "are wrong, check that line by line the files are translations of each other (mt-train --check)",
             )
-        if update > max(_YOUNG, self._settled_at) and result.copied > _COPIES:
+        if update > max(_YOUNG, self.settled_at) and result.copied > _COPIES:
             yield (
                 "copies",
                 f"{result.copied:.0%} of the translations are their sources: look for copies in the training text "
                 "(mt-train --check; cleaning.copies=true drops them)",
             )
-        if update > max(_YOUNG, self._settled_at) and result.repeated > _LOOPS:
+        if update > max(_YOUNG, self.settled_at) and result.repeated > _LOOPS:
             yield (
                 "loops",
                 f"{result.repeated:.0%} of the translations say something over and over: as a rule the model has "

@@ -10,7 +10,7 @@ from threading import Lock
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.engines.engine import Engine
 from tolka.search.hypothesis import Hypothesis, Rendered
-from tolka.search.options.base import SearchConfig, Selection
+from tolka.search.options import SearchConfig, Selection
 from tolka.system.progress import Say, silent
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request

@@ -2,33 +2,20 @@
 
     flags("Call 555-0199.", translation)    # ["missing_number"] if the translation lacks it
 
-| flag | the translation |
-|---|---|
-| low_confidence | has an estimate of quality that is low (see tolka.translation.quality) |
-| unfinished | reached the length limit before its end |
-| copy | equals the source, or nearly, and the source has several words |
-| repetition | has a word, a phrase or a string of letters several times in a row, more often than the source |
-| length | is much shorter or longer than translations in the training text |
-| missing_number | lacks a number of the source; a date or a number may be written in another way |
-| invented_number | has a number that the source has neither in digits nor in words |
-| missing_placeholder | lacks a placeholder, tag, address, @name, #tag or emoji that the source has |
-| invented_placeholder | has such a thing that the source lacks |
-| missing_term | lacks a translation that the glossary has for a term of the source |
-| banned_phrase | has a banned phrase |
-
-They are found by rules, without a model. A flag says that something is unusual, not that it is wrong. Needs no torch.
+They are found by rules, without a model. A flag says that something is unusual, not that it is wrong; what each says is
+in docs/howto/quality.md. Needs no torch.
 """
 
 import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import regex
 
-from tolka.model_directory.manifest import LengthRatio
+from tolka.model_directory.verify import LengthRatio
 from tolka.text.characters import CharacterForm
 from tolka.translation.numbers import unmatched
 from tolka.translation.results import Translation
@@ -240,7 +227,7 @@ def differing_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
 
 def differing_placeholders(source: str, target: str) -> tuple[list[str], list[str]]:
     """Return the placeholders, tags and addresses that one side has more often: the source, then the translation."""
-    counts = [_counted(_placeholders(text)) for text in (source, target)]
+    counts = [_placeholders(text) for text in (source, target)]
     missing, invented = counts[0] - counts[1], counts[1] - counts[0]
     return list(missing.elements()), list(invented.elements())
 
@@ -255,14 +242,10 @@ def missing_placeholders(source: str, target: str) -> list[str]:
     return differing_placeholders(source, target)[0]
 
 
-def _placeholders(text: str) -> Iterator[str]:
-    if _MARK.search(text):
-        yield from (match.group() for match in _PLACEHOLDER.finditer(text))
+def _placeholders(text: str) -> Counter[str]:
+    found = _PLACEHOLDER.finditer(text) if _MARK.search(text) else ()
+    return Counter(re.sub(r"\s+", " ", match.group()) for match in found)
 
 
 def _without_placeholders(text: str) -> str:
     return _PLACEHOLDER.sub(" ", text) if _MARK.search(text) else text
-
-
-def _counted(placeholders: Iterable[str]) -> Counter[str]:
-    return Counter(re.sub(r"\s+", " ", each) for each in placeholders)

@@ -84,7 +84,6 @@ def _apart(match: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def _number(text: str, start: int, end: int, signed: bool) -> Number:
-    """Return the number in a part of a text."""
     run, groups = text[start:end], re.split(r"\D", text[start:end])
     if (total := _sum(run)) is not None:
         raw = (_reading(*_as_decimal(run[:-1]) or ("", "")),) if run[-1] in _OFTEN_NO_UNIT else ()
@@ -151,7 +150,6 @@ def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
 
 
 def _is_date(groups: Sequence[str]) -> bool:
-    """Return whether groups of digits may be those of a date."""
     return len(groups) in (2, 3) and all(len(group) in (1, 2, 4) for group in groups)
 
 

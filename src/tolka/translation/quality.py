@@ -13,7 +13,7 @@ from typing import Any
 
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
-from tolka.model_directory.manifest import QUALITY
+from tolka.model_directory.verify import QUALITY
 from tolka.translation.results import Translation
 from tolka.translation.scoring import SegmentScorer
 
@@ -40,9 +40,7 @@ class Features:
         token_scores: log-probabilities of its tokens, in nats, at least one. texts: of all of them.
         """
         mean = math.exp(sum(token_scores) / len(token_scores))
-        agreement = None
-        if len(texts) > 1:
-            agreement = float(PairwiseChrf().matrix(texts)[0, 1:].mean())
+        agreement = float(PairwiseChrf().matrix(texts)[0, 1:].mean()) if len(texts) > 1 else None
         return cls(mean, math.exp(min(token_scores)), agreement)
 
     def values(self, with_agreement: bool) -> list[float]:

@@ -6,8 +6,7 @@ from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.options.parsing import build
-from tolka.search.options.base import SEARCHES, SearchConfig
-from tolka.search.options.beam import BeamConfig
+from tolka.search.options import SEARCHES, BeamConfig, SearchConfig
 from tolka.terminology.glossary import Entry, read_banned, read_glossary
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, user_path

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -12,10 +11,9 @@ from tolka.engines.engine import Engine
 from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.manifest import QUALITY
+from tolka.model_directory.verify import QUALITY
 from tolka.search.hypothesis import Rendered
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
+from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.direction import UNKNOWN, Direction
@@ -33,7 +31,8 @@ from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
     from tolka.engines.torch_engine import TorchEngine
-    from tolka.model_directory.read import Folders, SavedModel
+    from tolka.model_directory.read import SavedModel
+    from tolka.translation.attention_maps import AttentionMap
 
 _ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
 _MOST_TERMINOLOGIES = 8  # glossaries of latest requests that are kept, at most
@@ -88,21 +87,6 @@ class Translator(Generic[E]):
         self._decoder = BatchDecoder(engine, self.tokenizer, decoding.tokens, say)
         self._terminologies: list[tuple[Request, Terminology | None]] = []
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
-
-    @staticmethod
-    def load(
-        folders: "Folders", search: "SearchConfig | None" = None, decoding: DecodingConfig | None = None
-    ) -> "Translator[TorchEngine]":
-        """Load a model or a run directory, or several as an ensemble, to compute with torch.
-
-        The defaults are beam search of 5 on the best device. `tolka.load` also takes models of other programs, and
-        CTranslate2 to compute with.
-        """
-        from tolka.model_directory.read import load_ensemble
-
-        translator = Translator.of(load_ensemble(folders), search or BeamConfig(), decoding or DecodingConfig())
-        translator.loaded_by = partial(Translator.load, folders, search, decoding)
-        return translator
 
     @staticmethod
     def of(
@@ -199,14 +183,25 @@ class Translator(Generic[E]):
         It is read from the attention of the last decoder layer to the source, which another forward pass computes.
         ConfigError for a model without such attention, for an ensemble, and where CTranslate2 computes.
         """
+        from tolka.translation.attention_maps import word_alignment
+
+        return [word_alignment(maps) for maps in self.attention(translations)]
+
+    def attention(
+        self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
+    ) -> "list[list[AttentionMap]]":
+        """Return the attention maps of each translation, one for each part that was translated, as `align` reads them.
+
+        Each is the mean over the heads. ConfigError as for `align`.
+        """
         if not self.engine.has_attention:
             raise ConfigError(
-                f"word alignments are read from a model's attention, which {type(self.engine).__name__} does not have: "
-                "load the model directory with decoding.backend=torch"
+                "attention maps and word alignments are read from a model's attention, which "
+                f"{type(self.engine).__name__} does not have: load the model directory with decoding.backend=torch"
             )
-        from tolka.translation.attention_maps import AttentionReader, word_alignment
+        from tolka.translation.attention_maps import AttentionReader
 
-        return [word_alignment(maps) for maps in AttentionReader(self)(translations)]
+        return AttentionReader(self)(translations)
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
         """Return an estimate of the quality of each translation, as tolka.translation.quality describes it."""

@@ -27,38 +27,33 @@ from ctranslate2 import get_supported_compute_types
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
 from safetensors.torch import load_file, save_file
+from small_models import TRANSFORMERS
 
 import tolka
 from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import DTYPES, Exported, read_exported
-from tolka.formats.ctranslate2.folder import _Specification, _specs, inexpressible
-from tolka.formats.ctranslate2.plain_model import read_options, read_plain_model, sinusoids
+from tolka.formats.ctranslate2.folder import _Specification, _specs
+from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_model, sinusoids
 from tolka.interchange.export_ctranslate2 import THRESHOLDS, CTranslate2Side, export_checked
-from tolka.interchange.opening import open_translator, translator_of
 from tolka.interchange.parity import Threshold, TolkaSide, compare
 from tolka.model_directory.file_names import EXPORTED, WEIGHTS
-from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
-from tolka.models.transformer.config import VARIANTS, TransformerConfig
+from tolka.model_directory.verify import MANIFEST, TrainingSources, write_manifest
+from tolka.models.rnn.config import RnnConfig
+from tolka.models.transformer.config import TransformerConfig
 from tolka.nn.positions import sinusoids as torch_sinusoids
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.beam import BeamConfig
-from tolka.search.options.diverse import DiverseConfig
-from tolka.search.options.greedy import GreedyConfig
-from tolka.search.options.mbr import MbrConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.search.options import BeamConfig, DiverseConfig, GreedyConfig, MbrConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import say
 from tolka.text.characters import CharacterForm
 from tolka.tokenizer.special_tokens import EOS, PAD
+from tolka.translation.opening import open_model, translator_of
 from tolka.translation.request import Request
 from tolka.translation.segments import LengthError
 from tolka.translation.translator import Translator
 
-EXPRESSIBLE = {
-    name: config for name, config in VARIANTS.items() if not inexpressible(read_options({"model": vars(config)}))
-}
+EXPRESSIBLE = {name: config for name, config in TRANSFORMERS.items() if not inexpressible(config)}
 ON_CPU = DecodingConfig(device="cpu", threads=1)
 ANYTHING = Threshold(identical=0.0, bleu=0.0, logits=float("inf"))
 CTRANSLATE2 = replace(ON_CPU, backend="ctranslate2")
@@ -103,8 +98,8 @@ def ending(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def both(folder: Path, search: SearchConfig, **options: Any) -> tuple[Translator[Any], Translator[Any]]:
     """The model with torch, and with CTranslate2."""
     return (
-        open_translator(folder, search, replace(ON_CPU, **options)),
-        open_translator(folder, search, replace(CTRANSLATE2, **options)),
+        open_model(folder, search, replace(ON_CPU, **options)),
+        open_model(folder, search, replace(CTRANSLATE2, **options)),
     )
 
 
@@ -136,12 +131,12 @@ def test_embeddings_shared_in_every_way(sharing: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_expressed_is_named(tmp_path: Path) -> None:
-    assert set(VARIANTS) - set(EXPRESSIBLE) == {"transformer free d_v", "transformer rotary, odd d_v"}
-    folder = write_model(tmp_path / "model", VARIANTS["transformer free d_v"])
+    assert set(TRANSFORMERS) - set(EXPRESSIBLE) == {"transformer free d_v", "transformer rotary, odd d_v"}
+    folder = write_model(tmp_path / "model", TRANSFORMERS["transformer free d_v"])
     with pytest.raises(ConfigError, match=r"CTranslate2 cannot express model.d_v=5"):
         export_checked(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert "model=lstm is no Transformer" in inexpressible({"name": "lstm"})
+    assert "model=rnn is no Transformer" in inexpressible(RnnConfig())
 
 
 @pytest.mark.parametrize("in_halves", [False, True])
@@ -289,7 +284,7 @@ UNSUPPORTED: list[tuple[SearchConfig, str]] = [
 @each_row(("search", "named"), UNSUPPORTED)
 def test_what_it_cannot_do_is_refused_in_one_line(made: Path, search: SearchConfig, named: str) -> None:
     with pytest.raises(ConfigError, match=rf"decoding.backend=ctranslate2: .*{named}.*backend=auto takes torch then"):
-        open_translator(made, search, CTRANSLATE2, say=say)
+        open_model(made, search, CTRANSLATE2, say=say)
 
 
 def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,15 +293,15 @@ def test_auto_takes_torch_for_what_ctranslate2_cannot_do(made: Path, capsys: pyt
         (BeamConfig(no_repeat_ngram=2), "search.no_repeat_ngram"),
         (SamplingConfig(), "samples"),
     ):
-        translator = open_translator(made, search, auto, say=say)
+        translator = open_model(made, search, auto, say=say)
         assert "Transformer" in repr(translator.engine)
         assert f"note: translating with torch: {'the ' if named == 'samples' else ''}" in (
             err := capsys.readouterr().err
         )
         assert named in err
-    assert "CTranslate2" in repr(open_translator(made, BeamConfig(), auto, say=say).engine)
+    assert "CTranslate2" in repr(open_model(made, BeamConfig(), auto, say=say).engine)
     assert capsys.readouterr().err.count("note: translating with CTranslate2") == 1
-    assert "Transformer" in repr(open_translator(made, BeamConfig(), ON_CPU, say=say).engine)
+    assert "Transformer" in repr(open_model(made, BeamConfig(), ON_CPU, say=say).engine)
     assert capsys.readouterr().err == ""
 
 
@@ -315,14 +310,14 @@ def test_auto_takes_torch_for_a_device_or_dtype_that_ctranslate2_does_not_have(
 ) -> None:
     monkeypatch.setattr("ctranslate2.get_supported_compute_types", lambda device, index: {"float32", "int8"})
     reason = "decoding.precision=bf16 is not available in CTranslate2 on this machine's cpu"
-    translator = open_translator(made, GreedyConfig(), replace(ON_CPU, backend="auto", precision="bf16"), say=say)
+    translator = open_model(made, GreedyConfig(), replace(ON_CPU, backend="auto", precision="bf16"), say=say)
     assert "Transformer" in repr(translator.engine)
     assert f"note: translating with torch: {reason}" in capsys.readouterr().err
     with pytest.raises(ConfigError, match=reason):
-        open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="bf16"), say=say)
+        open_model(made, GreedyConfig(), replace(CTRANSLATE2, precision="bf16"), say=say)
     monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 0)
     with suppress(ConfigError):  # torch's, without a GPU
-        open_translator(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"), say=say)
+        open_model(made, GreedyConfig(), DecodingConfig(backend="auto", device="cuda"), say=say)
     reason = "decoding.device is cuda, but CTranslate2 finds 0 CUDA devices"
     assert f"note: translating with torch: {reason}" in capsys.readouterr().err
 
@@ -360,7 +355,7 @@ def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
     monkeypatch.setitem(THRESHOLDS, "float16", ANYTHING)
     export_checked(made, tmp_path / "out", "float16", TEXTS)
     capfd.readouterr()
-    open_translator(tmp_path / "out", GreedyConfig(), ON_CPU, say=say)("kettle")
+    open_model(tmp_path / "out", GreedyConfig(), ON_CPU, say=say)("kettle")
     note = "note: the weights are in float16, and CTranslate2 computes in float32 on this cpu\n"
     assert capfd.readouterr().err == note
 
@@ -381,15 +376,15 @@ def test_errors_of_a_conversion_name_the_model(made: Path, monkeypatch: pytest.M
     with monkeypatch.context() as patch:
         patch.setattr("ctranslate2.Translator", fail)
         with pytest.raises(CheckpointError, match=re.escape(f"{made}: CTranslate2 cannot load it (no memory)")):
-            open_translator(made, GreedyConfig(), CTRANSLATE2)
+            open_model(made, GreedyConfig(), CTRANSLATE2)
 
     def fill(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("tolka.interchange.opening.write_folder", fill)
+    monkeypatch.setattr("tolka.translation.opening.write_folder", fill)
     words = f"{made} cannot be converted in {tempfile.gettempdir()} (No space left on device): set TMPDIR"
     with pytest.raises(DataError, match=re.escape(words)):
-        open_translator(made, GreedyConfig(), CTRANSLATE2)
+        open_model(made, GreedyConfig(), CTRANSLATE2)
 
 
 def test_weights_that_are_stored_in_int8_are_torch_s(made: Path, tmp_path: Path) -> None:
@@ -397,7 +392,7 @@ def test_weights_that_are_stored_in_int8_are_torch_s(made: Path, tmp_path: Path)
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps({**manifest, "weights": "int8"}))
     with pytest.raises(ConfigError, match=r"are stored in int8.*; decoding.backend=auto takes torch then"):
-        open_translator(folder, GreedyConfig(), CTRANSLATE2)
+        open_model(folder, GreedyConfig(), CTRANSLATE2)
 
 
 def test_an_exported_folder_translates_like_its_model(made: Path, exported: Path, command: Command) -> None:
@@ -438,14 +433,14 @@ def test_the_dtype_of_an_exported_folder_is_kept(
     assert kinds["fp32"].startswith("int8")
     assert kinds["int8"].startswith("int8")
     assert "not compared with fp32" not in capsys.readouterr().err  # the export did that
-    opened = open_translator(made, GreedyConfig(), replace(CTRANSLATE2, precision="int8"), say=say)
+    opened = open_model(made, GreedyConfig(), replace(CTRANSLATE2, precision="int8"), say=say)
     assert opened.engine.translator.compute_type.startswith("int8")
     assert f"not compared with fp32: mt-train export {made} --to" in capsys.readouterr().err
 
 
 def test_int8_needs_weights_that_were_exported_and_measured_in_it(made: Path, exported: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has its weights in float32; export the model with --dtype int8"):
-        open_translator(exported, GreedyConfig(), replace(ON_CPU, precision="int8"), say=say)
+        open_model(exported, GreedyConfig(), replace(ON_CPU, precision="int8"), say=say)
     export_checked(made, tmp_path / "out", "int8", TEXTS)
     facts = Exported.read(tmp_path / "out")
     assert facts.nll is not None
@@ -453,7 +448,7 @@ def test_int8_needs_weights_that_were_exported_and_measured_in_it(made: Path, ex
     replace(facts, nll=None).write(tmp_path / "out")  # as by earlier versions
     write_manifest(tmp_path / "out", TrainingSources(40, 0.0))
     with pytest.raises(CheckpointError, match="exported in int8 by an earlier version"):
-        open_translator(tmp_path / "out", GreedyConfig(), ON_CPU)
+        open_model(tmp_path / "out", GreedyConfig(), ON_CPU)
 
 
 def test_no_sum_of_two_products_in_int8_is_beyond_16_bits(made: Path, tmp_path: Path) -> None:
@@ -492,8 +487,8 @@ _SCORE = """
 import json, sys
 from pathlib import Path
 from tolka.formats.ctranslate2.exported import read_exported
-from tolka.interchange.opening import translator_of
-from tolka.search.options.greedy import GreedyConfig
+from tolka.translation.opening import translator_of
+from tolka.search.options import GreedyConfig
 from tolka.engines.options import DecodingConfig
 translator = translator_of(read_exported(Path(sys.argv[1])), GreedyConfig(), DecodingConfig(device="cpu"))
 ids = translator.tokenizer.encode_source(["lantern kettle pebble walnut ferry ."])
@@ -508,12 +503,12 @@ def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:
         ("cpu", "fp16", "decoding.precision=fp16 is not available in CTranslate2"),
     ):
         with pytest.raises(ConfigError) as caught:
-            open_translator(made, GreedyConfig(), replace(CTRANSLATE2, device=device, precision=precision))
+            open_model(made, GreedyConfig(), replace(CTRANSLATE2, device=device, precision=precision))
         assert words in str(caught.value)
 
 
 def test_sentences_longer_than_the_positions_are_refused(exported: Path) -> None:
-    translator = open_translator(exported, GreedyConfig(), replace(ON_CPU, split="never"))
+    translator = open_model(exported, GreedyConfig(), replace(ON_CPU, split="never"))
     long = "kettle " * 5000
     with pytest.raises(LengthError, match=r"is too long for CTranslate2, .* at most 4095 .* leave out decoding.split="):
         translator(["kettle", long])
@@ -543,18 +538,16 @@ def test_the_line_that_is_too_long_is_named(exported: Path, command: Command, tm
 
 
 def test_a_length_above_the_positions_is_noted(exported: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4096), say=say).max_length == 4095
+    assert open_model(exported, GreedyConfig(), replace(ON_CPU, max_length=4096), say=say).max_length == 4095
     assert "note: decoding.max_length=4096 is 4095, as CTranslate2 has no more positions" in capsys.readouterr().err
-    open_translator(exported, GreedyConfig(), replace(ON_CPU, max_length=4095), say=say)
+    open_model(exported, GreedyConfig(), replace(ON_CPU, max_length=4095), say=say)
     assert capsys.readouterr().err == ""
 
 
 def test_prefixes_that_do_not_fit_are_refused(exported: Path) -> None:
     search = GreedyConfig(max_length_factor=0.0, max_length_extra=2)
     with pytest.raises(DataError, match=r"a prefix of .* does not fit into a translation of at most 2"):
-        open_translator(exported, search, ON_CPU).translate(
-            ["kettle"], Request(prefixes=["KETTLE PEBBLE SADDLE WALNUT"])
-        )
+        open_model(exported, search, ON_CPU).translate(["kettle"], Request(prefixes=["KETTLE PEBBLE SADDLE WALNUT"]))
 
 
 Damage = Callable[[Path], object]
@@ -674,9 +667,9 @@ def test_alignments_are_refused_in_one_line(exported: Path) -> None:
 def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
     """They are hidden from each other while a model is converted, and not afterwards."""
     code = (
-        "import sys; from pathlib import Path; from tolka.interchange.opening import open_translator;"
-        "from tolka.search.options.greedy import GreedyConfig; from tolka.engines.options import DecodingConfig;"
-        f"open_translator({str(made)!r}, GreedyConfig(), DecodingConfig(backend='ctranslate2', device='cpu'));"
+        "import sys; from pathlib import Path; from tolka.translation.opening import open_model;"
+        "from tolka.search.options import GreedyConfig; from tolka.engines.options import DecodingConfig;"
+        f"open_model({str(made)!r}, GreedyConfig(), DecodingConfig(backend='ctranslate2', device='cpu'));"
         "assert 'torch' not in sys.modules; import ctranslate2.specs;"
         "sys.exit(not ctranslate2.specs.model_spec.torch_is_available)"
     )
@@ -729,7 +722,7 @@ def test_perplexity_is_torch_s_whatever_translates(made: Path, command: Command,
     assert theirs.out == ours.out
     assert ours.code == theirs.code == 0
     with pytest.raises(ConfigError, match=r"decoding.backend=ctranslate2 is not for this"):
-        Translator.load(made, GreedyConfig(), CTRANSLATE2)
+        open_model(made, GreedyConfig(), CTRANSLATE2)
 
 
 def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> None:
@@ -744,6 +737,6 @@ def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> N
     ours, theirs = (command("mt-translate", tmp_path / each, stdin=stdin).out for each in ("model", "out"))
     assert theirs == ours
     outcome = command("mt-translate", folder, "decoding.backend=ctranslate2", stdin=stdin)
-    assert "is a folder of Hugging Face's Marian, which takes torch, or mt-train import first" in outcome.error
+    assert "is a folder of Hugging Face's transformers, which takes torch, or mt-train import first" in outcome.error
     outcome = command("mt-translate", "hub:one/model", "decoding.backend=ctranslate2", stdin=stdin)
     assert "hub:one/model names a model on the Hub, which takes torch" in outcome.error

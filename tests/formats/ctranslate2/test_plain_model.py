@@ -16,8 +16,8 @@ from tolka.errors import CheckpointError, TolkaError
 from tolka.formats.ctranslate2.folder import write_folder
 from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.model_directory.file_names import CONFIG, WEIGHTS
-from tolka.model_directory.manifest import MANIFEST, TrainingSources, write_manifest
 from tolka.model_directory.read import load_model
+from tolka.model_directory.verify import MANIFEST, TrainingSources, write_manifest
 from tolka.models.transformer.config import TransformerConfig
 
 pytest.importorskip("ctranslate2")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rows import each_row
 
 from tolka.errors import ConfigError
 from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, SchedulerConfig
@@ -140,16 +139,6 @@ def test_up_to_the_peak_then_never_up_again_and_without_a_jump(schedule: Schedul
     assert all(abs(after - before) <= limit for before, after in pairwise(rates))
     if isinstance(schedule, EndingConfig):
         assert rates[-1] == schedule.rate(schedule.horizon, peak) == pytest.approx(schedule.floor * peak, abs=slack)
-
-
-@each_row("name", SCHEDULERS.names())
-def test_the_setting_of_a_peak_makes_it_the_peak(name: str) -> None:
-    """As someone would type it: optimizer.lr for all but noam, which has a key of its own."""
-    config = SCHEDULERS.get(name)
-    setting, value = config(warmup=100).setting_of(0.0021).split("=")
-    schedule = config(warmup=100, lr_init=float(value)) if name == "noam" else config(warmup=100)  # type: ignore[call-arg]
-    assert setting == ("scheduler.lr_init" if name == "noam" else "optimizer.lr")
-    assert schedule.rate(100, peak=float(value)) == pytest.approx(0.0021)
 
 
 def test_by_the_clock_the_pace_so_far_gives_the_horizon() -> None:

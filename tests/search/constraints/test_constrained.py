@@ -15,9 +15,8 @@ from tolka.data.batch import BOS, EOS, collate
 from tolka.errors import DataError
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
-from tolka.search.base import Candidates
 from tolka.search.beam import BeamConfig
-from tolka.search.constraints.constrained import _removed, _TermBeam, with_fewer
+from tolka.search.constraints.constrained import with_fewer
 from tolka.search.constraints.term_automaton import TermAutomaton
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Ids, Wish
 
@@ -278,45 +277,3 @@ def test_scores_that_are_not_finite_are_no_result_whatever_the_number_of_terms()
     with torch.inference_mode():
         found = BeamConfig().build().search(model, batch.source, batch.source_lengths, True, [WISHES[3], WISHES[0]])
     assert found == [[], []]
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_first_tokens_of_terms_that_cannot_be_chosen_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all of them among the candidates, the search finds the same; some complete a term, or two at once."""
-    reference, chance = large(name), random.Random(7)
-    terms = [tuple(chance.choices(range(4, 40), k=chance.choice((1, 2, 3)))) for _ in range(24)]
-    wishes = [
-        Wish(terms=tuple((one, other) for one, other in zip(terms[start::4], terms[start + 1 :: 4], strict=False)))
-        for start in range(3)
-    ]
-    wishes.append(Wish(terms=(*(((4 + token,),) for token in range(12)), ((5,), (6, 7)), ((5, 9),))))
-    settings: dict[str, object] = {"max_length_extra": 25, "max_length_factor": 0.0, "beam_size": 2}
-    config = BeamConfig(n_best=2, **settings)  # type: ignore[arg-type]
-    sizes = []
-    real = _TermBeam._extensions
-
-    def measured(beam: _TermBeam, log_p: torch.Tensor) -> Candidates:
-        found = real(beam, log_p)
-        sizes.append(found.token.size(1))
-        return found
-
-    monkeypatch.setattr(_TermBeam, "_extensions", measured)
-    pruned = run(reference, config, SOURCES, wishes)
-    fewest, sizes = max(sizes), []
-    monkeypatch.setattr(
-        _TermBeam,
-        "_openings",
-        lambda beam, log_p: [
-            (tokens := beam.automaton.openings[:, None].expand(-1, log_p.size(1), -1), _removed(log_p, tokens))
-        ],
-    )
-    assert run(reference, config, SOURCES, wishes) == pruned
-    assert fewest < max(sizes)
-
-
-@cache
-def large(name: str) -> PlainSearch:
-    torch.manual_seed(2)
-    model = MODELS[name].build(40, 40, True).double().eval()
-    perturb(model, 2)
-    return PlainSearch(model)

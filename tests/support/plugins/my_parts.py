@@ -1,18 +1,13 @@
-"""A user's own schedule, search, reader and metric."""
+"""A user's own schedule, reader and metric."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sacrebleu.metrics.base import Metric, Score, Signature
-from torch import Tensor
 
 from tolka.metrics.scores import register_metric
-from tolka.models.base import Seq2Seq
 from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
-from tolka.search.greedy import GreedyConfig, GreedySearch
-from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.search.options.base import SEARCHES
 from tolka.text.pairs import Pair
 from tolka.text.readers import register_reader
 from tolka.text.readers.base import BothSides
@@ -31,33 +26,6 @@ class HalvingConfig(SchedulerConfig):
     def rate(self, step: int, peak: float) -> float:
         """peak / 2 ** (step / every), whole halvings only."""
         return float(peak / 2 ** (step // self.every))
-
-
-@SEARCHES.register("first_word")
-@dataclass(frozen=True)
-class FirstWordConfig(GreedyConfig):
-    """Greedy decoding, of which the first token stays."""
-
-    name: str = "first_word"
-    """the kind of search: first_word"""
-
-    def build(self) -> "FirstWordSearch":
-        """Return the search."""
-        return FirstWordSearch(self)
-
-
-class FirstWordSearch(GreedySearch):
-    """Greedy search, cut after the first token."""
-
-    def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
-    ) -> list[list[Hypothesis]]:
-        """Return translations of one token."""
-        whole = super().search(model, source, lengths, scored, wishes)
-        return [
-            [Hypothesis(each.tokens[:1], each.log_probability, each.score, each.finished) for each in sentence]
-            for sentence in whole
-        ]
 
 
 @register_reader(".bars")

@@ -2,7 +2,7 @@
 
 from rows import each_row
 
-from tolka.text.check.tokenised import share_of_tokenised, tokenised_unlike
+from tolka.text.check.sides import share_of_tokenised, tokenised_unlike
 from tolka.text.pairs import Pair
 
 

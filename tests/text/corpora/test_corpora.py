@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,8 +114,8 @@ def test_a_test_set_keeps_every_line_but_flaws(tmp_path: Path, monkeypatch: pyte
 def test_a_row_of_a_data_set_has_the_ceiling_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.text.corpora.hub.LINE_LIMIT", LineLimit(4))
     config = HubConfig(source="xa", target="xb", path="some/name")
-    rows = [{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}]
-    pairs = _Rows(config, "train", ["xa", "xb"], dict).pairs(rows)
+    rows = Dataset.from_list([{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}])
+    pairs = _Rows(config, "train", rows).pairs(rows)
     assert next(pairs) == Pair("four", "1")
     with pytest.raises(DataError, match=r"some/name \(train\), row 1: the text is longer than 4 bytes"):
         next(pairs)

@@ -8,8 +8,8 @@ from typing import Any
 from tolka.errors import CheckpointError
 from tolka.formats.ctranslate2.plain_model import PlainModel
 from tolka.model_directory.file_names import EXPORTED
-from tolka.model_directory.manifest import QUALITY, TrainingSources, checked_manifest, read_json
 from tolka.model_directory.settings import character_form, direction_of, find_model_folder
+from tolka.model_directory.verify import QUALITY, TrainingSources, checked_manifest, read_json
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm

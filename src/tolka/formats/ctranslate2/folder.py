@@ -17,7 +17,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.ctranslate2.exported import EPSILON, POSITIONS, Exported, vocabularies
 from tolka.formats.ctranslate2.plain_model import Array, PlainModel, sinusoids
 from tolka.model_directory.file_names import CARD
-from tolka.model_directory.manifest import checked_manifest, write_manifest
+from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.system.atomic import whole_folder
 from tolka.tokenizer.special_tokens import BOS, EOS, UNK
 
@@ -27,13 +27,6 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWI
 # products with inputs (0 to 255) in 16 bits, and cuts off what is beyond: 255 * (127 + 1 for rounding) is not. So all
 # processors have the same sums.
 _MAX_INT8 = np.float32(127)
-# The values that CTranslate2 can express, of the options on which a translation depends.
-_EXPRESSIBLE: dict[str, tuple[Any, ...]] = {
-    "norm": ("pre", "post"),
-    "normalization": tuple(EPSILON),
-    "activation": tuple(_ACTIVATIONS),
-    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "rotary"),
-}
 
 
 def missing() -> str:
@@ -49,26 +42,12 @@ def missing() -> str:
     return ""
 
 
-def inexpressible(options: Mapping[str, Any]) -> str:
-    """Return which model option CTranslate2 has no counterpart of, in words; "" if it can express the model."""
-    if options.get("name") != "transformer":
-        return f"model={options.get('name')} is no Transformer, and CTranslate2 translates with Transformers alone"
-    for key, allowed in _EXPRESSIBLE.items():
-        if options[key] not in allowed:
-            return f"CTranslate2 cannot express model.{key}={options[key]}; it can {', '.join(allowed)}"
-    if options["d_v"] and options["d_v"] * options["heads"] != options["d_model"]:
-        return f"CTranslate2 cannot express model.d_v={options['d_v']}: values must be as wide as keys, d_model / heads"
-    return ""
-
-
 def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> None:
     """Write CTranslate2's own files of a model: model.bin, config.json and the vocabularies.
 
-    folder: empty. dtype: of DTYPES. ConfigError for an option that CTranslate2 cannot express, and where the package
-    is missing; CheckpointError where the weights are not those of the configuration.
+    folder: empty. dtype: of DTYPES. ConfigError where the package is missing; CheckpointError where the weights are not
+    those of the configuration.
     """
-    if reason := inexpressible(model.options):
-        raise ConfigError(f"{model.folder}: {reason}")
     if dtype == "float16":
         _check_float16(model.arrays)
     with _specs(with_torch=dtype == "bfloat16") as specs:
@@ -147,38 +126,39 @@ class _Specification:
     def __init__(self, model: PlainModel, specs: Any, int8: bool) -> None:
         """int8: whether the weights are quantised."""
         self.model, self.specs, self.options, self._int8 = model, specs, model.options, int8
-        self.width, self.heads = int(self.options["d_model"]), int(self.options["heads"])
+        self.width = model.options.d_model
         self._names = set[str]()  # of the arrays that were read
 
     def filled(self) -> Any:
         """Return the specification with all weights and vocabularies."""
         model, specs, options = self.model, self.specs, self.options
         most = len(model.arrays)
-        if not all(0 < count <= most for count in model.layers):  # before anything is made of that many
-            raise CheckpointError(f"{model.folder}: it has {most} tensors, and model.layers says {model.layers}")
+        layers = options.layers, options.decoder_layers
+        if max(layers) > most:  # before anything is made of that many
+            raise CheckpointError(f"{model.folder}: it has {most} tensors, and model.layers says {layers}")
         common: dict[str, Any] = {
-            "pre_norm": options["norm"] == "pre",
-            "activation": getattr(specs.common_spec.Activation, _ACTIVATIONS[options["activation"]]),
-            "ffn_glu": options["activation"] == "swiglu",
-            "rms_norm": options["normalization"] == "rmsnorm",
+            "pre_norm": options.norm == "pre",
+            "activation": getattr(specs.common_spec.Activation, _ACTIVATIONS[options.activation]),
+            "ffn_glu": options.activation == "swiglu",
+            "rms_norm": options.normalization == "rmsnorm",
         }
-        if options["positions"] == "rotary":
+        if options.positions == "rotary":
             common |= {"rotary_dim": 0, "rotary_interleave": True}
-        encoder = specs.TransformerEncoderSpec(model.layers[0], self.heads, **common)
-        decoder = specs.TransformerDecoderSpec(model.layers[1], self.heads, **common)
+        encoder = specs.TransformerEncoderSpec(layers[0], options.heads, **common)
+        decoder = specs.TransformerDecoderSpec(layers[1], options.heads, **common)
         spec = specs.TransformerSpec(encoder, decoder)
         tokenizer = model.tokenizer
         # First of all: a false d_model is found before a table of positions is made of that width.
         self._fill_weight(encoder.embeddings[0], self._embedding("source", tokenizer.source_size))
         self._fill_weight(decoder.embeddings, self._embedding("target", tokenizer.target_size))
         self._fill_weight(decoder.projection, self._embedding("output", tokenizer.target_size))
-        if options["output_bias"]:
+        if options.output_bias:
             decoder.projection.bias = self._array("output_bias", tokenizer.target_size)
         self._fill_stack(encoder, "encoder")
         self._fill_stack(decoder, "decoder")
         model.check_names(self._names)
         self._fill_vocabularies(spec)
-        spec.config.layer_norm_epsilon = EPSILON[options["normalization"]]
+        spec.config.layer_norm_epsilon = EPSILON[options.normalization]
         return spec
 
     def _fill_vocabularies(self, spec: Any) -> None:
@@ -191,10 +171,10 @@ class _Specification:
 
     def _fill_stack(self, stack: Any, side: str) -> None:
         """Fill in an encoder or decoder. side: its name."""
-        stack.scale_embeddings = bool(self.options["scale_embeddings"])
-        if self.options["positions"] != "rotary":
+        stack.scale_embeddings = self.options.scale_embeddings
+        if self.options.positions != "rotary":
             stack.position_encodings.encodings = self._positions("source" if side == "encoder" else "target")
-        if self.options["norm"] == "pre":
+        if self.options.norm == "pre":
             self._fill_norm(stack.layer_norm, f"{side}_norm")
         for number, layer in enumerate(stack.layer):
             here = f"{side}.{number}"
@@ -210,8 +190,8 @@ class _Specification:
             self._fill_feedforward(layer.ffn, f"{here}.feedforward")
 
     def _fill_feedforward(self, layer: Any, name: str) -> None:
-        inner_width = self.model.inner_width
-        if self.options["activation"] == "swiglu":  # the first half is the gate
+        inner_width = self.options.inner_width
+        if self.options.activation == "swiglu":  # the first half is the gate
             weight, bias = self._linear(f"{name}.inner", 2 * inner_width, self.width)
             for part, rows, values in zip(
                 (layer.linear_0, layer.linear_0_noact), np.split(weight, 2), np.split(bias, 2), strict=True
@@ -241,20 +221,25 @@ class _Specification:
 
     def _fill_norm(self, layer: Any, name: str) -> None:
         layer.gamma = self._array(f"{name}.weight", self.width)
-        if self.options["normalization"] == "layernorm":
+        if self.options.normalization == "layernorm":
             layer.beta = self._array(f"{name}.bias", self.width)
 
     def _positions(self, side: str) -> Array:
         """Return the table (POSITIONS, D) of what is added to embeddings. side: source or target."""
-        kind = self.options["positions"]
+        kind = self.options.positions
         if kind != "learned":
             return sinusoids(POSITIONS, self.width, kind == "sinusoidal_halves")
-        learned = self._array(f"{side}_positions.embedding.weight", int(self.options["max_positions"]), self.width)
+        learned = self._array(f"{side}_positions.embedding.weight", self.options.max_positions, self.width)
         return learned[np.minimum(np.arange(POSITIONS), len(learned) - 1)]  # later ones share the last
 
     def _embedding(self, kind: str, size: int) -> Array:
         """Return an embedding (size, D). kind: source, target or output."""
-        return self._array(self.model.embedding_name(kind), size, self.width)
+        sharing = self.options.share_embeddings
+        sharers = ["output", "source", "target"] if sharing == "all" else sorted(sharing.split("_"))
+        # One matrix is saved under one of its names.
+        names = [f"{name}_embedding.weight" for name in (sharers if kind in sharers else [kind])]
+        saved = (name for name in names if name in self.model.arrays)
+        return self._array(next(saved, f"{kind}_embedding.weight"), size, self.width)
 
     def _array(self, name: str, *shape: int) -> Array:
         """Return an array of the model, of this shape."""

@@ -1,10 +1,13 @@
 """The recurrent models as a registered architecture."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tolka.models.base import MODELS
-from tolka.models.rnn.decoding import DecodingRnn
+from tolka.models.options import MODELS
 from tolka.models.rnn.options import RnnOptions
+
+if TYPE_CHECKING:
+    from tolka.models.rnn.decoding import DecodingRnn
 
 
 @MODELS.register("rnn")
@@ -15,8 +18,10 @@ class RnnConfig(RnnOptions):
     name: str = "rnn"
     """the architecture: rnn"""
 
-    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> DecodingRnn:
+    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "DecodingRnn":
         """Return a freshly initialised model; ConfigError when two vocabularies are to share a matrix."""
+        from tolka.models.rnn.decoding import DecodingRnn
+
         return DecodingRnn(self.resolved(shared), source_vocabulary, target_vocabulary)
 
 
@@ -34,18 +39,3 @@ PRESETS = {
     ),
 }
 """The values of `model=`."""
-
-VARIANTS = {
-    "rnn": RnnConfig(cell="rnn", d_model=32),
-    "lstm": RnnConfig(d_model=32),
-    "gru": RnnConfig(cell="gru", d_model=32),
-    "rnn deep bidirectional": RnnConfig(cell="rnn", d_model=24, hidden=32, layers=2, bidirectional=True),
-    "lstm deep bidirectional": RnnConfig(d_model=32, layers=2, bidirectional=True, share_embeddings="none"),
-    "gru deep bidirectional": RnnConfig(cell="gru", d_model=32, layers=2, bidirectional=True),
-    "rnn additive": RnnConfig(cell="rnn", d_model=32, attention="additive"),
-    "lstm dot": RnnConfig(d_model=32, attention="dot", bidirectional=True),
-    "lstm general fed": RnnConfig(d_model=32, layers=2, attention="general", input_feeding=True),
-    "gru general": RnnConfig(cell="gru", d_model=32, attention="general", token_term=True),
-    "gru additive fed": RnnConfig(cell="gru", d_model=24, hidden=40, attention="additive", input_feeding=True),
-}
-"""Small models for tests."""

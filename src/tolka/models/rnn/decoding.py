@@ -8,9 +8,9 @@ from typing import Self
 
 from torch import Tensor
 
+from tolka.kernels.rows import select_rows
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.rnn.model import EncoderMemory, RecurrentSeq2Seq
-from tolka.nn.kv_cache import select_rows
 from tolka.nn.rnn_cells import State
 
 

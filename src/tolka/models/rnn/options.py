@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from tolka.errors import ConfigError
-from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
-from tolka.models.embeddings import SHARING, resolved_sharing
-from tolka.nn.initialization import INITIALIZATIONS
-from tolka.nn.rnn_attention import SCORES
-from tolka.nn.rnn_cells import CELLS
+from tolka.models.options import INITIALIZATIONS, MAX_LAYERS, MAX_WIDTH, SHARING, ModelConfig, resolved_sharing
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
+
+_CELLS = ("rnn", "lstm", "gru")
+_SCORES = ("dot", "general", "additive")
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,11 @@ class RnnOptions(ModelConfig):
         at_most(self, "model", MAX_LAYERS, "layers")
         zero_or_more(self, "model", "as d_model", "hidden")
         at_most(self, "model", MAX_WIDTH, "hidden")
-        one_of(self, "model", "cell", CELLS)
-        one_of(self, "model", "attention", ("none", *SCORES))
+        if self.cell not in _CELLS:  # a plugin's, or unknown: only then is torch imported
+            from tolka.nn.rnn_cells import CELLS
+
+            one_of(self, "model", "cell", CELLS)
+        one_of(self, "model", "attention", ("none", *_SCORES))
         one_of(self, "model", "share_embeddings", SHARING)
         one_of(self, "model", "initialization", INITIALIZATIONS)
         share_below_one(self, "model", "dropout")
@@ -57,7 +59,7 @@ class RnnOptions(ModelConfig):
         if self.input_feeding and self.attention == "none":
             raise ConfigError(
                 "model.input_feeding=true hands on what attention found, and there is none: set model.attention to "
-                f"{', '.join(SCORES)}, or leave it out"
+                f"{', '.join(_SCORES)}, or leave it out"
             )
 
     @property

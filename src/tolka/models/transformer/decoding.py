@@ -12,17 +12,14 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from tolka.kernels.attention import fused_attention
+from tolka.kernels.attention import attend_few, encoded_at_once, fused_attention
+from tolka.kernels.kv_cache import KeyValueCache
 from tolka.kernels.packing import Packing, choose_packing
+from tolka.kernels.rows import select_rows
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.transformer.layers import DecoderLayer
 from tolka.models.transformer.model import Transformer
 from tolka.nn.attention import CrossAttention, SelfAttention
-from tolka.nn.kv_cache import KeyValueCache, select_rows
-
-# Source positions encoded at once on a CPU, so that activations stay in its cache: 0.37 s for 1000 sentences of 15,
-# where 8192 take 0.56.
-_ENCODED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -76,23 +73,17 @@ class DecodingTransformer(Transformer):
         return self.decoder_norm(x), new
 
     def _encode_in_parts(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return each decoder layer's memory. On a CPU, a few sentences are encoded at a time, with little padding."""
-        if source.device.type != "cpu":
-            return [(keys.contiguous(), values.contiguous()) for keys, values in self._memories(source, lengths)]
+        """Return each decoder layer's memory; only a few sentences may be encoded at a time, with little padding."""
         sentences, longest = source.shape
         memory: list[tuple[Tensor, Tensor]] = []
-        count = max(1, _ENCODED_AT_ONCE // longest)
+        count = encoded_at_once(source)
         for part in (slice(start, start + count) for start in range(0, sentences, count)):
             shorter = source[part, : int(lengths[part].max())]
             for number, (keys, values) in enumerate(self._memories(shorter, lengths[part])):
                 if number == len(memory):
                     (heads, key_width), value_width = keys.shape[1:3], values.size(3)
-                    memory.append(
-                        (
-                            keys.new_zeros(sentences, heads, key_width, longest),
-                            values.new_zeros(sentences, heads, longest, value_width),
-                        )
-                    )
+                    all_keys = keys.new_zeros(sentences, heads, key_width, longest)
+                    memory.append((all_keys, values.new_zeros(sentences, heads, longest, value_width)))
                 memory[number][0][part, :, :, : keys.size(3)] = keys
                 memory[number][1][part, :, : values.size(2)] = values
         return memory
@@ -146,24 +137,15 @@ def self_attention_step(attention: SelfAttention, x: Tensor, cache: KeyValueCach
 
 
 def project_memory(attention: CrossAttention, encoded: Tensor, source: Packing) -> tuple[Tensor, Tensor]:
-    """Encoder states (M, D) -> K^T / sqrt(d_k), (B, H, K, S), and V, (B, H, S, V): computed once per sentence.
-
-    Once they are contiguous, a few queries take a third of the fused kernel's time (on a CPU, five per sentence).
-    """
-    parts = torch.split(source.pad(attention.key_value(encoded)), attention.key_value.widths, dim=-1)
-    key, value = attention.split_heads(parts[0], attention.d_k), attention.split_heads(parts[1], attention.d_v)
+    """Encoder states (M, D) -> K^T / sqrt(d_k), (B, H, K, S), and V, (B, H, S, V): computed once per sentence."""
+    projected = torch.split(source.pad(attention.key_value(encoded)), attention.key_value.widths, dim=-1)
+    key, value = attention.split_heads(projected[0], attention.d_k), attention.split_heads(projected[1], attention.d_v)
     return key.transpose(-1, -2) / math.sqrt(attention.d_k), value
 
 
 def attend_to_memory(
     attention: CrossAttention, x: Tensor, memory: tuple[Tensor, Tensor], padding: Tensor | None
 ) -> Tensor:
-    """x (B, k, D), one position of each of a sentence's k hypotheses -> (B, k, D).
-
-    padding: (B, 1, 1, S), true where there is no source token.
-    """
-    keys, values = memory
-    scores = attention.split_heads(attention.query(x), attention.d_k) @ keys  # (B, H, k, S)
-    if padding is not None:
-        scores = scores.masked_fill_(padding, float("-inf"))
-    return attention.join_heads(scores.softmax(dim=-1) @ values)
+    """x (B, k, D), one position of each of a sentence's k hypotheses -> (B, k, D). padding: as in the state."""
+    query = attention.split_heads(attention.query(x), attention.d_k)  # (B, H, k, K)
+    return attention.join_heads(attend_few(query, *memory, padding))

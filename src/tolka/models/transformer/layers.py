@@ -4,6 +4,7 @@ Shapes: N rows of targets, M rows of sources (see `tolka.kernels.packing`), D mo
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -12,7 +13,12 @@ from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.attention import CrossAttention, SelfAttention
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import FeedForward
-from tolka.nn.norms import NORMALIZATIONS
+
+# RMSNorm (Zhang and Sennrich 2019, equation 4): x / sqrt(mean(x^2) + eps) * gain, without centring or bias.
+NORMALIZATIONS: dict[str, Callable[[int], nn.Module]] = {
+    "layernorm": nn.LayerNorm,
+    "rmsnorm": partial(nn.RMSNorm, eps=1e-6),
+}
 
 
 def make_norm(options: TransformerOptions) -> nn.Module:

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from tolka.data.batch import Batch
-from tolka.kernels.packing import Packing, VariableLengthPacking, choose_packing
-from tolka.kernels.variable_length import supports_packed_attention
-from tolka.models.base import Inspection, Seq2Seq
+from tolka.kernels.packing import Packing, choose_packing
 from tolka.models.embeddings import OutputLayer, make_embeddings
+from tolka.models.seq2seq import Inspection, Seq2Seq
 from tolka.models.transformer.layers import DecoderLayer, EncoderLayer, make_norm
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.dropout import Dropout
@@ -109,14 +108,10 @@ class Transformer(Seq2Seq):
 
     def _packing(self, lengths: Tensor, longest: int, tokens: Tensor) -> Packing:
         """Pack sentences of `lengths` (B,), whose tokens are at `tokens` in (B, longest), flattened."""
-        half = torch.is_autocast_enabled(lengths.device.type)
-        dtype = torch.get_autocast_dtype(lengths.device.type) if half else self.target_embedding.dtype
         drops_weights = self.training and self.config.attention_dropout > 0
-        if not drops_weights and supports_packed_attention(
-            lengths.device, dtype, self.config.key_width, self.config.value_width
-        ):
-            return VariableLengthPacking(lengths, longest, tokens)
-        return choose_packing(lengths, longest, tokens)
+        one_width = self.config.key_width == self.config.value_width and not drops_weights
+        width = self.config.key_width if one_width else 0
+        return choose_packing(lengths, longest, tokens, self.target_embedding.dtype, width)
 
     def inspect(self, batch: Batch) -> Inspection:
         """Return the attention maps encoder.L.self, decoder.L.self and decoder.L.cross of every layer L."""

@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from tolka.errors import ConfigError
-from tolka.models.base import MAX_LAYERS, MAX_WIDTH, ModelConfig
-from tolka.models.embeddings import SHARING, resolved_sharing
-from tolka.nn.feedforward import ACTIVATIONS, default_inner_width
-from tolka.nn.initialization import INITIALIZATIONS
-from tolka.nn.norms import NORMALIZATIONS
+from tolka.models.options import INITIALIZATIONS, MAX_LAYERS, MAX_WIDTH, SHARING, ModelConfig, resolved_sharing
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
 
 _NORMS = ("post", "pre")
+_NORMALIZATIONS = ("layernorm", "rmsnorm")
+_ACTIVATIONS = ("relu", "gelu", "swish", "swiglu")
 _POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary")
 
 
@@ -68,10 +66,10 @@ class TransformerOptions(ModelConfig):
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
         share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout")
         one_of(self, "model", "norm", _NORMS)
-        one_of(self, "model", "normalization", NORMALIZATIONS)
+        one_of(self, "model", "normalization", _NORMALIZATIONS)
         one_of(self, "model", "positions", _POSITIONS)
         one_of(self, "model", "share_embeddings", SHARING)
-        one_of(self, "model", "activation", ACTIVATIONS)
+        one_of(self, "model", "activation", _ACTIVATIONS)
         one_of(self, "model", "initialization", INITIALIZATIONS)
         if self.positions == "rotary" and self.key_width % 2:
             raise ConfigError(
@@ -115,4 +113,5 @@ class TransformerOptions(ModelConfig):
     @property
     def inner_width(self) -> int:
         """Inner width of the feed-forward sub-layer."""
-        return self.d_ff or default_inner_width(self.d_model, self.activation)
+        # swiglu has a third matrix; so many weights are in three of this width.
+        return self.d_ff or (8 * -(-self.d_model // 3) if self.activation == "swiglu" else 4 * self.d_model)

@@ -20,7 +20,7 @@ from tolka.errors import ConfigError
 from tolka.models.transformer.options import TransformerOptions as Options
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
-_SHOWN = {"positions": ("sinusoidal", "sinusoidal_halves"), "activation": tuple(_ACTIVATIONS)}  # others need more code
+_KNOWN = {"positions": ("sinusoidal", "sinusoidal_halves"), "activation": tuple(_ACTIVATIONS)}  # others need more code
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -60,10 +60,10 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, encoded: Tensor | None = None) -> Tensor:
         """(B, T, D), if `cross` with (B, S, D) -> (B, T, D)."""
         if self.cross:
-            parts = [self.query(x), *self.key_value(encoded).split(self.widths, dim=-1)]
+            projected = [self.query(x), *self.key_value(encoded).split(self.widths, dim=-1)]
         else:
-            parts = self.query_key_value(x).split(self.widths, dim=-1)
-        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in parts)  # (B, H, L, .)
+            projected = self.query_key_value(x).split(self.widths, dim=-1)
+        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in projected)  # (B, H, L, .)
         heads = attend(query, key, value, mask)
         result: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # side by side, through W_O
         return result
@@ -140,9 +140,9 @@ class PlainTransformer(nn.Module):
 
     def __init__(self, config: Options, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
-        for key, shown in _SHOWN.items():
-            if getattr(config, key) not in shown:
-                raise ConfigError(f"plain.py shows model.{key}={' or '.join(shown)}, not {getattr(config, key)}")
+        for key, known in _KNOWN.items():
+            if getattr(config, key) not in known:
+                raise ConfigError(f"plain.py shows model.{key}={' or '.join(known)}, not {getattr(config, key)}")
         if config.share_embeddings == "auto" or 0 in (config.d_v, config.d_ff, config.decoder_layers):
             raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.resolved(shared)")
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0

@@ -42,8 +42,8 @@ class AdamWConfig(MomentsConfig):
         zero_or_more(self, "optimizer", "off", "weight_decay")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return a fused optimizer: one kernel for all parameters instead of many for each."""
         groups = with_decayed_matrices(model, self.weight_decay)
+        # Fused: one kernel for all parameters instead of many for each.
         return AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)
 
 
@@ -56,6 +56,5 @@ class AdamConfig(MomentsConfig):
     """the kind of optimiser: adam"""
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return a fused optimizer, as for AdamW."""
         betas = self.beta1, self.beta2
         return Adam(trained_parameters(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)

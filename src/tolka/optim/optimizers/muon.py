@@ -25,8 +25,7 @@ class Muon(torch.optim.Optimizer):
     """Orthogonalised momentum (Jordan et al. 2024) for matrices, AdamW for the other groups.
 
     An update of an (m, n) matrix is 0.2 sqrt(max(m, n)) times as large as an orthogonal one, as large as AdamW's, so
-    that one rate does for both (Liu et al. 2025, equation 4). torch.optim.Muon takes matrices only, one after the
-    other, in bfloat16, which most processors emulate; here matrices of one shape are multiplied as a batch.
+    that one rate does for both (Liu et al. 2025, equation 4).
     """
 
     def __init__(
@@ -70,6 +69,7 @@ class Muon(torch.optim.Optimizer):
             rows = self.widths.get(weight, [weight.size(0)])
             for part, direction in zip(weight.split(rows), ahead.split(rows), strict=True):
                 by_shape.setdefault(part.shape, []).append((part, direction))
+        # torch.optim.Muon takes one matrix after the other, in bfloat16, which most processors emulate.
         for shape, pairs in by_shape.items():
             directions = orthogonalised(torch.stack([direction for _, direction in pairs]))
             directions *= group["lr"] * _SIZE * max(shape) ** 0.5

@@ -30,10 +30,7 @@ class SGDConfig(OptimizerConfig):
         zero_or_more(self, "optimizer", "off", "weight_decay")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return an unfused optimizer.
-
-        When fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was never written,
-        which the next update uses (seen in torch 2.13).
-        """
+        # Not fused: when fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was
+        # never written, which the next update uses (seen in torch 2.13).
         groups = with_decayed_matrices(model, self.weight_decay)
         return SGD(groups, lr=self.lr, momentum=self.momentum)

@@ -39,10 +39,6 @@ class SchedulerConfig(ABC):
         """
         return self
 
-    def setting_of(self, peak: float) -> str:
-        """Return the setting that makes `peak` the highest rate, as one types it."""
-        return f"optimizer.lr={peak:.2g}"
-
 
 @dataclass(frozen=True)
 class EndingConfig(SchedulerConfig):
@@ -90,11 +86,24 @@ class EndingConfig(SchedulerConfig):
 
     @abstractmethod
     def decayed(self, step: int) -> float:
-        """Return the share of the decay done, 0 at the end of warm-up, 1 at the horizon; warmup <= step <= horizon."""
+        """Return the share of the decay so far: 0 at the end of warm-up, 1 at the horizon; step is between them."""
 
     def progress(self, step: int) -> float:
         """Return the share of the updates between the end of warm-up and the horizon."""
         return (step - self.warmup) / (self.horizon - self.warmup)
+
+
+@dataclass(frozen=True)
+class LearningRate:
+    """The learning rate of every update of a training: a schedule with its peak. updates: the most there can be."""
+
+    schedule: SchedulerConfig
+    peak: float
+    updates: int
+
+    def at(self, update: int, share: float) -> float:
+        """Return the rate of an update (from 1). share: of trainer.max_minutes, that are over; 0 without a limit."""
+        return self.schedule.paced(update, share, self.updates).rate(update, self.peak)
 
 
 SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.optim.schedules")

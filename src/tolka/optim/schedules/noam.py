@@ -31,7 +31,3 @@ class NoamConfig(SchedulerConfig):
     def uses_lr(self) -> bool:
         """False: the peak is lr_init / sqrt(warmup)."""
         return False
-
-    def setting_of(self, peak: float) -> str:
-        """Return the lr_init whose peak, lr_init / sqrt(warmup), is `peak`."""
-        return f"scheduler.lr_init={peak * max(self.warmup, 1) ** 0.5:.2g}"

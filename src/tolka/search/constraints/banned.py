@@ -16,7 +16,7 @@ from tolka.errors import DataError
 from tolka.search.base import NEVER
 from tolka.search.hypothesis import Ids, Wish, check_subwords
 
-_LISTS_KEPT = 4  # whose tables are kept for the next batch
+_LISTS_CACHED = 4  # whose tables are there for the next batch
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class BannedPhrases:
         else:
             known, last = self.ids[:, -2].contiguous(), tokens[..., -1].flatten().contiguous()
             first, end = torch.searchsorted(known, last), torch.searchsorted(known, last, right=True)
-        found = end - first
-        rows = torch.arange(count, device=tokens.device).repeat_interleave(found)
-        offset = first - (found.cumsum(0) - found)
+        counts = end - first
+        rows = torch.arange(count, device=tokens.device).repeat_interleave(counts)
+        offset = first - (counts.cumsum(0) - counts)
         return rows, torch.arange(len(rows), device=tokens.device) + offset[rows]
 
 
@@ -72,12 +72,12 @@ def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedP
     """
     lists = {id(wish.banned): wish.banned for wish in wishes}  # as a rule, one that all sentences have
     if len(lists) < 2:
-        found = [table for banned in lists.values() for table in _kept_tables(_Same(banned))]
-        return [replace(table, ids=table.ids.to(device)) for table in found]
+        tables = [table for banned in lists.values() for table in _cached_tables(_Same(banned))]
+        return [replace(table, ids=table.ids.to(device)) for table in tables]
     distinct = {key: frozenset(banned) for key, banned in lists.items()}
     counts = Counter(chain.from_iterable(distinct[id(wish.banned)] for wish in wishes))
     everywhere = {phrase for phrase, count in counts.items() if count == len(wishes)}
-    found = _tables(everywhere)
+    tables = _tables(everywhere)
     for table in _tables(counts.keys() - everywhere):
         numbers = {phrase: column for column, phrase in enumerate(map(tuple, table.ids.tolist()))}
         of_list = {
@@ -87,8 +87,8 @@ def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedP
         of_sentence = torch.zeros(len(wishes), len(numbers), dtype=torch.bool)
         for row, wish in enumerate(wishes):
             of_sentence[row, of_list[id(wish.banned)]] = True
-        found.append(replace(table, of_sentence=of_sentence.to(device)))
-    return [replace(table, ids=table.ids.to(device)) for table in found]
+        tables.append(replace(table, of_sentence=of_sentence.to(device)))
+    return [replace(table, ids=table.ids.to(device)) for table in tables]
 
 
 class _Same:
@@ -104,8 +104,8 @@ class _Same:
         return isinstance(other, _Same) and self.phrases is other.phrases
 
 
-@lru_cache(_LISTS_KEPT)
-def _kept_tables(banned: _Same) -> list[BannedPhrases]:
+@lru_cache(_LISTS_CACHED)
+def _cached_tables(banned: _Same) -> list[BannedPhrases]:
     with torch.inference_mode(False):  # the next call may not be in that mode
         return _tables(set(banned.phrases))
 

@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.rows import active_rows
+from tolka.kernels.top_k import largest
 from tolka.models.base import Seq2Seq
-from tolka.search.base import NEVER, Candidates, active_rows, extensions, first_tokens, next_log_probabilities
+from tolka.search.base import NEVER, Candidates, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
 from tolka.search.constraints.term_automaton import TermAutomaton, shortest
-from tolka.search.finished import BestFinished, take
 from tolka.search.hypothesis import Hypothesis, Ids, Wish
-from tolka.search.options.beam import BeamOptions
+from tolka.search.options import BeamOptions
 
 Plain = Callable[[Seq2Seq, Tensor, Tensor, Sequence[Wish]], list[list[Hypothesis]]]
 """A search without terms: model, source, lengths, wishes -> hypotheses of each sentence."""
@@ -46,8 +47,8 @@ def search_with_terms(
     while pending:
         with_terms = [number for number in pending if wishes[number].terms]
         if without := [number for number in pending if not wishes[number].terms]:
-            found = plain(model, *_rows(source, lengths, without), [wishes[number] for number in without])
-            for number, hypotheses in zip(without, found, strict=True):
+            pools = plain(model, *_rows(source, lengths, without), [wishes[number] for number in without])
+            for number, hypotheses in zip(without, pools, strict=True):
                 results[number] = hypotheses
         pending = []
         if with_terms:
@@ -133,6 +134,55 @@ class _Ranked(NamedTuple):
         return Candidates(self.log_probability, self.parent, self.token)
 
 
+class _Finished(NamedTuple):
+    """The k finished hypotheses with the highest scores.
+
+    tokens (B, k, L) with `</s>` left out; lengths, without it, log_p and score (B, k); score is -inf where none is.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    log_p: Tensor
+    score: Tensor
+
+    @classmethod
+    def empty(cls, beam_size: int, limits: Tensor) -> Self:
+        """Return none. limits: (B,) most tokens of each sentence's translation."""
+        zeros = torch.zeros(len(limits), beam_size, dtype=torch.long, device=limits.device)
+        log_p = torch.zeros(zeros.shape, device=limits.device)
+        return cls(zeros[..., None].repeat(1, 1, int(limits.max())), zeros, log_p, log_p + NEVER)
+
+    def add(self, is_finished: Tensor, candidates: Candidates, tokens: Tensor, score: Tensor) -> Self:
+        """Add the candidates that `is_finished` (B, c) marks, with these scores (B, c).
+
+        tokens (B, k, t): of their parents.
+        """
+        size, length = self.score.size(1), tokens.size(2)
+        best = score.masked_fill(~is_finished, NEVER).topk(min(size, score.size(1)), dim=1)
+        longer = self.tokens.new_zeros(*best.indices.shape, self.tokens.size(2))
+        longer[..., :length] = take(tokens, candidates.parent.gather(1, best.indices))
+        log_p = candidates.log_probability.gather(1, best.indices)
+        new = (longer, torch.full_like(best.indices, length), log_p, best.values)
+        merged = type(self)(*(torch.cat(each, dim=1) for each in zip(self, new, strict=True)))
+        best_of_both = merged.score.topk(size, dim=1).indices
+        return type(self)(*(take(each, best_of_both) for each in merged))
+
+    def select(self, rows: Tensor) -> Self:
+        """Return the hypotheses of the sentences numbered `rows` (B',)."""
+        return type(self)(*(part[rows] for part in self))
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return those of each sentence, best first."""
+        return [
+            [
+                Hypothesis(ids[:length], log_p, score, finished=True)
+                for ids, length, log_p, score in zip(*parts, strict=True)
+                if score > NEVER
+            ]
+            for parts in zip(*(part.tolist() for part in self), strict=True)
+        ]
+
+
 class _TermBeam:
     """State of the search: k active hypotheses for each active sentence, and the results of finished sentences."""
 
@@ -152,7 +202,7 @@ class _TermBeam:
         self.active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)
-        self.finished = BestFinished.empty(config.beam_size, self.limits)
+        self.finished = _Finished.empty(config.beam_size, self.limits)
         self.results = [_Result([], []) for _ in range(len(source))]
         self.step = 0
 
@@ -165,23 +215,23 @@ class _TermBeam:
             self.rules.apply(log_p, self.tokens, self.active)
         log_p[..., EOS].masked_fill_(self.missing.any(dim=-1), NEVER)
         self.step += 1
-        found = self._in_order(self._extensions(log_p))
-        is_end = found.token == EOS
-        is_finished = is_end & (found.log_probability > NEVER) & (found.place < beam_size)
+        ranked = self._in_order(self._extensions(log_p))
+        is_end = ranked.token == EOS
+        is_finished = is_end & (ranked.log_probability > NEVER) & (ranked.place < beam_size)
         if bool(is_finished.any()):
-            score = found.log_probability / self.config.penalty(self.step)
-            self.finished = self.finished.add(is_finished, found.candidates, self.tokens, score)
+            score = ranked.log_probability / self.config.penalty(self.step)
+            self.finished = self.finished.add(is_finished, ranked.candidates, self.tokens, score)
 
         # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first.
-        count = found.place.size(1)
-        turn = found.place * count + torch.arange(count, device=is_end.device)
-        turn = turn.masked_fill(is_end | (found.log_probability == NEVER), count * count)
-        chosen = found.gather(turn.topk(min(beam_size, count), dim=1, largest=False).indices)
+        count = ranked.place.size(1)
+        turn = ranked.place * count + torch.arange(count, device=is_end.device)
+        turn = turn.masked_fill(is_end | (ranked.log_probability == NEVER), count * count)
+        chosen = ranked.gather(turn.topk(min(beam_size, count), dim=1, largest=False).indices)
         total = chosen.log_probability.masked_fill(chosen.token == EOS, NEVER)
         tokens = torch.cat([take(self.tokens, chosen.parent), chosen.token[..., None]], dim=2)
         sentence = torch.arange(len(tokens), device=tokens.device)[:, None]
         rows = sentence * self.tokens.size(1) + chosen.parent  # of the decoder's hypotheses
-        parts = (total, chosen.token, tokens, rows, chosen.state, chosen.missing)
+        tensors = [total, chosen.token, tokens, rows, chosen.state, chosen.missing]
         has_ended = self._is_finished(total)
         if bool(has_ended.any()):
             self._collect(has_ended.nonzero()[:, 0], tokens, total, chosen.missing)
@@ -189,8 +239,8 @@ class _TermBeam:
             self.finished = self.finished.select(left)
             self.automaton = self.automaton.select(left)
             self.active, self.limits, self.last_penalty = self.active[left], self.limits[left], self.last_penalty[left]
-            parts = tuple(part[left] for part in parts)  # type: ignore[assignment]
-        self.total, self.token, self.tokens, rows, self.state, self.missing = parts
+            tensors = [each[left] for each in tensors]
+        self.total, self.token, self.tokens, rows, self.state, self.missing = tensors
         if len(self.active):
             self.decoder = self.decoder.select(rows)
 
@@ -203,37 +253,18 @@ class _TermBeam:
         """
         beam_size = self.config.beam_size
         moves = self.automaton.moves(self.state)  # (B, k, M)
-        parts = [(moves, _removed(log_p, moves))]
-        parts += self._openings(log_p)
+        openings = self.automaton.openings[:, None].expand(-1, moves.size(1), -1)  # (B, k, R)
+        parts = [(tokens, _removed(log_p, tokens)) for tokens in (moves, openings)]
         likely = extensions(log_p, self.total, 2 * beam_size)
         parent = torch.arange(moves.size(1), device=moves.device)[:, None].expand(len(moves), -1, 1)  # (B, k, 1)
         if moves.size(1) > 1:
-            own = extensions(log_p.flatten(0, 1)[:, None], log_p.new_zeros(1, 1).expand(self.total.numel(), 1), 1)
-            token, value = own.token.view(parent.shape), own.log_probability.view(parent.shape)
+            value, token = (each.view(parent.shape) for each in largest(log_p.flatten(0, 1)))
             is_likely = (likely.parent[:, None] == parent) & (likely.token[:, None] == token)
             parts.append((token, value.masked_fill(is_likely.any(dim=-1, keepdim=True), NEVER)))
         totals = [likely.log_probability, *((value + self.total[..., None]).flatten(1) for _, value in parts)]
         parents = [likely.parent, *(parent.expand(token.shape).flatten(1) for token, _ in parts)]
         tokens = [likely.token, *(token.flatten(1) for token, _ in parts)]
         return Candidates(torch.cat(totals, dim=1), torch.cat(parents, dim=1), torch.cat(tokens, dim=1))
-
-    def _openings(self, log_p: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return tokens that begin a term, and their log-probabilities, (B, k, n) each, which are removed from log_p.
-
-        Those of a hypothesis that add equally many tokens of terms are in one bank, of which at most k are chosen: of
-        these tokens, no others than the k most likely ones can be.
-        """
-        beam_size = self.config.beam_size
-        openings = self.automaton.openings[:, None].expand(-1, log_p.size(1), -1)  # (B, k, R)
-        value = _removed(log_p, openings)
-        if openings.size(2) <= (self.automaton.most_gained + 1) * beam_size:
-            return [(openings, value)]
-        gained = self.automaton.gained(self.missing)
-        parts = []
-        for count in range(self.automaton.most_gained + 1):
-            best = value.masked_fill(gained != count, NEVER).topk(beam_size, dim=2)
-            parts.append((openings.gather(2, best.indices), best.values))
-        return parts
 
     def _in_order(self, candidates: Candidates) -> _Ranked:
         """Return the candidates by bank, that with most tokens of terms first, and then by log-probability."""
@@ -251,27 +282,25 @@ class _TermBeam:
         return _Ranked(log_p, parent, token, state, missing, position).gather(order)._replace(place=place)
 
     def _is_finished(self, total: Tensor) -> Tensor:
-        """Return (B,): whether the search of a sentence ends. total (B, k): of the active hypotheses.
-
-        It ends when none of them can still beat the finished ones, as log-probabilities only fall. Besides, when k are
-        finished and none is better now, with its length so far, than the last of them, since poor ones finish early in
-        a bank with few hypotheses.
-        """
+        """Return (B,): whether the search of a sentence ends. total (B, k): of the active hypotheses."""
         best, last = total.amax(dim=1), self.finished.score[:, self.config.compared - 1]
         worst = self.finished.score[:, -1]
         ended = (self.limits <= self.step) | (best == NEVER)
-        return ended | (best / self.last_penalty <= last) | (best / self.config.penalty(self.step) <= worst)
+        # No active one can still beat the finished ones, as log-probabilities only fall.
+        ended |= best / self.last_penalty <= last
+        # k are finished and no active one is better now, with its length so far, than the last of them: poor ones
+        # finish early in a bank with few hypotheses.
+        return ended | (best / self.config.penalty(self.step) <= worst)
 
     def _collect(self, rows: Tensor, tokens: Tensor, total: Tensor, missing: Tensor) -> None:
         """Set the results of the sentences numbered `rows`: the finished hypotheses or, without any, the active ones.
 
         tokens (B, k, t), total (B, k), missing (B, k, T): of the active ones.
         """
-        of_active = (tokens, total, missing)
-        actives = zip(*(part[rows].tolist() for part in of_active), strict=True)
+        actives = zip(*(each[rows].tolist() for each in (tokens, total, missing)), strict=True)
         finished = self.finished.select(rows).hypotheses()
-        for number, found, active in zip(self.active[rows].tolist(), finished, actives, strict=True):
-            self.results[number] = _Result(found, []) if found else self._unfinished(self.term_counts[number], *active)
+        for number, pool, active in zip(self.active[rows].tolist(), finished, actives, strict=True):
+            self.results[number] = _Result(pool, []) if pool else self._unfinished(self.term_counts[number], *active)
 
     def _unfinished(
         self, terms: int, tokens: list[list[int]], total: list[float], missing: list[list[bool]]
@@ -287,12 +316,12 @@ class _TermBeam:
         best = min(possible, key=lambda place: (sum(missing[place]), -total[place]))
         if lacking := [term for term, is_missing in enumerate(missing[best]) if is_missing]:
             return _Result([], lacking)
-        found = [
+        hypotheses = [
             Hypothesis(tokens[place], total[place], total[place] / penalty, finished=False)
             for place in possible
             if not any(missing[place])
         ]
-        return _Result(sorted(found, key=lambda each: -each.score), [])
+        return _Result(sorted(hypotheses, key=lambda each: -each.score), [])
 
 
 def _removed(log_p: Tensor, tokens: Tensor) -> Tensor:

@@ -31,11 +31,10 @@ class TermAutomaton:
     (N, T): tokens of the term that the state has, if fewer are missing than the shortest alternative has. complete
     (N, T): whether an alternative ends here. root, start (B,): states before the first token, of which `start` has read
     `<s>`. sizes (B, T): tokens of each term's shortest alternative, 0 where a sentence has fewer terms. openings
-    (B, R): the tokens that begin a term, then `<pad>`. most_gained: tokens of terms that one of them may add.
+    (B, R): the tokens that begin a term, then `<pad>`.
     """
 
     vocabulary: int
-    most_gained: int
     keys: Tensor
     tokens: Tensor
     targets: Tensor
@@ -73,14 +72,12 @@ class TermAutomaton:
         complete = _table([dict.fromkeys(state.complete, 1) for state in states], most)
         openings = [list(states[root].transitions) for root in roots]
         widest = max(map(len, openings))
-        opened = [states[target] for root in roots for target in states[root].transitions.values()]
         tables = (
             *(keys, tokens, targets, counts.cumsum(0), progress, complete.bool()),
             *(torch.tensor(roots), torch.tensor(starts), torch.tensor(sizes, dtype=torch.int32)),
             torch.tensor([row + [PAD] * (widest - len(row)) for row in openings], dtype=torch.long),
         )
-        gains = [len(each.complete) + bool(each.progress.keys() - each.complete) for each in opened]
-        return cls(vocabulary, max(gains, default=0), *(table.to(device) for table in tables))
+        return cls(vocabulary, *(table.to(device) for table in tables))
 
     @property
     def missing(self) -> Tensor:
@@ -89,9 +86,8 @@ class TermAutomaton:
 
     def select(self, rows: Tensor) -> "TermAutomaton":
         """Return the automata of the sentences numbered `rows` (B',)."""
-        of_sentences = self.root[rows], self.start[rows], self.sizes[rows], self.openings[rows]
-        root, start, sizes, openings = of_sentences
-        return replace(self, root=root, start=start, sizes=sizes, openings=openings)
+        names = ("root", "start", "sizes", "openings")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def next(self, state: Tensor, token: Tensor) -> Tensor:
         """state, token (B, c) -> the next states (B, c)."""
@@ -114,16 +110,6 @@ class TermAutomaton:
         number = torch.arange(int(count.max()), device=state.device)
         place = (first[..., None] + number).clamp_(max=len(self.tokens) - 1)
         return self.tokens[place].masked_fill_(number >= count[..., None], PAD)
-
-    def gained(self, missing: Tensor) -> Tensor:
-        """Return (B, c, R): by how many tokens of terms each of `openings` adds to those of the terms that are met.
-
-        missing (B, c, T). No opening token has more than the first token of a term that it does not complete.
-        """
-        opened = self.next(self.root[:, None], self.openings)  # (B, R)
-        complete, begun = self.complete[opened], self.progress[opened] > 0  # (B, R, T)
-        of_met = (missing * self.sizes[:, None]).float() @ complete.mT.float()
-        return of_met + (missing.float() @ (begun & ~complete).mT.float()).clamp_(max=1.0)
 
     def met_tokens(self, state: Tensor, missing: Tensor) -> Tensor:
         """Return (B, c): tokens of terms that hypotheses have, those of the term that is under way included.

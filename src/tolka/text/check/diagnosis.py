@@ -17,7 +17,7 @@ from tolka.text.cleaning.duplicates import Seen
 from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten, steps_of
 from tolka.text.direction import Direction
 from tolka.text.encodings import likely_encoding
-from tolka.text.languages import LanguageIdentifier, certain_language, installed_identifier
+from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.text.readers.base import BothSides
@@ -68,7 +68,7 @@ class Finding:
 
 
 @dataclass
-class Side:
+class SideStatistics:
     """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
     histogram: of characters, with the same bars for both sides. languages: code -> share of the lines looked at, those
@@ -88,8 +88,8 @@ class Diagnosis:
 
     name: str
     pairs: int
-    source: Side
-    target: Side
+    source: SideStatistics
+    target: SideStatistics
     findings: list[Finding]
     shift: Shift | None
 
@@ -185,7 +185,7 @@ class _LenientReader:
     """Reads a source's pairs in spite of faulty lines, which become findings."""
 
     def __init__(self, source: PairSource) -> None:
-        self._source = source
+        self._source, self._in_one_file = source, isinstance(source, BothSides)
         self._undecoded = [Finding("not UTF-8"), Finding("not UTF-8")]
         self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
         self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
@@ -194,10 +194,6 @@ class _LenientReader:
             self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
             self._lines = [source.count()] * 2
-
-    @property
-    def _in_one_file(self) -> bool:
-        return isinstance(self._source, BothSides)
 
     def count(self) -> int:
         """Return about how many pairs there are."""
@@ -308,11 +304,11 @@ class _Statistics:
         repetitions = [finding for finding, _, _ in self._repetitions]
         return [self._flawed, self._blank, self._broken, self._returns, *steps, *repetitions, *self._languages.findings]
 
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[SideStatistics, SideStatistics]:
         """Return the facts of each language's texts."""
         lengths = [np.asarray(each) for each in self.lengths]
         source, target = (
-            Side(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
+            SideStatistics(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
             for side, (each, histogram) in enumerate(zip(lengths, histograms(*lengths), strict=True))
         )
         return source, target
@@ -339,20 +335,17 @@ class _Languages:
         if self._identifier is None or number % self._every:
             return
         for side, text in enumerate((pair.source, pair.target)):
-            self._add_to_block(self._identifier, side, text)
+            block = self._blocks[side]
+            block.append(text)
+            likelihoods = self._identifier.likelihoods(" ".join(block))
+            language = certain_language(likelihoods) if likelihoods else None
+            if language or len(block) == _BLOCK_LINES:
+                self._identified[side][language or _UNSURE] += len(block)
+                block.clear()
             self.findings[side].looked_at += self._every > 1  # without a sample, the share is that of all pairs
             likelihoods = self._identifier.likelihoods(text)
             if likelihoods and self._identifier.is_other(likelihoods, self._expected[side]):
                 self.findings[side].add(number, pair)
-
-    def _add_to_block(self, identifier: LanguageIdentifier, side: int, text: str) -> None:
-        block = self._blocks[side]
-        block.append(text)
-        likelihoods = identifier.likelihoods(" ".join(block))
-        language = certain_language(likelihoods) if likelihoods else None
-        if language or len(block) == _BLOCK_LINES:
-            self._identified[side][language or _UNSURE] += len(block)
-            block.clear()
 
     def shares(self, side: int) -> dict[str, float]:
         """Return the share of each language, the most common first, then of lines that are surely in none."""

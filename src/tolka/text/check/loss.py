@@ -60,5 +60,4 @@ def _setting_of(reason: str, cleaning: CleaningConfig, max_length: int) -> str:
     if reason.endswith(" tokens"):
         return f"batching.max_length={max_length}"
     key = next((key for words, key in _SETTINGS.items() if reason.startswith(words) or reason.endswith(words)), "")
-    value = getattr(cleaning, key) if key else ""
-    return f"cleaning.{key}={str(value).lower()}" if key else ""
+    return f"cleaning.{key}={str(getattr(cleaning, key)).lower()}" if key else ""

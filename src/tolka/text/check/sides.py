@@ -1,7 +1,11 @@
-"""Sides that are not what the settings say: exchanged, in one language, or the same text twice; judged by a sample."""
+"""Sides that are not what the settings say: exchanged, in one language, the same text twice, or tokenised alone.
 
+All are judged by a sample.
+"""
+
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from tolka.system.number_format import counted
@@ -11,7 +15,13 @@ from tolka.text.pairs import Pair, PairSource
 from tolka.text.scripts import is_in_other_script, is_known, letters_of
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
-_MOST, _MANY = 0.5, 0.2  # of the pairs; a line may be too short to tell its language
+_MOST, _MANY, _FEW = 0.5, 0.2, 0.1  # of the pairs or lines; a line may be too short to tell its language
+_LEAST_LINES = 10  # with punctuation, to tell whether a text is tokenised
+# Moses' tokenizer sets punctuation apart, and escapes some characters. French sets a blank before ! ? ; and :, so that
+# only full stops, commas and their like in other scripts count.
+_ESCAPED = r"&(?:apos|quot|#124|#91|#93);|@[-/]@"
+_APART = re.compile(rf"(?<=[^\s.,]) (?:[.,。，、।۔]|\.\.\.)(?: |$)|{_ESCAPED}")
+_MARKS = re.compile(rf"[.,।۔](?:\s|$)|[。，、]|{_ESCAPED}")
 _IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
 
@@ -29,9 +39,7 @@ def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -
     Languages of different scripts are told apart by their letters, others by py3langid, if it is installed.
     """
     counts: Counter[str] = Counter()
-    tell: _IsOther = _never
-    if all(map(is_known, direction)):
-        tell = _by_langid(direction) if letters_of(direction[0]) == letters_of(direction[1]) else _by_script(direction)
+    tell = _teller(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
             other = tell(pair.source, 0), tell(pair.target, 1)
@@ -66,23 +74,44 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {counted(counts['pairs'], 'pair')} looked at"
 
 
-def _by_script(direction: Direction) -> _IsOther:
-    """Return a function that tells whether a side's text has more of the other language's letters than of its own."""
-    return lambda text, side: is_in_other_script(text, direction[side], direction[1 - side])
-
-
-def _never(text: str, side: int) -> bool:
-    return False
-
-
-def _by_langid(direction: Direction) -> _IsOther:
-    """Return the same for languages of one script; it tells nothing where py3langid is missing."""
-    identifier = installed_identifier()
+def _teller(direction: Direction) -> _IsOther:
+    """Return a function that tells whether a side's text has the other language's letters, or is surely in it."""
+    are_known = all(map(is_known, direction))
+    if are_known and letters_of(direction[0]) != letters_of(direction[1]):
+        return lambda text, side: is_in_other_script(text, direction[side], direction[1 - side])
+    identifier = installed_identifier() if are_known else None
     if identifier is None:
-        return _never
+        return lambda text, side: False
 
     def is_other(text: str, side: int) -> bool:
         likelihoods = identifier.likelihoods(text)
         return likelihoods is not None and identifier.is_surely(likelihoods, direction[1 - side], direction[side])
 
     return is_other
+
+
+def share_of_tokenised(texts: Iterable[str]) -> float | None:
+    """Return in which share of the texts with punctuation it stands apart; None if too few have any."""
+    found = [bool(_APART.search(text)) for text in texts if _MARKS.search(text)]
+    return sum(found) / len(found) if len(found) >= _LEAST_LINES else None
+
+
+def tokenised_unlike(training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]]) -> Iterator[str]:
+    """Yield a sentence for each side of which training text is tokenised, and held-out text is not, or conversely."""
+    for side in ("source", "target"):
+        trained = share_of_tokenised(getattr(pair, side) for pair in training)
+        shares = {name: share_of_tokenised(getattr(pair, side) for pair in pairs) for name, pairs in held_out.items()}
+        plain = ", ".join(name for name, share in shares.items() if share is not None and share < _FEW)
+        split = ", ".join(name for name, share in shares.items() if share is not None and share > _MOST)
+        if trained is not None and trained > _MOST and plain:
+            yield _tokenised(f"{side} of the training text", trained, plain)
+        if trained is not None and trained < _FEW and split:
+            yield _tokenised(f"{side} of {split}", max(filter(None, shares.values())), "the training text")
+
+
+def _tokenised(what: str, share: float, other: str) -> str:
+    return (
+        f"the {what} is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), "
+        f"and that of {other} is not: take the text as it was before, or undo it (sacremoses detokenize); nothing need "
+        "be tokenised for SentencePiece"
+    )

@@ -202,15 +202,14 @@ def near_key(pair: Pair) -> bytes:
     return _mark(f"{bare(pair.source)}\n{bare(pair.target)}")
 
 
-def _source_key(pair: Pair) -> bytes:
-    return _mark(bare(pair.source))
-
-
 def _mark(text: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
-_LEAK_KEYS = {"pair": near_key, "source": _source_key}  # by CleaningConfig.leaks
+_LEAK_KEYS: dict[str, Callable[[Pair], bytes]] = {
+    "pair": near_key,
+    "source": lambda pair: _mark(bare(pair.source)),
+}  # by CleaningConfig.leaks
 
 
 def bare(text: str) -> str:

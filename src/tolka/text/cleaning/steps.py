@@ -1,7 +1,7 @@
 """The steps of cleaning, each a function of one pair."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import regex
@@ -125,7 +125,7 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
     if config.numbers:
         steps.append(("", _unless_numbers_differ))
     if config.script:
-        steps += [("", step) for step in _script_steps(direction)]
+        steps += [("", _unless_other_script(*side)) for side in _sides(direction) if letters_of(side[1])]
     if config.language:
         steps.append(("", _unless_other_language(direction)))
     return steps
@@ -200,11 +200,8 @@ def _numbers(text: str) -> list[int]:
     return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
 
 
-def _script_steps(direction: Direction) -> Iterator[Step]:
-    """Yield a step for each side whose language's scripts are known."""
-    for side, language in zip(("source", "target"), direction, strict=True):
-        if letters_of(language):
-            yield _unless_other_script(side, language)
+def _sides(direction: Direction) -> list[tuple[str, str]]:
+    return list(zip(("source", "target"), direction, strict=True))
 
 
 def _unless_other_script(side: str, language: str) -> Step:
@@ -218,8 +215,7 @@ def _unless_other_script(side: str, language: str) -> Step:
 
 def _unless_other_language(direction: Direction) -> Step:
     """Return a step that drops pairs with a side that is surely not in its language; short texts are not identified."""
-    identifier = LanguageIdentifier()
-    sides = tuple(zip(("source", "target"), direction, strict=True))
+    identifier, sides = LanguageIdentifier(), _sides(direction)
 
     def step(pair: Pair) -> Pair | str:
         for side, language in sides:

@@ -82,7 +82,6 @@ class FilesConfig(CorpusConfig):
         return SetSize.of(key, entries)
 
     def _entries(self, key: str) -> list[list[PairSource]]:
-        """Return the sources of each entry of a list."""
         entries = [self._texts(entry, key) for entry in getattr(self, key)]
         names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
@@ -92,7 +91,6 @@ class FilesConfig(CorpusConfig):
         return sources
 
     def _texts(self, entry: Entry, key: str) -> list["_Text"]:
-        """Return what an entry stands for."""
         if isinstance(entry, str):
             return [_Text(base, self.columns) for base in self._expanded(entry, key)]
         if len(entry) == 2:
@@ -210,7 +208,6 @@ def _file(path: Path, key: str) -> Path:
 
 
 def _of_two(source: Path, target: Path, name: str) -> PairSource:
-    """Return the pairs of two files."""
     return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name)
 
 

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -61,7 +61,7 @@ class HubConfig(CorpusConfig):
         if self.streaming and not self.path:
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
         if self.streaming and len(self.train) != 1:
-            raise ConfigError(f"corpus.train ({', '.join(_splits(self.train))}): a stream is of one split")
+            raise ConfigError(f"corpus.train ({', '.join(_names(self.train, 0))}): a stream is of one split")
         if self.streaming and (self.weights or self.temperature != 1):
             raise ConfigError("corpus.weights and temperature mix several texts: a stream is one; leave them out")
         for key in ("valid", "test") if self.streaming else ():
@@ -92,37 +92,30 @@ class HubConfig(CorpusConfig):
             source=self.source,
             target=self.target,
             root=self.root,
-            train=_prefixes(self.train if not self.streaming else self.valid),
-            valid=_prefixes(self.valid),
-            test=_prefixes(self.test),
+            train=[*_names(self.train if not self.streaming else self.valid, 1)],
+            valid=[*_names(self.valid, 1)],
+            test=[*_names(self.test, 1)],
         ).find()
 
     def _opened(self, entries: Sequence[Entry]) -> list[PairSource]:
-        return [HubSplit(self, name) for name in _splits(entries)]
+        return [HubSplit(self, name) for name in _names(entries, 0)]
 
 
-def _splits(entries: Sequence[Entry]) -> list[str]:
-    """Return the name of each entry's split."""
-    return [entry if isinstance(entry, str) else entry[0] for entry in entries]
-
-
-def _prefixes(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the prefix of each entry's files in corpus.root."""
-    return [entry if isinstance(entry, str) else entry[-1] for entry in entries]
+def _names(entries: Sequence[Entry], place: int) -> list[str]:
+    """Return the name of each entry's split (place 0), or the prefix of its files in corpus.root (place 1)."""
+    return [entry if isinstance(entry, str) else entry[place] for entry in entries]
 
 
 class _Rows:
     """Converts the rows of a split to pairs."""
 
-    def __init__(self, config: HubConfig, split: str, names: list[str], first: Callable[[], Any]) -> None:
-        """names: of the columns. first: returns a `translation` cell, whose keys are languages.
-
-        DataError if a column or a language is missing.
-        """
+    def __init__(self, config: HubConfig, split: str, rows: Any) -> None:
+        """rows: of the split. DataError if a column or a language is missing."""
         self._config, self._split = config, split
+        names = rows.column_names or list(next(iter(rows), {}))
         self._nested = "translation" in names
         if self._nested:
-            cells = first() or dict.fromkeys(config.direction)
+            cells = next((row["translation"] for row in rows if row["translation"]), dict.fromkeys(config.direction))
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
@@ -132,28 +125,21 @@ class _Rows:
 
     def pairs(self, rows: Iterable[Any]) -> Iterator[Pair]:
         """Yield a pair per row. Line feeds inside a row become spaces: a sentence is one line."""
-        for number, row in enumerate(self._checked(rows)):
-            cells = (row["translation"] or {}) if self._nested else row
-            texts = [cells.get(self._config.source), cells.get(self._config.target)]
-            for text in texts:
-                place = f"{self._config.path} ({self._split}), row {number}"
-                if not isinstance(text, str | None):
-                    raise DataError(f"{place}: {text!r} is no text")
-                LINE_LIMIT.check(text or "", place)
-            yield Pair(*((text or "").replace("\n", " ") for text in texts))
-
-    def _checked(self, rows: Iterable[Any]) -> Iterator[Any]:
-        """Yield the rows; errors of the library become a DataError."""
-        number = 0
+        data, number = f"{self._config.path} ({self._split})", -1
         try:
-            for row in rows:
-                number += 1
-                yield row
+            for number, row in enumerate(rows):
+                cells = (row["translation"] or {}) if self._nested else row
+                texts = [cells.get(language) for language in self._config.direction]
+                for text in texts:
+                    if not isinstance(text, str | None):
+                        raise DataError(f"{data}, row {number}: {text!r} is no text")
+                    LINE_LIMIT.check(text or "", f"{data}, row {number}")
+                yield Pair(*((text or "").replace("\n", " ") for text in texts))
+        except DataError:
+            raise
         except Exception as error:  # as in _load, dozens of kinds
             reason = " ".join(str(error).split())[:200]
-            raise DataError(
-                f"{self._config.path} ({self._split}), after row {number}: {type(error).__name__}: {reason}"
-            ) from None
+            raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason}") from None
 
 
 class HubSplit(PairSource):
@@ -163,7 +149,7 @@ class HubSplit(PairSource):
         self.name = split
         self._config = config
         self._rows = _load(config, split)
-        self._reader = _reader(config, split, self._rows)
+        self._reader = _Rows(config, split, self._rows)
 
     def read(self) -> Iterator[Pair]:
         return self._reader.pairs(self._rows)
@@ -181,7 +167,7 @@ class HubStream(PairStream):
     """The training split of a streamed data set."""
 
     def __init__(self, config: HubConfig) -> None:
-        (self.name,) = _splits(config.train)
+        (self.name,) = _names(config.train, 0)
         self.config = config
         self._reader: _Rows | None = None
         self._begin(0, None)
@@ -191,7 +177,7 @@ class HubStream(PairStream):
         self._times = times
         self._rows = _load(self.config, self.name)
         if self._reader is None:
-            self._reader = _reader(self.config, self.name, self._rows)
+            self._reader = _Rows(self.config, self.name, self._rows)
         self._position = position
         if position is not None:
             self._rows.load_state_dict(position)
@@ -229,15 +215,7 @@ class StreamHead(PairSource):
     def fingerprint(self) -> str:
         """Return a digest of the data set's name and its first pairs; to read all of a stream would take too long."""
         config = self._config
-        settings = [
-            config.path,
-            config.subset,
-            config.revision,
-            self.name,
-            config.source,
-            config.target,
-            str(self._pairs),
-        ]
+        settings = [config.path, config.subset, config.revision, self.name, *config.direction, str(self._pairs)]
         pairs = HubStream(config).take(min(self._pairs, _FINGERPRINT_PAIRS))
         texts = [text for pair in pairs for text in (pair.source, pair.target)]
         return hashlib.sha256("\0".join([*settings, *texts]).encode()).hexdigest()
@@ -245,11 +223,6 @@ class StreamHead(PairSource):
     def count(self) -> int:
         """Return the maximum number of pairs; the stream may be shorter."""
         return self._pairs
-
-
-def _reader(config: HubConfig, split: str, rows: Any) -> _Rows:
-    names = rows.column_names or list(next(iter(rows), {}))
-    return _Rows(config, split, names, lambda: next((row["translation"] for row in rows if row["translation"]), None))
 
 
 def _load(config: HubConfig, split: str) -> Any:

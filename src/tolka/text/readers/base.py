@@ -9,7 +9,7 @@ from typing import IO, Protocol, TypeVar
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.direction import Direction
-from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, decode_lines, digest_of, read_lines
+from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
 from tolka.text.pairs import PairSource
 
 
@@ -80,19 +80,13 @@ class BothSides(PairSource):
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
             )
+        if self.columns and not self.has_columns:
+            raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
         if self.has_columns:
             self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.direction))}]"
 
-    def refuse_columns(self) -> None:
-        """Raise ConfigError where columns are named of a file that has none."""
-        if self.columns:
-            raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
-
     def _text_lines(self) -> Iterator[str]:
-        """Yield the lines of the file, decoded."""
-        if self.stream is not None:
-            return decode_lines(self.stream, str(self.path), self.repair, self.limit)
-        return read_lines(self.path, self.repair, self.limit)
+        return read_lines(self.path, self.repair, self.limit, self.stream)
 
     def fingerprint(self) -> str:
         self._digest = self._digest or digest_of(self.path)

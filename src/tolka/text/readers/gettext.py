@@ -40,7 +40,6 @@ class GettextFile(BothSides):
     exchange = "exchange corpus.source and corpus.target"
 
     def read(self) -> Iterator[Pair]:
-        self.refuse_columns()
         message: Message = {}
         fuzzy, key, singular, skips = False, "", 0, False
         for number, line in enumerate(self._text_lines(), 1):
@@ -142,9 +141,8 @@ def _singular_form(message: Message, known: int) -> int:
 
     known: what earlier messages said.
     """
-    rule = (
-        _PLURAL.search(message.get("msgstr", "")) if message.get("msgid") == "" and "msgctxt" not in message else None
-    )
+    is_header = message.get("msgid") == "" and "msgctxt" not in message
+    rule = _PLURAL.search(message.get("msgstr", "")) if is_header else None
     if rule is None:
         return known
     try:

@@ -14,8 +14,6 @@ _FURTHER = f"{FURTHER}variants not read"
 
 
 class _Units(UnitHandler):
-    """The units that expat has parsed so far."""
-
     roots, units = frozenset({"tmx"}), frozenset({"tu"})
 
     def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:

@@ -82,8 +82,6 @@ def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
 
 
 class _Documents(UnitHandler):
-    """The documents that expat has parsed so far."""
-
     roots, units, parts = frozenset({"dataset"}), frozenset({"doc"}), frozenset({"seg"})
     counted = parts
 

@@ -11,8 +11,6 @@ _UNTRANSLATED = frozenset({"new", "needs-translation", "initial"})
 
 
 class _Units(UnitHandler):
-    """The units that expat has parsed so far."""
-
     roots, units = frozenset({"xliff"}), frozenset({"trans-unit", "unit"})
     _of_file = ("", "")  # languages
     _texts: dict[str, SegmentText] | None = None  # of the current segment; None outside

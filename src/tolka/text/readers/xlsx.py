@@ -27,7 +27,13 @@ class XlsxFile(TsvFile):
                     raise ValueError(f"{size} bytes unpacked, and {_MAX_BYTES} are allowed: save it as csv")
                 sheet = self._workbook(stream).worksheets[0]
                 sheet.reset_dimensions()  # what the file says of its size may be wrong
-                yield from self._rows_of(sheet)
+                for number, cells in enumerate(sheet.iter_rows(max_col=_MAX_COLUMNS, values_only=True), 1):
+                    if number > _MAX_ROWS:
+                        raise ValueError(f"more than {_MAX_ROWS} rows")
+                    texts = ["" if cell is None else str(cell) for cell in cells] if any(cells) else [""]
+                    for text in texts:
+                        self.limit.check(text, f"{self.path}:{number}", "a cell")
+                    yield number, texts
         except (ConfigError, DataError):
             raise
         except Exception as error:  # openpyxl has no base class of its errors, and does not expect damaged files
@@ -42,15 +48,6 @@ class XlsxFile(TsvFile):
             raise ConfigError(f"{self.path}: to read Excel's files, pip install 'tolka[documents]'") from None
         with warnings.catch_warnings(action="ignore"):  # of features that openpyxl leaves out, such as styles
             return load_workbook(stream, read_only=True, data_only=True, keep_links=False)
-
-    def _rows_of(self, sheet: Any) -> Iterator[tuple[int, list[str]]]:
-        for number, cells in enumerate(sheet.iter_rows(max_col=_MAX_COLUMNS, values_only=True), 1):
-            if number > _MAX_ROWS:
-                raise ValueError(f"more than {_MAX_ROWS} rows")
-            texts = ["" if cell is None else str(cell) for cell in cells] if any(cells) else [""]
-            for text in texts:
-                self.limit.check(text, f"{self.path}:{number}", "a cell")
-            yield number, texts
 
     def count(self) -> int:
         return sum(1 for _ in self.rows()) - (not self._by_number)

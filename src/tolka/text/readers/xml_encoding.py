@@ -62,7 +62,11 @@ def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
     declared = match[1].decode("ascii", "replace").strip()
     codec = codec_of(declared)
     if codec is None:
-        raise _unknown(name, declared)
+        raise DataError(
+            f"{name}:1: the encoding '{declared}' is not known; allowed are UTF-8, UTF-16, UTF-32, ISO-8859-1 to 16, "
+            "Windows-1250 to 1258, KOI8-R, GB2312, GB18030, Big5, Shift_JIS, EUC-JP, EUC-KR and the others of Python's "
+            "codecs; correct the file's first line, or convert it: iconv -f ... -t UTF-8"
+        )
     if head.startswith(codecs.BOM_UTF8) or codec.name in _LIKE_UTF8:  # a byte order mark overrides the declaration
         return "UTF-8", None
     return declared, codec
@@ -77,11 +81,3 @@ def codec_of(declared: str) -> codecs.CodecInfo | None:
     except (LookupError, UnicodeError, ValueError):
         return None
     return None if codec.name in _NOT_OF_FILES else codecs.lookup(_SUPERSETS.get(codec.name, codec.name))
-
-
-def _unknown(name: str, declared: str) -> DataError:
-    return DataError(
-        f"{name}:1: the encoding '{declared}' is not known; allowed are UTF-8, UTF-16, UTF-32, ISO-8859-1 to 16, "
-        "Windows-1250 to 1258, KOI8-R, GB2312, GB18030, Big5, Shift_JIS, EUC-JP, EUC-KR and the others of Python's "
-        "codecs; correct the file's first line, or convert it: iconv -f ... -t UTF-8"
-    )

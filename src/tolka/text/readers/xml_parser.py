@@ -50,11 +50,7 @@ class XmlHandler(ABC):
 
 
 class _NotClosedError(Exception):
-    """A unit begins in another, at this byte."""
-
-    def __init__(self, place: int) -> None:
-        super().__init__()
-        self.place = place
+    """A unit begins in another, at the byte that is the argument."""
 
 
 def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
@@ -140,7 +136,7 @@ class _Stream:
                 if self._unit_depth is None:
                     raise
                 self._error, self._error_facts = error, (self.line, self.reason(error))
-                place = error.place if isinstance(error, _NotClosedError) else self._parser.ErrorByteIndex
+                place = error.args[0] if isinstance(error, _NotClosedError) else self._parser.ErrorByteIndex
                 start = max(place - self._fed_before, 0)
                 block = block[start - 2 * (block[max(start - 2, 0) : start] == b"</") :]  # an end tag that fits none
 

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from tolka.errors import DataError
 from tolka.text.direction import Direction
-from tolka.text.lines import BROKEN, LineLimit, open_bytes
+from tolka.text.lines import LineLimit, read_blocks
 from tolka.text.pairs import NO_PAIR, Pair
 from tolka.text.readers.base import BothSides
-from tolka.text.readers.xml_parser import BLOCK, TAG_BYTES, XmlHandler, parse
+from tolka.text.readers.xml_parser import TAG_BYTES, XmlHandler, parse
 from tolka.text.scripts import is_variety
 
 
@@ -23,7 +22,7 @@ class UnitHandler(XmlHandler):
         """direction: of the pairs that are read."""
         self.direction, self.limit = direction, limit
         self._are_varieties = is_variety(*map(normal_code, direction))  # as en-GB and en-US are
-        self.pairs: list[Pair] = []
+        self.pairs: list[Pair] = []  # of the units parsed so far that nobody has taken yet
         self._path = path
         self._first_lines: dict[str, int] = {}  # what is no XML -> the first line with it
         self._first_of_others = ""  # languages of the first unit that is not in both
@@ -32,11 +31,6 @@ class UnitHandler(XmlHandler):
         """Return whether a text with this code is one in the source's or the target's language."""
         code, language = normal_code(code), normal_code(language)
         return code == language or (not self._are_varieties and is_variety(code, language))
-
-    def pop_pairs(self) -> list[Pair]:
-        """Return the pairs of the units parsed since the last call."""
-        pairs, self.pairs = self.pairs, []
-        return pairs
 
     def give_up(self, line: int, reason: str) -> None:
         """Add a flawed pair in place of a unit that is no XML."""
@@ -66,10 +60,10 @@ class XmlFile(BothSides):
     handler: type[UnitHandler]
 
     def read(self) -> Iterator[Pair]:
-        self.refuse_columns()
         handler = self.handler(self.path, self.direction, self.limit)
         for _ in parse(self.path, handler, self.limit):
-            yield from handler.pop_pairs()
+            yield from handler.pairs
+            handler.pairs.clear()
 
     def count(self) -> int:
         """Return about the number of pairs, from start tags."""
@@ -81,12 +75,8 @@ class XmlFile(BothSides):
         names = "|".join(r"\0{0,3}".join(name) for name in self.handler.counted or self.handler.units)
         unit = re.compile(rf"<\0{{0,3}}(?:{names})\0{{0,3}}[>\s]".encode())
         count, tail = 0, b""
-        try:
-            with open_bytes(self.path) as stream:
-                while block := stream.read(BLOCK):
-                    data = tail + block
-                    count += sum(match.end() > len(tail) for match in unit.finditer(data))
-                    tail = data[1 - TAG_BYTES :]
-        except BROKEN as error:
-            raise DataError(f"{self.path}: cannot be read to its end ({error}); is the file complete?") from None
+        for block in read_blocks(self.path):
+            data = tail + block
+            count += sum(match.end() > len(tail) for match in unit.finditer(data))
+            tail = data[1 - TAG_BYTES :]
         return count

@@ -1,11 +1,9 @@
-"""How processes train together, as an update sees it; the simplest way is to sum the gradients at its end."""
+"""How processes train together, as an update sees it; in one process there is nothing to do."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from tolka.data.batch import Batch
@@ -17,10 +15,7 @@ from tolka.training.averaging import Ema
 
 
 class Parallel:
-    """The gradients of all ranks are summed after their last pass; in one process there is nothing to sum.
-
-    The other ways also compute a loss for each part of an update's batches, and then finish the gradient.
-    """
+    """One process by itself. Others compute a loss for each part of an update's batches, and sum the gradients."""
 
     shares_weights = False
     """Whether each rank keeps only a part of every weight."""
@@ -29,11 +24,8 @@ class Parallel:
         self.objective, self.ranks = objective, ranks
         self.whole_objective = objective
 
-    def begin(self, tokens: int, largest: int) -> float:
-        """Begin an update; return what to divide each loss sum by.
-
-        tokens: of the update's batches. largest: positions of the largest part of any rank.
-        """
+    def begin(self, tokens: int) -> float:
+        """Begin an update of all ranks' `tokens`; return what to divide each loss sum by."""
         return tokens
 
     def loss(self, batch: Batch, is_last: bool) -> LossSum:
@@ -41,25 +33,14 @@ class Parallel:
         sums: LossSum = self.objective(batch)
         return sums
 
-    def check_halves(self, batch: Batch) -> None:
-        """Raise TolkaError if the batch, which did not fit into memory, must not go in halves."""
+    def check_halves(self, batch: Batch, is_last: bool) -> None:
+        """Raise LostProcessError if the batch, which did not fit into memory, must not go in halves."""
 
-    def finish(self, nll: Tensor, split: bool) -> Tensor:
-        """Make the gradient that of all ranks; return their nll. split: whether a batch went in halves just now.
+    def finish(self, nll: Tensor) -> Tensor:
+        """Return the nll of all ranks, whose gradient each of them has now.
 
-        A weight without a gradient on any rank, as in a layer that LayerDrop skipped, has none afterwards either.
+        A weight without a gradient on any rank has none afterwards either.
         """
-        if self.ranks.size == 1:
-            return nll
-        weights = [weight for weight in self.objective.parameters() if weight.requires_grad]
-        used = torch.tensor([weight.grad is not None for weight in weights], dtype=nll.dtype, device=nll.device)
-        for weight in weights:
-            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-        nll = nll.clone()
-        self.ranks.sum([nll, used, *(weight.grad for weight in weights if weight.grad is not None)])
-        if not used.all():
-            for weight, count in zip(weights, used.tolist(), strict=True):
-                weight.grad = weight.grad if count else None
         return nll
 
     def whole(self, ema: Ema | None) -> AbstractContextManager[None]:
@@ -80,10 +61,3 @@ class Parallel:
 
     def close(self) -> None:
         """Wait for what this rank still writes."""
-
-    def facts(self) -> dict[str, Any]:
-        """Return values for JSON on which later updates depend, the same on all ranks."""
-        return {}
-
-    def load_facts(self, facts: Mapping[str, Any]) -> None:
-        """Restore what `facts` returned."""

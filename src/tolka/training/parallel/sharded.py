@@ -57,18 +57,16 @@ class Sharded(Parallel):
     def _twin(self) -> nn.Module:
         return self.whole_objective.model
 
-    def check_halves(self, batch: Batch) -> None:
+    def check_halves(self, batch: Batch, is_last: bool) -> None:
         """Raise LostProcessError, as all ranks compute each layer together."""
         raise LostProcessError(
             f"process {self.ranks.rank} is out of memory with a batch of {batch.positions} positions: lower "
             "batching.tokens and raise trainer.accumulate, or set trainer.recompute=true"
         )
 
-    def finish(self, nll: Tensor, split: bool) -> Tensor:
+    def finish(self, nll: Tensor) -> Tensor:
         """Return the nll of all ranks; the gradients are summed already."""
-        nll = nll.clone()
-        self.ranks.sum([nll])
-        return nll
+        return self.ranks.sum(nll)
 
     @contextmanager
     def whole(self, ema: Ema | None) -> Iterator[None]:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -55,6 +55,17 @@ class TrainingSources:
     several_sentences: float | None = None
     length_ratio: LengthRatio | None = None
     directions: tuple[Direction, ...] = ()
+
+    @classmethod
+    def combined(cls, sources: Sequence["TrainingSources"], choose: Callable[..., Any]) -> "TrainingSources":
+        """Return the statistics of several models as one: what `choose` (min or max) takes; the first one's the rest.
+
+        The share of several sentences is None if one model has none.
+        """
+        shares = [each.several_sentences for each in sources]
+        share = None if None in shares else choose(shares)
+        longest = choose(each.longest for each in sources)
+        return cls(longest, share, sources[0].length_ratio, sources[0].directions)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tolka.metrics.validation import Validation
-from tolka.run.panel import Panel, curve
 from tolka.system.progress import bar
+from tolka.tracking.panel import Panel, curve
 from tolka.training.callbacks import Beginning, Ending
 
 

@@ -1,4 +1,4 @@
-"""Open a translator with what can compute fastest: CTranslate2, or torch."""
+"""Open a model, whatever made it, with what can compute fastest: CTranslate2, or torch."""
 
 import tempfile
 from functools import partial
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable
-from tolka.engines.ctranslate2_search import Vocabulary, unsupported
+from tolka.engines.ctranslate2_search import Vocabularies, unsupported
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import (
@@ -16,10 +16,9 @@ from tolka.formats.ctranslate2.exported import (
     read_exported,
     vocabularies,
 )
-from tolka.formats.ctranslate2.folder import inexpressible, missing, write_folder
-from tolka.formats.ctranslate2.plain_model import options_of, read_plain_model
+from tolka.formats.ctranslate2.folder import missing, write_folder
+from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_model
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.manifest import MANIFEST, read_json
 from tolka.model_directory.settings import (
     Folders,
     find_model_folder,
@@ -27,24 +26,31 @@ from tolka.model_directory.settings import (
     listed_folders,
     read_settings,
 )
-from tolka.search.options.base import SearchConfig
-from tolka.search.options.sampling import SamplingConfig
+from tolka.model_directory.verify import MANIFEST, read_json
+from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 
-def open_translator(
-    folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str = "", say: Say = silent
+def open_model(
+    models: Folders,
+    search: SearchConfig | None = None,
+    decoding: DecodingConfig | None = None,
+    attention: str = "",
+    say: Say = silent,
 ) -> Translator[Any]:
-    """Load a model, or several that translate together, with the engine that decoding.backend names.
+    """Open a model, or several that translate together, whatever made it, with the engine that decoding.backend names.
 
-    A folder that was exported for CTranslate2 has that engine, whatever decoding.backend is. attention: the setting
-    that reads a model's attention, which takes torch; "" if there is none. say: is given notes. ConfigError where the
-    engine that is named cannot do what is asked.
+    models: a model or run directory, a folder of one of `FAMILIES` or one exported for CTranslate2, or
+    `hub:OWNER/NAME`. An exported folder has CTranslate2, whatever decoding.backend is. search, decoding: the defaults
+    are beam search of 5 on the best device. attention: the setting that reads a model's attention, which takes torch;
+    "" if there is none. say: is given notes. ConfigError where the engine that is named cannot do what is asked;
+    CheckpointError where a model is damaged.
     """
-    translator = _opened(folders, search, decoding, attention, say)
-    translator.loaded_by = partial(open_translator, folders, search, decoding, attention)
+    search, decoding = search or BeamConfig(), decoding or DecodingConfig()
+    translator = _opened(models, search, decoding, attention, say)
+    translator.loaded_by = partial(open_model, models, search, decoding, attention)
     return translator
 
 
@@ -94,31 +100,35 @@ def _unsuitable_model(name: Path) -> str:
     if str(name).startswith("hub:"):
         return f"{name} names a model on the Hub, which takes torch"
     if is_of_transformers(name):
-        return f"{name} is a folder of Hugging Face's Marian, which takes torch, or mt-train import first"
+        return f"{name} is a folder of Hugging Face's transformers, which takes torch, or mt-train import first"
     folder = find_model_folder(name)
     if read_json(folder / MANIFEST).get("weights") == "int8":
         return f"the weights of {folder} are stored in int8, as torch computes with them"
-    return inexpressible(options_of(folder, read_settings(folder)))
+    return inexpressible(read_settings(folder)[1])
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
-    from tolka.interchange.load import load_any_ensemble
+    from tolka.formats.any_model import load_any
     from tolka.system.memory import keep_freed_memory
 
     keep_freed_memory()
-    return Translator.of(load_any_ensemble(folders), search, decoding, say)
+    return Translator.of(load_any(folders, to_translate=True), search, decoding, say)
 
 
 def translator_of(
-    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, say: Say = silent
+    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, say: Say = silent, name: Path | None = None
 ) -> Translator[CTranslate2Engine]:
-    """Build a translator on a folder that was exported for CTranslate2."""
-    if decoding.precision == "int8" and found.facts.dtype != "int8":
+    """Build a translator on a folder that was exported for CTranslate2. name: of the model, where it is another."""
+    about = found.facts
+    if decoding.precision == "int8" and about.dtype != "int8":
         raise ConfigError(
-            f"decoding.precision=int8: {found.folder} has its weights in {found.facts.dtype}; export the model with "
+            f"decoding.precision=int8: {found.folder} has its weights in {about.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    return _translator(found, search, decoding, found.folder, say)
+    vocabulary = Vocabularies(*vocabularies(found.tokenizer), about.positions)
+    engine = CTranslate2Engine.of(found.folder, vocabulary, about.dtype, decoding, name or found.folder, say)
+    facts = ModelFacts(found.tokenizer, found.sources, about.characters, (about.direction,), about.quality)
+    return Translator(engine, facts, Request.of(search, about.direction), decoding, say)
 
 
 def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
@@ -135,20 +145,9 @@ def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say
         with tempfile.TemporaryDirectory(prefix="tolka-") as work:
             write_folder(model, Path(work), dtype)
             found = ExportedFolder(Path(work), facts, model.tokenizer, model.sources)
-            return _translator(found, search, decoding, model.folder, say)
+            return translator_of(found, search, decoding, say, model.folder)
     except OSError as error:
         raise DataError(
             f"{model.folder} cannot be converted in {tempfile.tempdir or 'a temporary folder'} "
             f"({error.strerror or error}): set TMPDIR to a folder with space for it"
         ) from None
-
-
-def _translator(
-    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, name: Path, say: Say
-) -> Translator[CTranslate2Engine]:
-    """Build a translator on CTranslate2's files in a folder. name: of the model, for messages."""
-    about = found.facts
-    vocabulary = Vocabulary(*vocabularies(found.tokenizer), about.positions)
-    engine = CTranslate2Engine.of(found.folder, vocabulary, about.dtype, decoding, name, say)
-    facts = ModelFacts(found.tokenizer, found.sources, about.characters, (about.direction,), about.quality)
-    return Translator(engine, facts, Request.of(search, about.direction), decoding, say)

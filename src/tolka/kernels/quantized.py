@@ -80,20 +80,14 @@ def _without_deprecation() -> Iterator[None]:
 
 
 class QuantizedLinear(nn.Module):
-    """x W^T + b with W in int8. widths: of the layers fused into it, as in `FusedLinear`.
-
-    torch's kernel has one scale for all inputs of a call. So each row is divided by its largest absolute value first,
-    and its result multiplied by it; an extra last row with both ends of the range keeps the kernel's scale constant.
-
-    A layer with many outputs is computed by oneDNN where the processor has VNNI: torch's default kernel first writes
-    the 32-bit sums (256 rows, 256 -> 8000: 2.0 ms instead of 1.2; 1024 -> 32000: 55 instead of 19). oneDNN compiles a
-    kernel for each number of rows, so row counts are rounded up.
-    """
+    """x W^T + b with W in int8. widths: of the layers fused into it, as in `FusedLinear`."""
 
     def __init__(self, weight: Int8Matrix, bias: Tensor | None, widths: list[int], non_negative: bool = False) -> None:
         """non_negative: whether all inputs are, which halves their range."""
         super().__init__()
         self.widths = widths
+        # torch's default kernel first writes the 32-bit sums: 256 rows, 256 -> 8000, 2.0 ms instead of oneDNN's 1.2;
+        # 1024 -> 32000, 55 instead of 19.
         self._by_onednn = (
             len(weight.values) >= _MANY_OUTPUTS
             and has_vnni()
@@ -109,14 +103,16 @@ class QuantizedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        return self.product(x, self._bias)
+        return self.multiply(x, self._bias)
 
-    def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
+    def multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """(..., in) -> (..., out), with another bias (out,) than the layer's own."""
         rows = x.flatten(0, -2)  # (N, in)
+        # torch's kernel has one scale for all inputs of a call: so each row is divided by its largest value here, and a
+        # last row with both ends of the range keeps the kernel's scale constant.
         largest = (rows if self._non_negative else rows.abs()).amax(dim=1, keepdim=True).clamp_(min=_TINY)
         scaled = torch.cat([rows / largest, self._range_row])
-        if self._by_onednn:
+        if self._by_onednn:  # which compiles a kernel for each number of rows
             scaled = with_padding_rows(scaled)
         try:
             result = torch.ops.quantized.linear_dynamic(scaled, self._packed, self._seven_bits)[: rows.size(0)]
@@ -146,4 +142,4 @@ class QuantizedEmbedding(nn.Module):
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""
         assert self._layer is not None
-        return self._layer.product(features, bias)
+        return self._layer.multiply(features, bias)

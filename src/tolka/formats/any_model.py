@@ -1,0 +1,26 @@
+"""Load a model whatever it is: a model directory, a run, a folder of one of `FAMILIES`, or one on the Hub."""
+
+from pathlib import Path
+from typing import Any
+
+from tolka.formats.hub import local_folder
+from tolka.formats.huggingface.family import read_foreign
+from tolka.model_directory.read import SavedModel, as_ensemble, load_model
+from tolka.model_directory.settings import Folders, is_of_transformers, listed_folders, load_settings
+
+
+def load_any(models: Folders, to_translate: bool = False) -> SavedModel:
+    """Load one model, or several as an ensemble; a folder of another program is only read.
+
+    to_translate: whether the weights may be in int8. CheckpointError as `load_model`, `read_foreign` and `as_ensemble`.
+    """
+    loaded = []
+    for folder in map(local_folder, listed_folders(models)):
+        loaded.append(read_foreign(folder).load() if is_of_transformers(folder) else load_model(folder, to_translate))
+    return as_ensemble(loaded)
+
+
+def settings_of(name: str | Path) -> dict[str, Any]:
+    """Return the training configuration of a model; of another program's what config.yaml would have of it."""
+    folder = local_folder(name)
+    return read_foreign(folder).settings if is_of_transformers(folder) else load_settings(folder)

@@ -1,0 +1,173 @@
+"""Families of models in Hugging Face's format, and what a folder of one of them contains."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from tolka.errors import CheckpointError
+from tolka.formats.huggingface.folder import ModelFolder
+from tolka.model_directory.read import SavedModel
+from tolka.model_directory.verify import TrainingSources
+from tolka.model_directory.weights import unique_tensors
+from tolka.models.options import ModelConfig
+from tolka.nn.initialization import SkipInitialization
+from tolka.options.registry import Registry
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.direction import Direction
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.version import __version__
+
+CONFIG, TOKENIZER_CONFIG, GENERATION_CONFIG = "config.json", "tokenizer_config.json", "generation_config.json"
+LANGUAGE = re.compile(r"[\w+-]{1,40}")
+
+
+class Family(ABC):
+    """Maps a family's config, tensors and tokenizer to ours and back; the parity gate decides whether it may.
+
+    It is registered by the `model_type` of config.json, or, where models of one type have several tokenizers, by
+    "model_type/tokenizer_class": a new family is one file in this package, or one that `plugins=` names.
+    """
+
+    NAME: ClassVar[str]
+    """For people, as in "Hugging Face's Marian"."""
+    MODEL: ClassVar[str] = ""
+    TOKENIZER: ClassVar[str] = ""
+    """The classes of `transformers` that the gate compares with; "" where it has none."""
+    TOKENIZER_FILES: ClassVar[tuple[str, ...]] = ()
+    TOKENIZER_KEYS: ClassVar[tuple[str, ...]] = ()
+    """What the gate gives them of a folder: files, and settings of tokenizer_config.json."""
+
+    @abstractmethod
+    def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> "Foreign":
+        """Return what a folder says of its model besides the weights; CheckpointError for what does not fit.
+
+        config: config.json, of this family. about: tokenizer_config.json, empty where there is none.
+        """
+
+    @abstractmethod
+    def weights(self, foreign: "Foreign") -> dict[str, Tensor]:
+        """Read the weights, as our model names them; CheckpointError where they are not those of `foreign.options`."""
+
+    @abstractmethod
+    def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
+        """Return the files of a folder besides the weights: name -> bytes, or the object of a JSON file.
+
+        options: of the model, resolved. ConfigError, with the settings that would fit, if the family cannot express it.
+        """
+
+    @abstractmethod
+    def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
+        """Return the weights, as the family names them."""
+
+    def compared_config(self, foreign: "Foreign", positions: int) -> dict[str, Any]:
+        """Return the config.json that the gate gives them, for texts of at most `positions` tokens.
+
+        It has only settings of this family: others could name files to read, or models to download.
+        """
+        return {}
+
+
+FAMILIES: Registry[Family] = Registry("family", "tolka.formats.huggingface", without=("family", "folder"))
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What a folder says of its model besides the weights.
+
+    about: of tokenizer_config.json. longest: subwords of a source. direction: None where the folder does not say it.
+    """
+
+    family: Family
+    folder: ModelFolder
+    config: Mapping[str, Any]
+    about: Mapping[str, Any]
+    options: ModelConfig
+    tokenizer: Tokenizer
+    longest: int
+    direction: Direction | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that a model directory's config.yaml would have."""
+        direction = self.direction or Direction("und", "und")
+        return {
+            "run": {"name": self.folder.name},
+            "corpus": direction._asdict(),
+            "cleaning": asdict(CleaningConfig()),
+            "tokenizer": asdict(_tokenizer_options(self.tokenizer)),
+            "model": asdict(self.options),
+        }
+
+    def load(self) -> SavedModel:
+        """Read the weights, and build the model that they are of; CheckpointError where they do not fit."""
+        weights, tokenizer, settings = self.family.weights(self), self.tokenizer, self.settings
+        with SkipInitialization():
+            model = self.options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
+        assert weights.keys() == unique_tensors(model.state_dict()).keys()
+        model.load_state_dict(weights, strict=False)  # a shared matrix has several names
+        facts = {
+            "languages": str(Direction(**settings["corpus"])),
+            "architecture": f"{self.family.NAME}'s {model.architecture}, {model.parameter_count():,} parameters",
+            "imported from": f"a folder of Hugging Face's {self.family.NAME}, {self.folder.name}",
+            "tolka": __version__,
+        }
+        sources = TrainingSources(self.longest)
+        return SavedModel(self.folder.path, model.eval(), tokenizer, settings, sources, {"facts": facts})
+
+
+def read_foreign(path: Path) -> Foreign:
+    """Read a folder of one of `FAMILIES` but for its weights; CheckpointError for what is missing or does not fit."""
+    folder = ModelFolder(path)
+    config = folder.json(CONFIG)
+    about = folder.json(TOKENIZER_CONFIG) if folder.has(TOKENIZER_CONFIG) else {}
+    model_type = str(config.get("model_type"))
+    for key in (f"{model_type}/{about.get('tokenizer_class')}", model_type):
+        if key in FAMILIES.names():
+            return FAMILIES.get(key)().read(folder, config, about)
+    known = ", ".join(f"{name} ({FAMILIES.get(name).MODEL or FAMILIES.get(name).NAME})" for name in FAMILIES.names())
+    raise CheckpointError(
+        f"{path / CONFIG}: the architecture is {config.get('model_type')!r:.80} (model_type), and only Hugging Face's "
+        f"{known} can be imported"
+    )
+
+
+def whole(config: Mapping[str, Any], key: str, where: str) -> int:
+    """Return a whole number of a `config.json`; CheckpointError if it is missing or something else."""
+    value = config.get(key)
+    if type(value) is not int or value < 0:
+        raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be a whole number")
+    return value
+
+
+def flag(config: Mapping[str, Any], key: str, default: bool, where: str) -> bool:
+    """Return a truth value of a `config.json`; CheckpointError if it is something else."""
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be true or false")
+    return value
+
+
+def rate(config: Mapping[str, Any], key: str, where: str) -> float:
+    """Return a rate of a `config.json`, 0 where it is missing; CheckpointError if it is something else."""
+    value = config.get(key, 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be a number, at least 0 and below 1")
+    return float(value)
+
+
+def _tokenizer_options(tokenizer: Tokenizer) -> TokenizerConfig:
+    """Return options that describe the tokenizer, for config.yaml."""
+    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
+    spec = protobuf.ModelProto.FromString(tokenizer.models[0]).trainer_spec
+    kinds = {spec.UNIGRAM: "unigram", spec.BPE: "bpe", spec.WORD: "word", spec.CHAR: "char"}
+    fallback = bool(spec.byte_fallback)
+    size = min(max(tokenizer.target_size, 300 if fallback else 50), 1_000_000)
+    return TokenizerConfig(
+        type=kinds[spec.model_type], vocab_size=size, shared=tokenizer.shared, byte_fallback=fallback
+    )

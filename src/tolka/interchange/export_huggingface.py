@@ -1,0 +1,95 @@
+"""Export a model as a folder of one of Hugging Face's families, which `transformers` loads without code of its own."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.any_model import load_any
+from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family
+from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, sample_of
+from tolka.interchange.transformers_side import TransformersSide, not_compared, reason_not_to_compare
+from tolka.model_directory.card import facts_of, model_card
+from tolka.model_directory.file_names import CARD, WEIGHTS
+from tolka.model_directory.read import SavedModel
+from tolka.model_directory.settings import character_form
+from tolka.model_directory.write import save_tensors
+from tolka.models.options import MODELS, ModelConfig
+from tolka.options.parsing import build
+from tolka.system.atomic import whole_folder
+
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+_THRESHOLDS = {"float32": FP32, "float16": FP16, "bfloat16": BF16}
+_USE = """
+```python
+from transformers import {0.MODEL}, {0.TOKENIZER}
+
+tokenizer, model = (kind.from_pretrained("THIS_FOLDER") for kind in ({0.TOKENIZER}, {0.MODEL}))
+batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+```
+"""
+
+
+def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Callable[[str], None]) -> None:
+    """Write a model as a folder of Hugging Face's, after the parity gate where `transformers` is installed.
+
+    It is of the first of `FAMILIES` that can express it. dtype: one of DTYPES, of the weights. lines: the sample to
+    compare. ConfigError, with the option that would fit, for a model that none can express; CheckpointError if
+    `transformers` does not translate like it. Nothing is left in `out` then.
+    """
+    if dtype not in DTYPES:
+        raise ConfigError(f"--dtype ({dtype}) of a Hugging Face folder must be one of {', '.join(DTYPES)}")
+    saved = load_any(model)
+    values = saved.config["model"]
+    options = build(MODELS.get(values["name"]), values, "model").resolved(saved.tokenizer.shared)
+    family, files = _expressed(saved, options)
+    files[CONFIG]["dtype"] = dtype
+    with whole_folder(out) as work:
+        save_tensors(_converted(family.tensors(saved, options), DTYPES[dtype]), work / WEIGHTS, {"format": "pt"})
+        for name, content in files.items():
+            if not isinstance(content, bytes):
+                content = (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+            (work / name).write_bytes(content)
+        if reason := reason_not_to_compare(family):
+            section = not_compared(reason, say)
+        else:
+            ours, side = TolkaSide(saved), TransformersSide(work, family, saved.tokenizer.vocabularies[-1], shown=out)
+            parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
+            section = parity.passed(_THRESHOLDS[dtype], say)
+        card = model_card(
+            saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
+        )
+        (work / CARD).write_text(f"{card}{_USE.format(family)}\n{section}", encoding="utf-8")
+    form = character_form(saved.config)
+    if form.unicode == "nfc":
+        say(f"note: tolka composes its input (cleaning.unicode=nfc), and {family.TOKENIZER} does not: give it NFC text")
+    if form.control != "keep" and (kind := saved.config["tokenizer"].get("normalization", "identity")) != "identity":
+        say(
+            "note: tolka takes characters out of its input that no reader sees (cleaning.control), and "
+            f"{family.TOKENIZER} does not: it has the rules of tokenizer.normalization={kind}"
+        )
+
+
+def _expressed(saved: SavedModel, options: ModelConfig) -> tuple[Family, dict[str, Any]]:
+    """Return the first family that can express a model, and its files; ConfigError, with all reasons, if none can."""
+    reasons = []
+    for name in FAMILIES.names():
+        family = FAMILIES.get(name)()
+        try:
+            return family, family.files(saved, options)
+        except ConfigError as error:
+            reasons.append(str(error))
+    raise ConfigError("; ".join(reasons))
+
+
+def _converted(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Convert the tensors; CheckpointError if a weight is too large for the dtype."""
+    converted = {name: tensor.to(dtype, copy=True).contiguous() for name, tensor in tensors.items()}
+    if infinite := [name for name, tensor in converted.items() if not bool(tensor.isfinite().all())]:
+        raise CheckpointError(f"{infinite[0]} has values that float16 cannot hold: take --dtype bfloat16 or float32")
+    return converted

@@ -1,0 +1,111 @@
+"""What search, losses and the trainer know about a model: `Seq2Seq`, and the `DecoderState` of its decoder.
+
+Shapes: B sentences, k hypotheses a sentence, S source, T target, N valid target tokens, D width, V vocabulary.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from torch import Tensor, nn
+
+from tolka.data.batch import Batch
+from tolka.errors import ConfigError
+
+
+class DecoderState(ABC):
+    """All that a decoder keeps between two steps; search re-orders it without knowing what it contains."""
+
+    @abstractmethod
+    def select(self, rows: Tensor) -> Self:
+        """Return the state of the selected hypotheses: kept, expanded, re-ordered or dropped.
+
+        rows: (B', k') numbers b * k + j of the hypotheses to continue, one line per active sentence; all numbers of one
+        line belong to the same sentence, whose encoder-side tensors are stored once. If all sentences remain, they are
+        in order. This state must not be used again: rows that keep their place need not be copied.
+        """
+
+
+def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | None:
+    """Return the numbers (B',) of the sentences that remain, to select encoder-side tensors; None if all do.
+
+    rows: as for `DecoderState.select`. beam: hypotheses per sentence before. sentences: how many there were before.
+    """
+    return None if len(rows) == sentences else rows[:, 0] // beam
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Intermediate results of a forward pass through unfused attention and unrolled recurrences.
+
+    attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1. encoder_states: per layer (B, S, D),
+    part of the graph, so that their gradients can be computed. recurrence: name ("encoder.0.forward") -> the state (h,)
+    or (h, C) at every time step, (B, D) each, part of the graph: the gradient of one goes through all later ones.
+    """
+
+    features: Tensor
+    attention: dict[str, Tensor] = field(default_factory=dict)
+    encoder_states: list[Tensor] = field(default_factory=list)
+    recurrence: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
+
+
+class Seq2Seq(nn.Module, ABC):
+    """Base class of all architectures: an encoder of the source and a decoder of the target."""
+
+    vocabulary_size: int
+    """V, the number of target subwords."""
+    feature_size: int
+    """D, the width of the features."""
+    recompute: bool = False
+    """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
+
+    @property
+    def architecture(self) -> str:
+        """Name for people; the class's, unless overridden."""
+        return type(self).__name__
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the features (N, D) of the valid target tokens, row by row, with teacher forcing."""
+
+    @abstractmethod
+    def logits(self, features: Tensor) -> Tensor:
+        """(..., D) -> (..., V), unnormalised log-probabilities.
+
+        The loss overwrites the result: its last operation must not need its own output for the backward pass.
+        """
+
+    def layers(self) -> Sequence[nn.Module]:
+        """Return the modules that compute most of `forward`, one after the other; they share no weight."""
+        return []
+
+    def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
+        """Compile each layer with torch.compile, for training; ConfigError if the architecture does not support it.
+
+        mode, backend: as for torch.compile.
+        """
+        raise ConfigError(f"{self.architecture} has no layers to compile")
+
+    @abstractmethod
+    def logits_parameters(self) -> list[nn.Parameter]:
+        """Return every parameter that `logits` reads."""
+
+    @abstractmethod
+    def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        """Encode source (B, S), padded, with lengths (B,); return the state before the first step, k = 1."""
+
+    @abstractmethod
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """token (B, k), the last one of each hypothesis -> features (B, k, D) of the next one, and the new state.
+
+        The state given must not be used again: the new one may share its memory.
+        """
+
+    def inspect(self, batch: Batch) -> Inspection:
+        """Run a forward pass that returns its intermediate results; ConfigError if there are none to show."""
+        raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
+
+    def parameter_count(self) -> int:
+        """Return the number of parameters, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())

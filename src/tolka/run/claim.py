@@ -1,0 +1,61 @@
+"""Claiming a run's folder: to begin a run in it, or to go on with the one that is there."""
+
+from typing import Any
+
+import torch
+
+from tolka.config.schemas import TrainConfig, rebuild
+from tolka.distributed.ranks import Ranks
+from tolka.errors import ConfigError, TolkaError
+from tolka.model_directory.upgrade import lost_settings
+from tolka.training.run_folder import RunFolder
+from tolka.training.saved_settings import differences
+from tolka.version import __version__
+
+
+def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
+    """Claim the folder for all ranks; return whether there is a run to resume. ConfigError as `RunFolder.claim`."""
+    versions = {"tolka": __version__, "torch": str(torch.__version__)}
+    first, *others = ranks.gather({**config.as_dict(), **versions})
+    for rank, each in enumerate(others, 1):
+        if differing := differences(first, each, lambda key: False, f"in process {rank}:"):
+            raise ConfigError(
+                f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
+                "the same command, on machines with the same versions"
+            )
+    resuming, run.overridden, error = ranks.of_first(_claimed(run, config) if ranks.is_first else None)
+    if error:
+        raise error
+    if run.overridden:
+        run.log(f"run.override: from here on other settings hold: {'; '.join(run.overridden)}")
+    return bool(resuming)
+
+
+def _claimed(run: RunFolder, config: TrainConfig) -> tuple[bool, list[str], TolkaError | None]:
+    """Return whether there is a run to resume, its other settings, and why the folder cannot be claimed."""
+    try:
+        resuming = run.claim(config.as_dict(), _completed, config.run.override, config.may_change_on_resume)
+    except TolkaError as error:
+        return False, [], _missing_file(config) or error
+    return resuming, run.overridden, None
+
+
+def _missing_file(config: TrainConfig) -> TolkaError | None:
+    """Return the error of a file that is named and not there: a mistyped path differs from the run's own, too."""
+    try:
+        config.corpus.open()
+        config.tokenizer.given()
+    except TolkaError as error:
+        return error
+    return None
+
+
+def _completed(saved: Any) -> Any:
+    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read.
+
+    Removed settings that had an effect are added, so that they count as different.
+    """
+    try:
+        return {**rebuild(saved).as_dict(), **lost_settings(saved)}
+    except (TolkaError, TypeError, AttributeError):
+        return saved

@@ -1,0 +1,60 @@
+"""What is wrong with the texts of a training as they were given: sides, overlaps, tokenisation."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+
+from tolka.report.data_check import in_validation_set
+from tolka.text.check.diagnosis import Finding, overlaps
+from tolka.text.check.sides import fault_of_sides, spread_sample, tokenised_unlike
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
+from tolka.text.pairs import Pair
+
+
+@dataclass(frozen=True)
+class TextFaults:
+    """wrong_sides: text -> what is wrong with its sides. overlaps: of test sets with the validation set.
+
+    tokenised: sentences about text that is, where other text is not. refused: what a training stops for; "" if it goes
+    on.
+    """
+
+    wrong_sides: dict[str, str]
+    overlaps: list[Finding]
+    tokenised: list[str]
+    refused: str
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence about each of them."""
+        yield from (f"{name}: {fault}" for name, fault in self.wrong_sides.items())
+        yield from (in_validation_set(asdict(overlap)) for overlap in self.overlaps)
+        yield from self.tokenised
+
+
+def faults_of(
+    corpus: Corpus,
+    held_out: Mapping[str, Sequence[Pair]],
+    set_aside: Collection[str],
+    direction: Direction,
+    cleaning: CleaningConfig,
+) -> TextFaults:
+    """Look at some hundred pairs of each training text, and at the held-out sets, of which validation is the first.
+
+    set_aside: those that were held out of the training text, and need no look of their own.
+    """
+    samples = {source.name: list(spread_sample(source)) for source in corpus.train}
+    texts = [(source.name, samples[source.name], source.exchange) for source in corpus.train]
+    (valid, pairs), *tests = held_out.items()
+    if valid not in set_aside:
+        texts.append((f"{valid} (valid)" if valid in samples else valid, list(pairs), corpus.valid[0].exchange))
+    faults = {name: fault_of_sides(pairs, direction, exchange) for name, pairs, exchange in texts}
+    wrong_sides = {name: fault for name, fault in faults.items() if fault}
+    stops = (cleaning.script or cleaning.language or cleaning.copies) and not cleaning.allow_loss
+    return TextFaults(
+        wrong_sides,
+        overlaps(pairs, dict(tests)),
+        list(tokenised_unlike(list(chain.from_iterable(samples.values())), held_out)),
+        "; ".join(f"{name}: {fault}" for name, fault in wrong_sides.items()) if stops else "",
+    )

@@ -1,0 +1,88 @@
+"""What a training reports between its validations: lines for metrics.jsonl and the log, and the time that is left."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tolka.training.callbacks import Callback
+from tolka.training.options import TrainerConfig
+from tolka.training.run_folder import RunFolder
+from tolka.training.state import Clock, TrainState, Window
+from tolka.training.warning_signs import Watch
+
+_FIRST_LINE_SECONDS = 10.0
+
+
+class TrainingLog:
+    """Reports the updates since the last line every `trainer.log_every` updates. window: the sums over them."""
+
+    def __init__(
+        self, config: TrainerConfig, run: RunFolder, watch: Watch, clock: Clock, round_name: str, callback: Callback
+    ) -> None:
+        """round_name: what a pass over the text is called, as in `Batches`."""
+        self._config, self._run, self._watch, self._clock = config, run, watch, clock
+        self._round, self._callback = round_name, callback
+        self.window = Window()
+        self.begin()
+
+    def begin(self) -> None:
+        """Note that training begins now, and has no line yet."""
+        self._has_line, self._began_at = False, time.perf_counter()
+
+    def report(self, state: TrainState, rate: float) -> None:
+        """Report the latest updates if that is due; nothing if all of them were skipped. rate: of the last one."""
+        is_due = state.update % self._config.log_every == 0
+        # Somebody may wonder whether training works; metrics.jsonl does not depend on the time.
+        is_awaited = not self._has_line and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
+        line = self._line(state, rate) if is_due or is_awaited else None
+        if line is not None:
+            minutes_left = self._minutes_left(state)
+            if is_due:
+                self._run.record(line)
+                self._watch.loss(state.update, line["train_loss"])
+            self._run.log(self._in_words(line, minutes_left), on_bar=is_due)
+            if is_due:
+                self._callback.on_update(line, minutes_left)
+        if is_due:
+            self.window = Window()
+
+    def note_in_warmup(self, when: str, last: int) -> None:
+        """Log a note if training ends inside the warm-up, in which a model learns little. last: its last update."""
+        warmup = self._watch.settled_at
+        if last < warmup:
+            self._run.log(
+                f"note: {when} update {last}, inside the warm-up of {warmup} updates: the learning rate does not reach "
+                f"its peak, and the model learns little. Train longer, or in another run type scheduler.warmup="
+                f"{last // 10} (a tenth is usual)"
+            )
+
+    def _line(self, state: TrainState, rate: float) -> dict[str, Any] | None:
+        """Return a line for metrics.jsonl; None if all updates were skipped."""
+        loss = self.window.loss
+        if loss is None:
+            return None
+        state.seconds = self._clock.seconds
+        if not self._has_line and self._config.max_minutes:
+            last = round(state.update * 60 * self._config.max_minutes / state.seconds)
+            self.note_in_warmup("at this pace training ends at about", last)
+        self._has_line = True
+        return {
+            "update": state.update,
+            "train_loss": loss,
+            "lr": rate,
+            "tokens_per_second": self.window.tokens / (time.perf_counter() - self.window.started_at),
+            "epoch": state.epoch,
+            "seconds": state.seconds,
+        }
+
+    def _in_words(self, line: Mapping[str, Any], minutes_left: float) -> str:
+        speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
+        shown = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
+        times = f"{line['seconds'] / 60:.1f} min, {minutes_left:.1f} left"
+        return f"update {line['update']} of {self._config.updates}: {shown}, {times}"
+
+    def _minutes_left(self, state: TrainState) -> float:
+        """Return the minutes until the updates or the minutes are used up, at the pace so far."""
+        config, minutes = self._config, state.seconds / 60
+        by_updates = minutes / state.update * (config.updates - state.update)
+        return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
