@@ -95,11 +95,10 @@ def test_those_that_wait_have_the_error_too_and_the_text_is_read_once(
         read(workshop)
 
     monkeypatch.setattr(preparation._Workshop, "read", reading)
-    monkeypatch.setattr(preparation, "say", lambda message: waits.set())
 
     def message(_: int) -> str:
         with pytest.raises(DataError) as raised:
-            prepared(corpus, corpus / "together")
+            prepared(corpus, corpus / "together", lambda message: waits.set())
         return str(raised.value)
 
     with ThreadPoolExecutor(2) as threads:

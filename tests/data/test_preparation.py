@@ -22,6 +22,7 @@ from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.shards import Shard, Task
 from tolka.errors import DataError, TolkaError
 from tolka.system.child_processes import Child
+from tolka.system.progress import Say, silent
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, changes_of, rewritten
@@ -40,6 +41,7 @@ def prepared(
     cleaning: dict[str, Any] | None = None,
     processes: int = 1,
     cache: str = "cache",
+    say: Say = silent,
     **options: object,
 ) -> Prepared:
     files: dict[str, Any] = {"train": ["train"], "valid": ["valid"], **options}
@@ -49,7 +51,7 @@ def prepared(
     found = config.open()
     held_out = [pair for source in (*found.valid, *found.tests) for pair in source.read()]
     order = Order(found, config, CleaningConfig(**cleaning or {}), tokenizer, batching, held_out)
-    return prepare(order, corpus / cache, processes)
+    return prepare(order, corpus / cache, processes, say)
 
 
 def texts(found: Prepared) -> list[str]:
@@ -181,9 +183,8 @@ def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.Mo
         make(workshop, folder)
 
     monkeypatch.setattr(prepare_module._Workshop, "make", making)
-    monkeypatch.setattr(prepare_module, "say", lambda message: waits.set())
     with ThreadPoolExecutor(2) as threads:
-        first, second = threads.map(prepared, [corpus, corpus])
+        first, second = threads.map(lambda _: prepared(corpus, say=lambda message: waits.set()), range(2))
     assert len(made) == 1
     assert texts(first) == texts(second)
     assert [path.name for path in (corpus / "cache").iterdir()] == [first.folder.name]
@@ -227,8 +228,9 @@ def test_shards_and_processes_change_nothing(corpus: Path, tmp_path: Path, monke
 
 @pytest.mark.parametrize("stage", ["clean", "train_tokenizer", "encode", "deliver"])
 def test_an_interrupted_preparation_goes_on(
-    corpus: Path, stage: str, small_shards: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    corpus: Path, stage: str, small_shards: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    notes = list[str]()
     uninterrupted = prepared(corpus, cache="elsewhere")
 
     def interrupt(*arguments: object) -> None:
@@ -240,8 +242,8 @@ def test_an_interrupted_preparation_goes_on(
             prepared(corpus)
     with monkeypatch.context() as patch:
         patch.setattr(Shard, "write", interrupt)  # the text is not read a second time
-        again = prepared(corpus)
-    assert "continuing with what was prepared before an interruption" in capsys.readouterr().err
+        again = prepared(corpus, say=notes.append)
+    assert notes == ["continuing with what was prepared before an interruption"]
     same(uninterrupted, again)
     assert not again.reused
     assert [path.name for path in (corpus / "cache").iterdir()] == [again.folder.name]
