@@ -211,7 +211,7 @@ def test_commands_import_little_at_their_top() -> None:
 
 def test_library_code_prints_nothing() -> None:
     """Notes go to a callback that was handed down; a run's log is printed by its folder, as long as it trains."""
-    edges = ("tolka.system.progress", "tolka.system.interrupts", "tolka.training.run_folder")
+    edges = ("tolka.tracking.trackio", "tolka.system.progress", "tolka.system.interrupts", "tolka.training.run_folder")
     printing = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = module_name(path, PACKAGE)

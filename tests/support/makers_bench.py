@@ -13,7 +13,7 @@ from tolka.data import preparation, shards
 from tolka.data.buckets import BatchingConfig
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.shards import Shard
-from tolka.system.progress import Say, silent
+from tolka.system.progress import Say, say, silent
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.tokenizer.tokenizer import TokenizerConfig
@@ -28,11 +28,11 @@ STAGES: dict[str, tuple[Any, str, int]] = {  # a function that is called in the 
 }
 
 
-def prepared(corpus: Path, cache: Path, say: Say = silent) -> Prepared:
+def prepared(corpus: Path, cache: Path, notes: Say = silent) -> Prepared:
     config = FilesConfig(source="xa", target="xb", root=str(corpus), train=["train"], valid=["valid"])
     cleaning = CleaningConfig(duplicates="exact", control="strip")
     order = Order(config.open(), config, cleaning, TokenizerConfig(vocab_size=320), BatchingConfig(512, max_length=64))
-    return prepare(order, cache, 1, say)
+    return prepare(order, cache, 1, notes)
 
 
 def stay_in(stage: str) -> None:
@@ -55,7 +55,7 @@ def main() -> None:
     corpus, cache, *stages = sys.argv[1:]
     for stage in stages:
         stay_in(stage)
-    prepared(Path(corpus), Path(cache))
+    prepared(Path(corpus), Path(cache), say)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,9 @@ class Batches(ABC):
 
     def share(self, epoch: int, number: int, ranks: Ranks) -> Share:
         """Return this rank's pairs of batch `number`."""
+        if ranks.size == 1:
+            whole = self.batch(epoch, number)
+            return Share(whole, whole.tokens)
         current = self._at(epoch)
         return rank_share(current.store, current.batches[number], number, ranks)
 

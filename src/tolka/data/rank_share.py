@@ -24,10 +24,7 @@ class Share:
 
 
 def rank_share(store: TokenStore, rows: npt.NDArray[np.int64], number: int, ranks: Ranks) -> Share:
-    """Return this rank's pairs of a batch. rows: the numbers of the batch's pairs. number: of the batch."""
-    if ranks.size == 1:
-        whole = store.batch(rows)
-        return Share(whole, whole.tokens)
+    """Return this rank's pairs of a batch, of several ranks. rows: of the batch's pairs. number: of the batch."""
     _, targets = store.lengths_of(rows)
     # A batch's pairs are in the order of their lengths: dealt out like cards, they give every rank about as many
     # positions to compute. A pair that is left over goes to another rank in each batch.
