@@ -217,8 +217,10 @@ def test_library_code_prints_nothing() -> None:
         name = module_name(path, PACKAGE)
         if rank(name)[1] < RANKS["config"] and name not in edges:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                imported = isinstance(node, ast.ImportFrom) and any(alias.name == "say" for alias in node.names)
-                called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-                if imported or called:
-                    printing.append(f"{name}:{node.lineno}")
+                if (
+                    any(alias.name == "say" for alias in node.names)
+                    if isinstance(node, ast.ImportFrom)
+                    else isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
+                ):
+                    printing.append(f"{name}: {ast.unparse(node)}")
     assert printing == []

@@ -142,7 +142,7 @@ def test_the_other_commands(command: Command, trained: Path, tmp_path: Path, num
     text.write_text("ferry\n")
     quick = ["decoding.device=cpu", "decoding.precision=fp32"]
     with pytest.MonkeyPatch.context() as patch:
-        reaching(patch, Translator, "translate", number)
+        reaching(patch, Translator, "_translate", number)
         translating = command("mt-translate", trained, text, "-o", tmp_path / "out", *quick)
         evaluating = command("mt-eval", trained, f"source={text}", f"reference={text}", *quick)
     for outcome in (translating, evaluating):

@@ -13,6 +13,7 @@ from makers_bench import SHARD_PAIRS, STAGES, prepared
 from tolka.data import preparation
 from tolka.data.shards import Shard, Task
 from tolka.errors import DataError
+from tolka.system import progress
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -95,7 +96,7 @@ def test_those_that_wait_have_the_error_too_and_the_text_is_read_once(
         read(workshop)
 
     monkeypatch.setattr(preparation._Workshop, "read", reading)
-    monkeypatch.setattr(preparation, "say", lambda message: waits.set())
+    monkeypatch.setattr(progress, "say", lambda message: waits.set())
 
     def message(_: int) -> str:
         with pytest.raises(DataError) as raised:

@@ -21,6 +21,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.shards import Shard, Task
 from tolka.errors import DataError, TolkaError
+from tolka.system import progress
 from tolka.system.child_processes import Child
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.rejected import REJECTED
@@ -49,7 +50,7 @@ def prepared(
     found = config.open()
     held_out = [pair for source in (*found.valid, *found.tests) for pair in source.read()]
     order = Order(found, config, CleaningConfig(**cleaning or {}), tokenizer, batching, held_out)
-    return prepare(order, corpus / cache, processes)
+    return prepare(order, corpus / cache, processes, lambda message: progress.say(message))
 
 
 def texts(found: Prepared) -> list[str]:
@@ -181,7 +182,7 @@ def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.Mo
         make(workshop, folder)
 
     monkeypatch.setattr(prepare_module._Workshop, "make", making)
-    monkeypatch.setattr(prepare_module, "say", lambda message: waits.set())
+    monkeypatch.setattr(progress, "say", lambda message: waits.set())
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(prepared, [corpus, corpus])
     assert len(made) == 1

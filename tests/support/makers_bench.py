@@ -13,6 +13,7 @@ from tolka.data import preparation, shards
 from tolka.data.buckets import BatchingConfig
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.shards import Shard
+from tolka.system import progress
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.tokenizer.tokenizer import TokenizerConfig
@@ -31,7 +32,7 @@ def prepared(corpus: Path, cache: Path) -> Prepared:
     config = FilesConfig(source="xa", target="xb", root=str(corpus), train=["train"], valid=["valid"])
     cleaning = CleaningConfig(duplicates="exact", control="strip")
     order = Order(config.open(), config, cleaning, TokenizerConfig(vocab_size=320), BatchingConfig(512, max_length=64))
-    return prepare(order, cache, 1)
+    return prepare(order, cache, 1, lambda message: progress.say(message))
 
 
 def stay_in(stage: str) -> None:
