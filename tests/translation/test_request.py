@@ -28,6 +28,8 @@ def test_a_search_is_named_described_or_given() -> None:
         Request("gredy")
     with pytest.raises(ConfigError, match=r"unknown key 'search\.bean_size'"):
         Request({"bean_size": 3})
+    with pytest.raises(ConfigError, match=r"search\.glossary names a file, and a request has what is in it"):
+        Request({"glossary": "terms.tsv"})
 
 
 def test_a_glossary_is_a_mapping_or_entries() -> None:

@@ -98,10 +98,15 @@ class Request:
 
 def _search(value: SearchConfig | str | Mapping[str, Any] | None) -> SearchConfig | None:
     """Return the options of a search that is named or described; ConfigError for unknown ones."""
-    if value is None or isinstance(value, SearchConfig):
-        return value
-    options = {"name": value} if isinstance(value, str) else {"name": "beam", **value}
-    return build(SEARCHES.get(str(options["name"])), options, "search")
+    if value is None:
+        return None
+    if not isinstance(value, SearchConfig):
+        options = {"name": value} if isinstance(value, str) else {"name": "beam", **value}
+        value = build(SEARCHES.get(str(options["name"])), options, "search")
+    for key in ("glossary", "banned"):
+        if getattr(value, key):
+            raise ConfigError(f"search.{key} names a file, and a request has what is in it: {key}=...")
+    return value
 
 
 def _entries(glossary: Terms) -> tuple[Entry, ...]:
