@@ -138,3 +138,11 @@ def test_removed_settings_are_read_past_and_refused_when_typed() -> None:
         translate_config(["search.glossary_mode=soft"])
     with pytest.raises(ConfigError, match=r"unknown key 'model\.d_v'.* values are as wide as keys"):
         train_config(["model.d_v=3"])
+
+
+def test_a_plugin_s_class_keeps_a_setting_that_is_gone_from_ours() -> None:
+    for group, key, ours in (("model", "forget_bias", "rnn"), ("search", "min_p", "sampling")):
+        assert upgrade_config({group: {"name": ours, key: 0.5}}) == {group: {"name": ours}}
+        mine = {group: {"name": "mine", key: 0.5}}
+        assert upgrade_config(mine) == mine
+        assert lost_settings(mine) == {}

@@ -73,8 +73,9 @@ _IDLE: dict[str, Any] = {
     "optimizer.clip": 1.0,
     "optimizer.least_size": 0.001,
 }
-# Removed setting of one optimizer, which another, of a plugin, may have.
-_OF_OPTIMIZER = {"nesterov": "sgd", **dict.fromkeys(("decay", "clip", "least_size"), "adafactor")}
+# Of which kinds the removed settings of a group were; another kind, of a plugin, may have a setting of the same name.
+_KINDS = {"model": ("rnn", "transformer"), "search": ("beam", "diverse", "greedy", "mbr", "sampling")}
+_OPTIMIZERS = {"nesterov": ("sgd",), **dict.fromkeys(("decay", "clip", "least_size"), ("adafactor",))}
 
 
 def gone(key: str, value: object) -> str:
@@ -102,7 +103,8 @@ def _removed(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Yield the group, key and value of each removed setting."""
     for group, options in config.items():
         for key, value in options.items() if isinstance(options, Mapping) else ():
-            is_other_kind = group == "optimizer" and _OF_OPTIMIZER.get(key) != options.get("name")
+            kinds = _OPTIMIZERS.get(key, ()) if group == "optimizer" else _KINDS.get(group, ())
+            is_other_kind = bool(kinds) and "name" in options and options["name"] not in kinds
             if gone(f"{group}.{key}", value) and not is_other_kind:
                 yield group, key, value
 
