@@ -2,10 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from itertools import chain, islice
 from threading import Lock
+from typing import Any
 
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.engines.engine import Engine
@@ -31,6 +32,22 @@ class _PendingBatch:
     tokens: int
 
 
+class _UntilFailure:
+    """A function that is not called again after an error; for jobs that wait in a queue behind the one that failed."""
+
+    def __init__(self, function: Callable[..., list[list[Hypothesis]] | None]) -> None:
+        self._function, self._failed = function, False
+
+    def __call__(self, *arguments: Any) -> list[list[Hypothesis]] | None:
+        if self._failed:  # results are awaited in the order of the jobs, so that the first error is the one raised
+            raise CancelledError
+        try:
+            return self._function(*arguments)
+        except BaseException:
+            self._failed = True
+            raise
+
+
 class BatchDecoder:
     """An engine that is given batches of similar length, and gives the results back in order; safe for threads."""
 
@@ -51,12 +68,13 @@ class BatchDecoder:
         workers = max(1, min(self.workers, len(remaining)))
         most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
         pending: deque[_PendingBatch] = deque()
+        until_failure = _UntilFailure(self._engine.translate)
         with self._engine.side_by_side(workers) as threads:
             while remaining or pending:
                 while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
                     given = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
-                    found = threads.submit(self._engine.translate, search, *given, request.scored)
+                    found = threads.submit(until_failure, search, *given, request.scored)
                     pending.append(_PendingBatch(numbers, found, self.tokens))
                 batch = pending.popleft()
                 hypotheses = batch.hypotheses.result()
