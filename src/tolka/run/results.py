@@ -11,7 +11,6 @@ from tolka.report.plots import gradient_flow_curves, learning_curves
 from tolka.report.runs import SHOWN, read_run
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
-from tolka.translation.attention_maps import AttentionReader
 from tolka.translation.translator import Translator
 
 _SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
@@ -53,7 +52,7 @@ def show(
     """
     translations = translator.translate(sentences)
     try:
-        maps = AttentionReader(translator)(translations)
+        maps = translator.attention(translations)
     except ConfigError:  # nothing to look at
         maps = [[] for _ in sentences]
     folder.mkdir(exist_ok=True)

@@ -32,6 +32,7 @@ class Terminology:
         characters: CharacterForm = KEEP,
     ) -> None:
         """characters: their form in the model's training text."""
+        self.terms = entries, banned
         self._tokenizer = tokenizer
         self._glossary = Glossary(entries, characters)
         self._phrases = list(map(characters.target, banned))

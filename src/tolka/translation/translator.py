@@ -80,12 +80,12 @@ class Translator(Generic[E]):
             )
         self.split = resolved_split(decoding.split, facts.sources.several_sentences)
         self.directions, self.length_ratio = facts.directions, facts.sources.length_ratio
-        self.calibration = Calibration.of({} if facts.quality is None else {QUALITY: facts.quality})
+        self.calibration = Calibration.of({QUALITY: facts.quality})
         first = self.directions[0] if self.directions else UNKNOWN
         self.request = self._checked_request(request.over(Request(BeamConfig(), first, (), ())))
         self.loaded_by: Callable[[], Translator[E]] | None = None
         self._decoder = BatchDecoder(engine, self.tokenizer, decoding.tokens, say)
-        self._terminologies: list[tuple[Request, Terminology | None]] = []
+        self._terminologies: list[Terminology] = []
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
 
     @staticmethod
@@ -239,12 +239,13 @@ class Translator(Generic[E]):
 
     def _terminology(self, request: Request) -> Terminology | None:
         """Return the terms and banned phrases of a request, as the tokenizer spells them; None without any."""
-        if not request.glossary and not request.banned:
+        terms = request.glossary or (), request.banned or ()
+        if not any(terms):
             return None
-        found = next((known for like, known in self._terminologies if request.is_like(like)), None)
-        if found is None:
-            found = Terminology(request.glossary or (), request.banned or (), self.tokenizer, self.characters)
-            self._terminologies = [(request, found), *self._terminologies[: _MOST_TERMINOLOGIES - 1]]
+        found = next((known for known in self._terminologies if known.terms == terms), None)
+        if found is None:  # its trees and spellings take longer than a sentence's translation
+            found = Terminology(*terms, self.tokenizer, self.characters)
+            self._terminologies = [found, *self._terminologies[: _MOST_TERMINOLOGIES - 1]]
         return found
 
     def _segmenter(self, request: Request) -> Segmenter:
@@ -264,7 +265,8 @@ class Translator(Generic[E]):
     def _translate_alike(self, calls: Sequence[_Call]) -> list[list[Translation]]:
         """Translate the texts of calls with like requests."""
         request = replace(calls[0].request, scored=any(call.request.scored for call in calls))
-        segmenter, terminology = self._segmenter(request), self._terminology(request)
+        segmenter = self._segmenter(request)
+        terminology = segmenter.terminology
         texts = [
             segmenter.segmented(text, prefix)
             for call in calls
