@@ -52,8 +52,6 @@ class Texts(ABC):
     """whether a document has more than a line for each text"""
     are_still_written = False
     """whether somebody may be writing them, and waiting for an answer"""
-    _written = 0
-    """lines of output that are written"""
 
     @abstractmethod
     def count(self) -> int | None:
@@ -64,7 +62,7 @@ class Texts(ABC):
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:
-        """Yield the texts."""
+        """Yield each text as the source of a pair, whose target is its translation, or how that begins."""
 
     @abstractmethod
     def place(self, number: int, of_prefix: bool) -> str:
@@ -90,10 +88,6 @@ class Texts(ABC):
         """Return what is written after the last one."""
         return ""
 
-    def skip(self, count: int) -> None:
-        """Treat the first lines of output as written."""
-        self._written = count
-
 
 class TextsToTranslate(Texts):
     """The texts of files, or of standard input where there are none; the target of each is how it shall begin."""
@@ -103,13 +97,13 @@ class TextsToTranslate(Texts):
         self._config, self._limit, self._stdin = config, limit, stdin
         columns = config.column, config.prefix_column
         self._documents = [self._kind(path)(path, *columns, limit) for path in files]
-        self.has_layout = any(document.has_layout for document in self._documents)
-        self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._kind_of_stdin = None if files else self._kind(None)
+        self.has_layout = any(each.has_layout for each in (*self._documents, self._kind_of_stdin) if each)
+        self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._prefix = user_path(config.prefix) if config.prefix else None
         self._flaws = Counter[str]()
         self._begun = list[tuple[int, Document]]()  # documents read so far, and after how many texts
-        self._open = 0  # the document of the text whose translation is written next
+        self._written, self._open = 0, 0  # texts whose translations are written, and the document of the next one
         if self._prefix is not None and not self._prefix.is_file():
             raise DataError(f"input.prefix: there is no file {self._prefix}")
 
@@ -167,7 +161,9 @@ class TextsToTranslate(Texts):
             yield Pair(pair.source, prefix)
 
     def write(self, lines: Sequence[str]) -> str:
-        """Return what the documents make of the next translations."""
+        """Return what the documents make of the next translations; of most it is a line each."""
+        if not self.has_layout:
+            return super().write(lines)
         parts, remaining = list[str](), list(lines)
         while remaining:
             document, end = self._begun[self._open][1], self._end_of(self._open)
@@ -181,11 +177,6 @@ class TextsToTranslate(Texts):
 
     def end(self) -> str:
         return "".join(document.end() for _, document in self._begun[self._open :])
-
-    def skip(self, count: int) -> None:
-        super().skip(count)
-        while (end := self._end_of(self._open)) is not None and end <= count:
-            self._open += 1
 
     def _end_of(self, number: int) -> int | None:
         """Return after how many texts a document ends; None of the one that is being read."""

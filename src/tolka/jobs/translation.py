@@ -92,7 +92,8 @@ class Job:
             return GivenTranslations(self.inputs, config.input, limit)
         texts = TextsToTranslate(self.inputs, config.input, limit, self.stdin)
         if texts.has_layout and config.output.resume:
-            raise ConfigError(f"resume=true goes on with lines, and {self.inputs[0]} has more than that: leave it out")
+            name = self.inputs[0] if self.inputs else "standard input"
+            raise ConfigError(f"resume=true goes on with lines, and {name} has more than that: leave it out")
         return texts
 
 
@@ -123,7 +124,6 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         tally = UnusualLines(translator.direction, job.are_given, journal.tally)
         form = _format(job, config, translator, journal.done)
         windows = _windows(job, texts, journal, config.decoding.window)
-        texts.skip(journal.done)
 
         def process(window: Sequence[Pair]) -> None:
             results = _results(translator, window, job.are_given, form.scored, progress.update)
