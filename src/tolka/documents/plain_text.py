@@ -9,7 +9,7 @@ from tolka.text.pairs import Pair
 
 @DOCUMENTS.register("text")
 class PlainText(Document):
-    """Lines of text."""
+    """A file whose every line is a text."""
 
     def texts(self) -> Iterator[Pair]:
         return (Pair(line, "") for line in read_lines(self.path, limit=self.limit, stream=self.stream))

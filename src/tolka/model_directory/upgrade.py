@@ -114,7 +114,10 @@ def _renamed(config: Mapping[str, Any]) -> dict[str, Any]:
     upgraded = {group: dict(options) if isinstance(options, Mapping) else options for group, options in config.items()}
     groups = {group: options for group, options in upgraded.items() if isinstance(options, dict)}
     corpus, metrics, trainer = (groups.get(group, {}) for group in ("corpus", "metrics", "trainer"))
-    if "cleaning" not in config and corpus.keys() & {"max_characters", "drop_duplicates"}:  # which are there now
+    if "cleaning" not in config and corpus.keys() & {
+        "max_characters",
+        "drop_duplicates",
+    }:  # later ones write it
         upgraded["cleaning"] = {"duplicates": "exact" if corpus.pop("drop_duplicates", False) else "keep"}
         if "max_characters" in corpus:
             upgraded["cleaning"]["max_characters"] = corpus.pop("max_characters")

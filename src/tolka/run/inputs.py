@@ -75,7 +75,7 @@ class Inputs:
         self._note(*round_trip_notes(self.prepared.tokenizer, read, "the validation text"))
         if self.loss and not resuming:
             raise DataError(self.loss)
-        Request.of(self.config.search, self.config.corpus.direction)
+        Request.of(self.config.search, self.config.corpus.direction)  # a damaged glossary shows now, not in the tests
 
     def _note(self, *notes: str) -> None:
         for note in filter(None, notes):

@@ -16,7 +16,7 @@ class Direction(NamedTuple):
 
     @property
     def swapped(self) -> "Direction":
-        """The opposite direction."""
+        """The direction from the target language into the source language."""
         return Direction(self.target, self.source)
 
     def __str__(self) -> str:

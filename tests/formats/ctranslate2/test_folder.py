@@ -562,12 +562,17 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 }
 
 
+def _changed(exported: Path, folder: Path, change: Damage) -> Path:
+    """A copy of an exported folder, changed."""
+    shutil.copytree(exported, folder)
+    change(folder)
+    return folder
+
+
 @pytest.mark.parametrize("name", sorted(DAMAGES))
 def test_a_damaged_folder_is_refused_in_one_line(exported: Path, name: str, tmp_path: Path, command: Command) -> None:
     damage, words = DAMAGES[name]
-    folder = tmp_path / "folder"
-    shutil.copytree(exported, folder)
-    damage(folder)
+    folder = _changed(exported, tmp_path / "folder", damage)
     outcome = command("mt-translate", folder, stdin=b"kettle\n")
     assert outcome.code == 1
     assert words in outcome.error
@@ -604,9 +609,7 @@ HOSTILE: dict[str, tuple[Damage, str]] = {
 def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_path: Path, command: Command) -> None:
     """One whose manifest agrees with what is in it."""
     damage, words = HOSTILE[name]
-    folder = tmp_path / "folder"
-    shutil.copytree(exported, folder)
-    damage(folder)
+    folder = _changed(exported, tmp_path / "folder", damage)
     (folder / MANIFEST).unlink()
     write_manifest(folder, TrainingSources(40, 0.0))
     outcome = command("mt-translate", folder, stdin=b"kettle\n")

@@ -16,7 +16,7 @@ from tolka.errors import DataError
 from tolka.search.base import NEVER
 from tolka.search.hypothesis import Ids, Wish, check_subwords
 
-_LISTS_CACHED = 4  # whose tables are there for the next batch
+_LISTS_CACHED = 4  # whose tables are kept for the next batch
 
 
 @dataclass(frozen=True)
