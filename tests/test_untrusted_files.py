@@ -226,7 +226,7 @@ def with_record(**edited: object) -> Callable[[bytes], bytes]:
             lambda content: content.replace(b"\xe2\x96\x81", b"\xff\x96\x81", 1),
             "is no Sentence",
         ),
-        ("tokenizer", "source.spm", not_utf8, "is no SentencePiece model"),
+        ("tokenizer", "source.spm", not_utf8, "is not a SentencePiece model"),
         ("exported", "model.bin", lambda content: bytes(len(content)), "CTranslate2 cannot load it"),
         ("exported", "config.json", lambda content: content.replace(b"true", b"1"), "has other settings than tolka"),
         ("int8", "model.safetensors", with_a_large_scale, "scores are not finite"),

@@ -118,7 +118,7 @@ def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"source.model is missing: the folder has no tokenizer"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.model").write_bytes(b"no model")
-    with pytest.raises(CheckpointError, match="is no SentencePiece model"):
+    with pytest.raises(CheckpointError, match="is not a SentencePiece model"):
         Tokenizer.load(tmp_path)
 
 
@@ -245,5 +245,5 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.model cannot be read"):
         TokenizerConfig(model=[str(path)]).given()
     path.write_bytes(b"text")
-    with pytest.raises(DataError, match=r"x\.model is no SentencePiece model"):
+    with pytest.raises(DataError, match=r"x\.model is not a SentencePiece model"):
         TokenizerConfig(model=[str(path)]).given()

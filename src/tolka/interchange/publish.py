@@ -34,7 +34,7 @@ def publish(
     except ImportError:
         raise ConfigError("mt-train publish needs the package huggingface_hub: pip install 'tolka[hub]'") from None
     if not REPOSITORY.fullmatch(repository):
-        raise ConfigError(f"'{repository}' is no name on the Hub: write OWNER/NAME, as in ann/captions-en-de")
+        raise ConfigError(f"'{repository}' is not a name on the Hub: write OWNER/NAME, as in ann/captions-en-de")
     if not hub.get_token():
         raise ConfigError("there is no token for the Hub: run `hf auth login`, or set HF_TOKEN")
     with tempfile.TemporaryDirectory(prefix="tolka-publish-") as name:
@@ -64,7 +64,7 @@ def _answered(repository: str, work: Callable[[], R]) -> R:
     try:
         return work()
     except HFValidationError as error:
-        raise ConfigError(f"'{repository}' is no name on the Hub: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"'{repository}' is not a name on the Hub: {' '.join(str(error).split())}") from None
     except OfflineModeIsEnabled:
         raise DataError(f"{repository} cannot be published offline: unset HF_HUB_OFFLINE") from None
     except HfHubHTTPError as error:

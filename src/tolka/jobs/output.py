@@ -45,7 +45,7 @@ def open_output(
             yield file
     else:
         if record_path(path.resolve()).exists():
-            say(f"note: an interrupted job has left a part of {path}: resume=true goes on with it, this begins again")
+            say(f"note: an interrupted job has left a part of {path}: resume=true continues it, and this begins again")
         with whole_file(path) as stream:
             yield stream
 
@@ -61,7 +61,7 @@ def _resumable(path: Path, identity: Mapping[str, Any], say: Say) -> Iterator[Re
             yield file
         except BaseException as error:
             if file.state and (file.state != before or isinstance(error, KeyboardInterrupt)):
-                say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command goes on from there")
+                say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command continues there")
             raise
 
 

@@ -56,7 +56,7 @@ class Job:
             raise DataError(f"{self.attention} is a file; --attention takes a folder to write to")
         output = config.output
         if output.resume and self.output is None:
-            raise ConfigError("resume=true goes on with a file that was begun: name it with -o")
+            raise ConfigError("resume=true continues a file that was begun: name it with -o")
         if output.resume and self.output and self.output.exists() and not self.output.is_file():
             raise ConfigError(
                 f"resume=true needs a file that can be read again, and {self.output} is a pipe or a device"
@@ -93,7 +93,7 @@ class Job:
         texts = TextsToTranslate(self.inputs, config.input, limit, self.stdin)
         if texts.has_layout and config.output.resume:
             name = self.inputs[0] if self.inputs else "standard input"
-            raise ConfigError(f"resume=true goes on with lines, and {name} has more than that: leave it out")
+            raise ConfigError(f"resume=true continues after a line, and {name} has more than lines: leave it out")
         return texts
 
 

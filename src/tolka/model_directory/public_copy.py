@@ -87,7 +87,7 @@ class PublicCopy:
         try:
             processor_of(content)
         except RuntimeError:
-            raise CheckpointError(f"{name} is no SentencePiece model") from None
+            raise CheckpointError(f"{name} is not a SentencePiece model") from None
         model = protobuf.ModelProto.FromString(content)
         size = model.ByteSize()
         model.DiscardUnknownFields()  # self_test_data of earlier versions holds lines of the training text

@@ -65,11 +65,12 @@ def find_model_folder(folder: Path) -> Path:
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
     if _has_model_type(folder):
         raise CheckpointError(
-            f"{folder} is no model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
-            "and give its OUT"
+            f"{folder} is not a model directory, but a folder of Hugging Face's transformers: run mt-train import "
+            "first, and give its OUT"
         )
     raise CheckpointError(
-        f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
+        f"{folder} is not a model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ "
+        "itself"
     )
 
 

@@ -107,7 +107,7 @@ def checked_manifest(folder: Path) -> Manifest:
         version, files = int(manifest["format"]), dict(manifest["files"])
         sources = _sources(manifest)
     except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
+        raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a model directory") from None
     except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
     if version > INT8_FORMAT:

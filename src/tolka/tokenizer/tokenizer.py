@@ -245,7 +245,7 @@ class Tokenizer:
         except ValueError as error:
             raise CheckpointError(f"{folder / names[0]} cannot be read ({error})") from None
         except RuntimeError:
-            raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
+            raise CheckpointError(f"{folder / names[0]} is not a SentencePiece model") from None
 
 
 def load_pretrained(path: Path) -> bytes:
@@ -261,7 +261,7 @@ def load_pretrained(path: Path) -> bytes:
         raise DataError(f"tokenizer.model: {path} cannot be read ({getattr(error, 'strerror', error)})") from None
     except RuntimeError:
         raise DataError(
-            f"tokenizer.model: {path} is no SentencePiece model (as spm_train writes, NAME.model)"
+            f"tokenizer.model: {path} is not a SentencePiece model (as spm_train writes, NAME.model)"
         ) from None
     model = protobuf.ModelProto.FromString(content)
     ids = _special_ids(processor)

@@ -60,7 +60,7 @@ class Exported:
             if words[2] not in DTYPES:
                 raise ValueError(f"dtype is {words[2]!r}")
             if not isinstance(quality, dict | None):
-                raise ValueError("quality is no calibration")
+                raise ValueError("quality is not a calibration")
             if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float)):
                 raise ValueError(f"nll is {nll!r:.80}")
         except (KeyError, TypeError, ValueError) as error:

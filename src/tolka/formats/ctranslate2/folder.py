@@ -29,7 +29,7 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWI
 _MAX_INT8 = np.float32(127)
 
 
-def missing() -> str:
+def import_failure() -> str:
     """Return why CTranslate2 cannot be imported; "" if it can."""
     from importlib.util import find_spec
 
@@ -97,7 +97,7 @@ def _specs(with_torch: bool) -> Iterator[Any]:
 
     with_torch: for bfloat16, which the module converts with torch alone.
     """
-    if reason := missing():
+    if reason := import_failure():
         raise ConfigError(reason)
     if with_torch or "torch" in sys.modules:
         from ctranslate2 import specs

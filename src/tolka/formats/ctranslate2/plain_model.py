@@ -58,7 +58,7 @@ def inexpressible(options: ModelConfig) -> str:
     """Return which model option CTranslate2 has no counterpart of, in words; "" if it can express the model."""
     if not isinstance(options, TransformerOptions):
         name = vars(options)["name"]
-        return f"model={name} is no Transformer, and CTranslate2 translates with Transformers alone"
+        return f"model={name} is not a Transformer, and CTranslate2 translates with Transformers alone"
     if options.value_width != options.key_width:
         return f"CTranslate2 cannot express model.d_v={options.d_v}: values must be as wide as keys, d_model / heads"
     return ""

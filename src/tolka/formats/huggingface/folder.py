@@ -57,7 +57,7 @@ class ModelFolder:
         if not real.is_relative_to(self._root):
             raise CheckpointError(f"{path} is a link to a file outside its folder: copy the file itself there")
         if not real.is_file():
-            raise CheckpointError(f"{path} is no file")
+            raise CheckpointError(f"{path} is not a file")
         try:
             path.open("rb").close()  # safetensors would say that there is no such file
         except OSError as error:
@@ -161,7 +161,8 @@ class ModelFolder:
                 found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except Exception as error:  # of any kind, where bytes are made up
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:160]
-            raise CheckpointError(f"{path} is no file of tensors alone, and nothing in it is run: {reason}") from None
+            complaint = f"{path} is not a file of tensors alone, and nothing in it is run: {reason}"
+            raise CheckpointError(complaint) from None
         if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
             raise CheckpointError(f"{path} has something else than tensors in it")
         if odd := [str(name) for name, tensor in found.items() if not _is_dense(tensor)]:

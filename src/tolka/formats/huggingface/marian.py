@@ -162,7 +162,7 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
     for key, meaning in _ABSENT.items():
         if config.get(key):
             raise CheckpointError(
-                f"{where}: {key}={config[key]!r:.80} ({meaning}) is no setting of Marian's architecture"
+                f"{where}: {key}={config[key]!r:.80} ({meaning}) is not a setting of Marian's architecture"
             )
     for encoder, decoder in (
         ("encoder_attention_heads", "decoder_attention_heads"),
@@ -369,7 +369,7 @@ def _tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bool) -
         try:
             processor_of(model)
         except RuntimeError:
-            raise CheckpointError(f"{folder.path / name} is no SentencePiece model") from None
+            raise CheckpointError(f"{folder.path / name} is not a SentencePiece model") from None
     return Tokenizer(models, vocabularies)
 
 
