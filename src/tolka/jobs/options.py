@@ -1,4 +1,4 @@
-"""Options of a translation job: the settings of mt-translate, except its files. Needs no torch."""
+"""The settings of mt-translate, except its files. Needs no torch."""
 
 from dataclasses import dataclass
 

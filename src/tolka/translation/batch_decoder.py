@@ -50,7 +50,7 @@ class _UntilFailure:
 
 
 class BatchDecoder:
-    """Runs an engine on batches of segments of similar length; results are in the order of the segments. Thread-safe."""
+    """Runs an engine on batches of segments of similar length; results are in the segments' order. Thread-safe."""
 
     def __init__(self, engine: Engine, tokenizer: Tokenizer, tokens: int, say: Say = silent) -> None:
         """tokens: see DecodingConfig. say: receives notes."""
