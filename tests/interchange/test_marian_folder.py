@@ -91,7 +91,7 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"activation_function": ["swish"]}, "activation_function (['swish']) must be one of swish, silu"),
         ({"activation_function": {}}, "activation_function ({}) must be one of swish, silu"),
         ({"encoder_ffn_dim": 0, "decoder_ffn_dim": 0}, "encoder_ffn_dim (0) must be at least 1"),
-        ({"normalize_before": True}, "normalize_before=True (pre-norm) is no setting"),
+        ({"normalize_before": True}, "normalize_before=True (pre-norm) is not a setting"),
         ({"normalize_before": "\x1b[31m" * 99}, r"normalize_before='\x1b[31m\x1b"),
         ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
         ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),

@@ -1,4 +1,4 @@
-"""What can be read of model directories without torch: where they are, their settings, digests of their content."""
+"""Model directories without torch: where they are, their settings, digests of their content."""
 
 import hashlib
 import json
@@ -27,16 +27,15 @@ from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.vocabulary import VOCABULARY
 
 _MOST_YAML = 2**20  # bytes: parsing that many takes seconds
+# Files that translations depend on, beside the SentencePiece models; scores and the card may change.
 _DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", VOCABULARY, EXPORTED)
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
 
 
 def digest(folder: Path) -> str:
-    """Return a digest of what a model translates with: its weights, tokenizer and settings, from the manifest.
-
-    Of another program's folder, it is one of names, sizes and times of its files.
-    """
+    """Return a digest of the files that a model's translations depend on."""
+    # No manifest has their checksums, and weights of gigabytes are not hashed for a digest.
     if is_of_transformers(folder):
         stats = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
         text = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
@@ -75,7 +74,7 @@ def find_model_folder(folder: Path) -> Path:
 
 
 def _on_the_hub(folder: Path) -> str:
-    """Return a hint where the name of a folder that is not there looks like that of a model on the Hub."""
+    """Return a hint if the name of a missing folder looks like that of a model on the Hub; "" otherwise."""
     if folder.name.startswith("opus-mt-"):
         return f"; on the Hugging Face Hub it is hub:Helsinki-NLP/{folder.name}"
     is_owner = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.exists()
@@ -102,13 +101,11 @@ def direction_of(settings: Mapping[str, Any]) -> Direction:
 
 
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:
-    """Return the form of characters of a training configuration, which every text for its model gets.
-
-    From before there was cleaning.blanks, training kept all blanks. A source gets ordinary ones where unseen characters
-    were removed: hardly any training text has as many of the others. Its translations have the blanks they were taught.
-    """
+    """Return the form of characters of a training configuration, which every text for its model gets."""
     cleaning = settings.get("cleaning", {})
     control = cleaning.get("control", "keep")
+    # Before there was cleaning.blanks, training kept all blanks. A source gets ordinary ones all the same where unseen
+    # characters were removed: hardly any training text has as many others. Translations keep those that were learnt.
     blanks = cleaning.get("blanks", "keep" if control == "keep" else "source")
     return CharacterForm(cleaning.get("unicode", "keep"), control, blanks)
 
@@ -118,10 +115,9 @@ def _is_language(value: object) -> bool:
 
 
 def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """Read config.yaml of a model directory, and its model's options; those newer than the file have their defaults.
+    """Read config.yaml of a model directory, and its model's options; settings of earlier versions are converted.
 
-    Settings of earlier versions are converted. CheckpointError if it cannot be read, lacks its model or its languages,
-    or has options that are not valid.
+    CheckpointError if it cannot be read, lacks its model or its languages, or has invalid options.
     """
     path = folder / CONFIG
     if (folder / EXPORTED).is_file():
@@ -139,7 +135,7 @@ def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     config = upgrade_config(config)
     try:
-        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the form of characters
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # checked here for `character_form`
         options = {str(key): value for key, value in config["model"].items()}
         model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
     except TolkaError as error:
@@ -150,7 +146,7 @@ def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
 def load_settings(folder: Path) -> dict[str, Any]:
     """Return the training configuration of a model directory, or of a run directory's `best/`.
 
-    Options of model and tokenizer that are newer than the file have their defaults.
+    Options that are newer than the file have their defaults.
     """
     folder = find_model_folder(folder)
     settings, _ = read_settings(folder)

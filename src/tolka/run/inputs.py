@@ -31,7 +31,7 @@ from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import with_sets_aside
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
-from tolka.tokenizer.extension import Extension, unspelt
+from tolka.tokenizer.extension import Extension, unspelt_count
 from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
@@ -146,7 +146,7 @@ class Inputs:
         }
         for side, (ids_of, pieces_of) in sides.items():
             ids = [number for row in rows for number in ids_of(row).tolist()]
-            share = unspelt(ids, pieces_of) / max(len(ids), 1)
+            share = unspelt_count(ids, pieces_of) / max(len(ids), 1)
             if share > _MUCH_UNSPELT:
                 self._note(
                     f"{share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: tokenizer.extend=2000 "
