@@ -12,7 +12,7 @@ from rows import each_row
 
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.text.pairs import Pair
-from tolka.tokenizer.coders import plain
+from tolka.tokenizer.coders import as_line
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
@@ -60,7 +60,7 @@ def test_a_byte_that_would_break_the_line_is_replaced(byte: int, shown: str) -> 
 def test_bytes_that_make_no_character_are_left_out(parts: list[bytes]) -> None:
     spelt = [small()._processors[0].piece_to_id(f"<0x{byte:02X}>") for byte in b"".join(parts)]
     (text,) = small().decode_target([spelt])
-    assert text == plain(b"".join(parts).decode(errors="ignore"))
+    assert text == as_line(b"".join(parts).decode(errors="ignore"))
 
 
 @each_row(

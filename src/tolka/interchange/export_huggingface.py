@@ -36,11 +36,11 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 
 
 def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Callable[[str], None]) -> None:
-    """Write a model as a folder of Hugging Face's, after the parity gate where `transformers` is installed.
+    """Write a model as a folder of the first of `FAMILIES` that can express it, all or nothing.
 
-    It is of the first of `FAMILIES` that can express it. dtype: one of DTYPES, of the weights. lines: the sample to
-    compare. ConfigError, with the option that would fit, for a model that none can express; CheckpointError if
-    `transformers` does not translate like it. Nothing is left in `out` then.
+    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES. lines: the sample to compare; [] =
+    made-up lines. ConfigError, with the option that would fit, if no family can express the model; CheckpointError if
+    `transformers` translates otherwise.
     """
     if dtype not in DTYPES:
         raise ConfigError(f"--dtype ({dtype}) of a Hugging Face folder must be one of {', '.join(DTYPES)}")
@@ -89,6 +89,7 @@ def _expressed(saved: SavedModel, options: ModelConfig) -> tuple[Family, dict[st
 
 def _converted(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
     """Convert the tensors; CheckpointError if a weight is too large for the dtype."""
+    # Copies, since shared matrices may be tensors of one memory, which safetensors refuses.
     converted = {name: tensor.to(dtype, copy=True).contiguous() for name, tensor in tensors.items()}
     if infinite := [name for name, tensor in converted.items() if not bool(tensor.isfinite().all())]:
         raise CheckpointError(f"{infinite[0]} has values that float16 cannot hold: take --dtype bfloat16 or float32")

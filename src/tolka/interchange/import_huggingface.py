@@ -5,13 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.huggingface.family import (
-    CONFIG,
-    GENERATION_CONFIG,
-    LANGUAGE,
-    TOKENIZER_CONFIG,
-    read_foreign,
-)
+from tolka.formats.huggingface.family import CONFIG, GENERATION_CONFIG, LANGUAGE, TOKENIZER_CONFIG, read_foreign
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, checked_copy, not_compared, reason_not_to_compare
@@ -27,10 +21,10 @@ _NOTED = ("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_pen
 def import_huggingface(
     path: Path, out: Path, direction: Direction | None, lines: list[str], say: Callable[[str], None]
 ) -> None:
-    """Write a folder of one of `FAMILIES` as a model directory, after the parity gate where `transformers` is there.
+    """Write a folder of one of `FAMILIES` as a model directory; the parity gate compares it if `transformers` is there.
 
-    direction: None for that of the folder. lines: the sample to compare. ConfigError
-    if nobody says which languages they are, or a code is none.
+    direction: None = the folder's. lines: the sample to compare; [] = made-up lines. ConfigError if neither names the
+    languages, or a code is invalid.
     """
     for key, code in zip(("corpus.source", "corpus.target"), direction or (), strict=False):
         if not LANGUAGE.fullmatch(code):
@@ -49,6 +43,7 @@ def import_huggingface(
     if reason := reason_not_to_compare(foreign.family):
         section = not_compared(reason, say)
     else:
+        # The other side has as many positions as its folder says: translations are limited to these.
         sample, limit = sample_of(saved, lines, say), min(LIMIT, foreign.longest)
         positions = max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1
         with checked_copy(foreign, positions) as copy:
@@ -63,6 +58,6 @@ def import_huggingface(
 
 
 def _noted(folder: ModelFolder, name: str) -> str:
-    """Return what a folder asks of generation, for a note."""
+    """Return the folder's settings of generation, for a note: tolka's searches do not read them."""
     values = folder.json(name) if folder.has(name) else {}
     return ", ".join(f"{key}={values[key]!r:.40}" for key in _NOTED if values.get(key) is not None)
