@@ -131,7 +131,7 @@ def write_tokenizer(folder: Path) -> None:
 
 
 def read_tokenizer(folder: Path) -> None:
-    tokenizer = TokenizerConfig(model=[str(folder / "source.spm")]).given()
+    tokenizer = TokenizerConfig(model=[str(folder / "source.spm")]).load_given()
     assert tokenizer is not None
     tokenizer.decode_target(tokenizer.encode_source(TEXTS))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from fake_ctranslate2 import VOCABULARY, FakeTranslator
 
-from tolka.engines.ctranslate2_search import CTranslate2Search, unsupported
+from tolka.engines.ctranslate2_search import CTranslate2Search, unsupported_reason
 from tolka.errors import DataError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import BeamConfig, GreedyConfig, MbrConfig, SamplingConfig, SearchConfig
@@ -32,7 +32,7 @@ def search(
     ],
 )
 def test_searches_with_other_results_are_named(config: SearchConfig, reason: str) -> None:
-    assert unsupported(config) == reason
+    assert unsupported_reason(config) == reason
 
 
 def test_greedy_search_asks_for_no_scores() -> None:

@@ -46,7 +46,7 @@ def test_rare_characters_are_left_out_by_coverage() -> None:
 
 def test_appended_merges_come_after_all_old_ones() -> None:
     side = side_of(NEW)
-    extended = Coder(processor_of(side.extended(side.candidates(50, 1.0, iter(NEW)))))
+    extended = Coder(processor_of(side.extended_model(side.candidates(50, 1.0, iter(NEW)))))
     old = Coder(processor_of(model()))
     assert all(extended.encode(text) == old.encode(text) for text in OLD)
     assert extended.pieces(extended.encode("boathouse ж")) == ["▁boathouse", "▁ж"]

@@ -231,7 +231,7 @@ def test_a_model_trained_elsewhere_cuts_the_same_pieces(tmp_path: Path, kind: st
     }
     SentencePieceTrainer.train(sentence_iterator=texts, hard_vocab_limit=False, **options | ids)
     theirs = SentencePieceProcessor(model_file=f"{prefix}.model")
-    ours = TokenizerConfig(model=[f"{prefix}.model"]).given()
+    ours = TokenizerConfig(model=[f"{prefix}.model"]).load_given()
     assert ours is not None
     text = "lantern Zürich 😀 ferry"
     (found,) = ours.encode_source([text])
@@ -243,7 +243,7 @@ def test_a_model_trained_elsewhere_cuts_the_same_pieces(tmp_path: Path, kind: st
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     path = tmp_path / "x.model"
     with pytest.raises(DataError, match=r"x\.model cannot be read"):
-        TokenizerConfig(model=[str(path)]).given()
+        TokenizerConfig(model=[str(path)]).load_given()
     path.write_bytes(b"text")
     with pytest.raises(DataError, match=r"x\.model is not a SentencePiece model"):
-        TokenizerConfig(model=[str(path)]).given()
+        TokenizerConfig(model=[str(path)]).load_given()

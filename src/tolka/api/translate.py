@@ -57,7 +57,7 @@ def translate(
     if not isinstance(lines, Iterable):
         raise TypeError(f"lines must be a str or several of them, as in ['A sentence.'], not {type(lines).__name__}")
     windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
-    return chain.from_iterable(_translated(model, windows, config, tick))
+    return chain.from_iterable(_translate_windows(model, windows, config, tick))
 
 
 def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
@@ -119,7 +119,7 @@ def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> T
     return config
 
 
-def _translated(
+def _translate_windows(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[list[Translation]]:
     """Yield the translations of each window; the model is loaded with the first."""

@@ -182,7 +182,7 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
         return config
     if "model.d_model" in given:
         raise ConfigError("model.parameters chooses model.d_model: set one of them")
-    size, given_tokenizer = config.tokenizer.vocab_size, config.tokenizer.given()
+    size, given_tokenizer = config.tokenizer.vocab_size, config.tokenizer.load_given()
     sizes = (given_tokenizer.source_size, given_tokenizer.target_size) if given_tokenizer else (size, size)
     return replace(config, model=config.model.sized(*sizes, config.tokenizer.shared))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, unsupported
+from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, unsupported_reason
 from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
@@ -27,7 +27,7 @@ _WORKERS = 2  # batches in parallel, as BatchDecoder has
 _PROBED = 64  # most subwords of a side in the sentence that tells whether the model's scores are finite
 
 
-def unavailable(decoding: DecodingConfig, dtype: str = "float32") -> str:
+def unavailable_reason(decoding: DecodingConfig, dtype: str = "float32") -> str:
     """Return why CTranslate2 does not compute on the device or in the dtype of the options; "" if it does both.
 
     dtype: of the model's weights.
@@ -73,7 +73,7 @@ class CTranslate2Engine(Engine):
         """
         import ctranslate2
 
-        if reason := unavailable(decoding, dtype):
+        if reason := unavailable_reason(decoding, dtype):
             raise ConfigError(reason)
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
         kind = _compute_type(decoding, dtype)
@@ -94,7 +94,7 @@ class CTranslate2Engine(Engine):
         return f"CTranslate2 ({self.translator.compute_type}), {self.translator.device}"
 
     def lacks(self, search: SearchConfig) -> str:
-        return unsupported(search)
+        return unsupported_reason(search)
 
     @property
     def cpu_threads(self) -> int:

@@ -44,7 +44,7 @@ class Vocabularies:
         return {piece: number for number, piece in enumerate(self.target)}
 
 
-def unsupported(search: SearchConfig) -> str:
+def unsupported_reason(search: SearchConfig) -> str:
     """Return why CTranslate2 does not give tolka's results for a search; "" if it does."""
     # By exact type: a subclass may add options that CTranslate2 knows nothing of.
     if type(search) not in (GreedyConfig, BeamConfig, SamplingConfig):

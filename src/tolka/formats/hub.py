@@ -32,7 +32,7 @@ def local_folder(name: str | Path) -> Path:
         pickled = [] if any(file.endswith(".safetensors") for file in files) else [_PICKLED]
         return Path(hub.snapshot_download(repository, allow_patterns=[*_WANTED, *pickled]))
     except Exception as error:  # of the library, of its HTTP client or of the system, which differ by version
-        cached = _cached(hub, repository)
+        cached = _cached_folder(hub, repository)
         if cached is None:
             reason = " ".join(str(error).split())[:160]
             raise CheckpointError(
@@ -42,7 +42,7 @@ def local_folder(name: str | Path) -> Path:
         return cached
 
 
-def _cached(hub: Any, repository: str) -> Path | None:
+def _cached_folder(hub: Any, repository: str) -> Path | None:
     """Return the folder of a model in the Hub's cache; None if it is not there."""
     try:
         # With the patterns: all other files are missing there, which counts as an unfinished download.

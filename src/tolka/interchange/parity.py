@@ -143,7 +143,7 @@ class Parity:
             f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
         )
 
-    def passed(self, threshold: Threshold, say: Callable[[str], None]) -> str:
+    def check_and_report(self, threshold: Threshold, say: Callable[[str], None]) -> str:
         """Call `check`; report the comparison, and return the section of a model card."""
         self.check(threshold)
         section = self.as_markdown()

@@ -43,7 +43,9 @@ def publish(
             say(f"note: published without their folders: {', '.join(copy.shortened)}")
         if copy.left_out:
             say(f"note: not published: {', '.join(copy.left_out)}")
-        return _answered(repository, lambda: _upload(hub.HfApi(library_name="tolka"), folder, repository, private))
+        return _with_plain_errors(
+            repository, lambda: _upload(hub.HfApi(library_name="tolka"), folder, repository, private)
+        )
 
 
 def _upload(api: "HfApi", folder: Path, repository: str, private: bool) -> str:
@@ -55,7 +57,7 @@ def _upload(api: "HfApi", folder: Path, repository: str, private: bool) -> str:
     return f"{api.endpoint}/{repository}"
 
 
-def _answered(repository: str, work: Callable[[], R]) -> R:
+def _with_plain_errors(repository: str, work: Callable[[], R]) -> R:
     """Return the result of `work`; raise the Hub's refusals, and a failed connection, as errors of one line."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 

@@ -53,7 +53,7 @@ def reason_not_to_compare(family: Family) -> str:
     return "" if importlib.util.find_spec("transformers") else "transformers is not installed"
 
 
-def not_compared(reason: str, say: Callable[[str], None]) -> str:
+def uncompared_section(reason: str, say: Callable[[str], None]) -> str:
     """Report that nothing was compared, and return the section of a model card."""
     say(f"note: {reason}, so that its translations were not compared with tolka's")
     return f"## Parity\n\nNot compared: {reason}.\n"

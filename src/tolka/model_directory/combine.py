@@ -34,7 +34,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         sources.append(other.sources)
         del other  # at most two models are in memory
     first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(_named, folders))}", TrainingSources.combined(sources, max))
+    _write(first, out, f"the mean of {', '.join(map(_public_name, folders))}", TrainingSources.combine(sources, max))
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
@@ -64,7 +64,7 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     # `weights` shares its memory with the model.
     for name in names:
         weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
-    _write(base, out, f"{_named(model)} with the adapter of {_named(adapter)} merged into it", base.sources)
+    _write(base, out, f"{_public_name(model)} with the adapter of {_public_name(adapter)} merged into it", base.sources)
 
 
 def quantise_model(folder: Path, out: Path) -> None:
@@ -93,7 +93,7 @@ def _check_compatible(first: SavedModel, other: SavedModel) -> None:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(reasons)}")
 
 
-def _named(folder: Path) -> str:
+def _public_name(folder: Path) -> str:
     """Return the name of a model or its run."""
     # Without the folders of this machine: the facts of a model may be published.
     path = folder.resolve()

@@ -19,7 +19,7 @@ import yaml
 from tolka.errors import CheckpointError
 from tolka.model_directory.card import DATA_SET, MADE_OF, REPOSITORY, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
-from tolka.model_directory.settings import find_model_folder
+from tolka.model_directory.settings import find_model_folder, read_yaml
 from tolka.model_directory.verify import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.write import finish
 from tolka.system.atomic import link_or_copy
@@ -33,7 +33,7 @@ _PATHS = {
     *("root_test", "model", "glossary", "banned"),
 }
 """Settings that name files. Whether a text with a slash in it is a path cannot be seen elsewhere, as in km/h."""
-_ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model that is no folder
+_ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model on the Hub, not a folder
 _FILES_OF_TRAINING = (
     *("trainer_spec.input", "trainer_spec.model_prefix", "trainer_spec.seed_sentencepieces_file"),
     *("normalizer_spec.normalization_rule_tsv", "denormalizer_spec.normalization_rule_tsv"),
@@ -73,7 +73,7 @@ class PublicCopy:
         tests = scores.get("test", {})
         listed = [entries for key in ("test", "root_test") if isinstance(entries := corpus.get(key), list)]
         entries = [str(entry[0] if isinstance(entry, list) and entry else entry) for entry in chain(*listed)]
-        names = _numbered(_last_names(list(tests), entries))
+        names = _with_numbers(_last_names(list(tests), entries))
         if names != list(tests):
             self.shortened.append("scores.test")
         return {**scores, "test": dict(zip(names, tests.values(), strict=True))} if tests else scores
@@ -174,7 +174,7 @@ def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:
     return short_names
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def _with_numbers(names: Sequence[str]) -> list[str]:
     """Return the names, with a number behind those that there are several of."""
     several, numbers = Counter(names), Counter[str]()
     numbered = []
@@ -185,11 +185,8 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Read config.yaml as it is: a plugin's model need not be importable to be copied."""
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    """Read config.yaml without building its options: a plugin's model need not be importable to be copied."""
+    config = read_yaml(path)
     if not isinstance(config, dict) or not all(isinstance(config.get(group), dict) for group in ("run", "corpus")):
         raise CheckpointError(f"{path} does not describe a training (run, corpus)")
     return config

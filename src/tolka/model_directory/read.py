@@ -88,7 +88,7 @@ def as_ensemble(models: Sequence[SavedModel]) -> SavedModel:
     ensemble = Ensemble([first.model, *(other.model for other in others)])
     # A calibration fits the probabilities of one model. An ensemble can do what all of its models have learnt: min.
     scores = {name: value for name, value in first.scores.items() if name != QUALITY}
-    sources = TrainingSources.combined([saved.sources for saved in models], min)
+    sources = TrainingSources.combine([saved.sources for saved in models], min)
     return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 

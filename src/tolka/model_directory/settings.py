@@ -110,8 +110,12 @@ def character_form(settings: Mapping[str, Any]) -> CharacterForm:
     return CharacterForm(cleaning.get("unicode", "keep"), control, blanks)
 
 
-def _is_language(value: object) -> bool:
-    return isinstance(value, str) and is_utf8(value)
+def read_yaml(path: Path) -> Any:
+    """Return the content of a YAML file; CheckpointError if it cannot be read."""
+    try:
+        return yaml.safe_load(read_text(path, _MOST_YAML))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 
 
 def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
@@ -124,14 +128,12 @@ def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
         raise CheckpointError(
             f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
         )
-    try:
-        config = yaml.safe_load(read_text(path, _MOST_YAML))
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    config = read_yaml(path)
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{path} does not describe a model")
     corpus = config.get("corpus")
-    if not isinstance(corpus, dict) or not all(_is_language(corpus.get(side)) for side in ("source", "target")):
+    codes = [corpus.get(side) for side in ("source", "target")] if isinstance(corpus, dict) else [None]
+    if not all(isinstance(code, str) and is_utf8(code) for code in codes):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     config = upgrade_config(config)
     try:

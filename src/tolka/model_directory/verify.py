@@ -28,7 +28,7 @@ _MOST_LOGARITHM = 20.0  # of a ratio of lengths
 
 @dataclass(frozen=True)
 class LengthRatio:
-    """How much longer targets are than their sources: mean and standard deviation of the logarithm of the ratio."""
+    """Mean and standard deviation of the logarithm of the ratio of target length to source length."""
 
     mean: float
     deviation: float
@@ -56,7 +56,7 @@ class TrainingSources:
     directions: tuple[Direction, ...] = ()
 
     @classmethod
-    def combined(cls, sources: Sequence["TrainingSources"], choose: Callable[..., Any]) -> "TrainingSources":
+    def combine(cls, sources: Sequence["TrainingSources"], choose: Callable[..., Any]) -> "TrainingSources":
         """Return the statistics of several models as one, of which `choose` is min or max.
 
         The first model's length ratio and directions stand for all.

@@ -112,7 +112,7 @@ class Inputs:
             self.corpus,
             self.config.corpus,
             self.config.cleaning,
-            extension or tokenizer or kind.given() or kind,
+            extension or tokenizer or kind.load_given() or kind,
             self.config.batching,
             kept_out,
             [pair for name in self.set_aside for pair in self.held_out[name]],

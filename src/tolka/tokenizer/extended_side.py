@@ -225,7 +225,7 @@ class ExtendedSide:
             found += [self._ids[piece]] if known else [self._ids.get(piece, UNK)] * (len(piece) if by_character else 1)
         return found
 
-    def extended(self, added: Sequence[NewSubword]) -> bytes:
+    def extended_model(self, added: Sequence[NewSubword]) -> bytes:
         """Return the SentencePiece model with subwords appended, which BPE merges after all old ones."""
         model = _proto(self._content)
         is_unigram, lowest = self._spec.model_type == self._spec.UNIGRAM, min(self._scores.values(), default=0.0)

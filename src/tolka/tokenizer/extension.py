@@ -75,7 +75,7 @@ def extend_tokenizer(
             [candidates[number] for number in group], [sides[number] for number in group], extension.size
         )
         for number, added in zip(group, chosen, strict=True):
-            models[number] = sides[number].extended(added)
+            models[number] = sides[number].extended_model(added)
         if vocabularies:
             old = vocabularies[vocabulary]
             vocabularies[vocabulary] = Vocabulary((*old.subwords, *known), old.places)
@@ -98,7 +98,7 @@ def spellings(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], list[lis
         return sides[next(number for number in group if subword in owners[number].names)].ids(subword)
 
     groups = _groups(old)
-    source, target = _added(old, new)
+    source, target = _new_subwords(old, new)
     return [ids(subword, groups[0]) for subword in source], [ids(subword, groups[-1]) for subword in target]
 
 
@@ -110,7 +110,7 @@ def unspelt_count(ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str
     return sum(counts[number] for number, piece in named if number == UNK or _BYTE.fullmatch(piece))
 
 
-def _added(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]:
+def _new_subwords(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]:
     """Return the subwords of the source's new ids, and of the target's."""
     source, target = range(old.source_size, new.source_size), range(old.target_size, new.target_size)
     return new.source_pieces(source), new.target_pieces(target)
@@ -151,7 +151,7 @@ def _chosen(
 def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], pairs: Sequence[Pair]) -> Iterator[str]:
     """Yield notes on the new subwords, on what they save, and on old text that gets other ids."""
     old = extension.base
-    for group, side, added in zip(_groups(old), ("source", "target"), _added(old, new), strict=False):
+    for group, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
         if not old.shared and extension.learns_from not in (side, "both"):
             continue
         name = "both sides" if old.shared else f"the {side}"

@@ -66,14 +66,14 @@ class Resampler:
         while True:
             best_score, best = -math.inf, -1
             for i in range(len(symbols) - 1):
-                merged = self._merged(symbols[i], symbols[i + 1])
+                merged = self._merge(symbols[i], symbols[i + 1])
                 if merged >= 0 and self._scores[merged] > best_score and rng.random() >= amount:
                     best_score, best = self._scores[merged], i
             if best < 0:
                 return symbols
-            symbols[best : best + 2] = [self._merged(symbols[best], symbols[best + 1])]
+            symbols[best : best + 2] = [self._merge(symbols[best], symbols[best + 1])]
 
-    def _merged(self, left: int, right: int) -> int:
+    def _merge(self, left: int, right: int) -> int:
         """Return the subword that two merge into; -1 if there is none."""
         if self._unsplittable[left] or self._unsplittable[right]:
             return -1

@@ -123,7 +123,7 @@ class TokenizerConfig:
         """Whether words have several segmentations to draw from; True for a given model, of unknown type."""
         return bool(self.model) or self.type in ("bpe", "unigram")
 
-    def given(self) -> "Tokenizer | None":
+    def load_given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
         if not self.model:
             return None

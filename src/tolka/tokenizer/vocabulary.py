@@ -17,7 +17,7 @@ VOCABULARY = "vocabulary.json"
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 """The first subwords of every vocabulary; their ids are PAD, BOS, EOS and UNK."""
 MOST_BYTES = 2**26
-"""Of a vocabulary or a SentencePiece model."""
+"""Ceiling on the size of a vocabulary or a SentencePiece model."""
 _MOST = 2_000_000  # subwords
 
 

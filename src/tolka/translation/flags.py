@@ -17,7 +17,7 @@ import regex
 
 from tolka.model_directory.verify import LengthRatio
 from tolka.text.characters import CharacterForm
-from tolka.translation.numbers import unmatched
+from tolka.translation.numbers import unmatched_numbers
 from tolka.translation.results import Translation
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def differing_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
 
     Numbers in placeholders are left out.
     """
-    return unmatched(*map(_without_placeholders, (source, target)))
+    return unmatched_numbers(*map(_without_placeholders, (source, target)))
 
 
 def differing_placeholders(source: str, target: str) -> tuple[list[str], list[str]]:

@@ -1,6 +1,6 @@
 """The numbers that one side of a pair lacks, in the ways that languages write them.
 
-    unmatched("It costs 6,000 dollars.", "Es kostet 9.000 Dollar.")    # (["6,000"], ["9.000"])
+    unmatched_numbers("It costs 6,000 dollars.", "Es kostet 9.000 Dollar.")    # (["6,000"], ["9.000"])
 
 6,000, 6.000, 6 000 and 6천 are one number; so are 1.5 million, 1,5 Millionen and 150만. Of a date, a time, a ratio or a
 version each part counts: 3/14/2024 is 14.3.2024, and 1:10 is "1 to 10". The other side may have a number in words: a
@@ -25,7 +25,7 @@ _LAST_WORD = 12
 _FRACTION = re.compile("([1-9]|1[0-2])/([3-9]|1[0-2])")  # of which both numbers may be in words: "two thirds"
 
 
-def unmatched(source: str, target: str) -> tuple[list[str], list[str]]:
+def unmatched_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
     """Return the numbers of the source that the target lacks, and those of the target that the source lacks."""
     if not _DIGIT.search(source) and not _DIGIT.search(target):
         return [], []

@@ -5,13 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable
-from tolka.engines.ctranslate2_search import Vocabularies, unsupported
+from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable_reason
+from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import Exported, ExportedFolder, is_exported, read_exported, vocabularies
 from tolka.formats.ctranslate2.folder import import_failure, write_folder
-from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_model
+from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.settings import Folders, find_model_folder, is_of_transformers, listed_folders, read_settings
 from tolka.model_directory.verify import MANIFEST, read_json
@@ -35,13 +35,13 @@ def open_model(
     ConfigError if the engine does not support the search or the model; CheckpointError if a model is damaged.
     """
     search, decoding = search or BeamConfig(), decoding or DecodingConfig()
-    translator = _opened(models, search, decoding, attention, say)
+    translator = _open_translator(models, search, decoding, attention, say)
     # Without `say`: a callback of this process may not be picklable, and the model is loaded again without notes.
     translator.loaded_by = partial(open_model, models, search, decoding, attention)
     return translator
 
 
-def _opened(
+def _open_translator(
     folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str, say: Say
 ) -> Translator[Any]:
     """Choose the engine, and return a translator that computes with it."""
@@ -61,7 +61,7 @@ def _opened(
         return translator_of(folder, search, decoding, say)
     if decoding.backend == "torch":
         return _with_torch(folders, search, decoding, say)
-    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable(decoding)
+    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable_reason(decoding)
     if reason and decoding.backend == "ctranslate2":
         raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
     # With torch a seed gives the same samples whatever else is translated; whoever names CTranslate2 does without.
@@ -72,7 +72,7 @@ def _opened(
         return _with_torch(folders, search, decoding, say)
     if decoding.backend == "auto":
         say("note: translating with CTranslate2 (decoding.backend=torch has torch compute instead)")
-    return _converted(listed[0], search, decoding, say)
+    return _convert(listed[0], search, decoding, say)
 
 
 def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> str:
@@ -83,7 +83,7 @@ def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> st
         return "CTranslate2 translates with one model at a time"
     if attention:
         return f"{attention} reads a model's attention, which takes torch"
-    return unsupported(search)
+    return unsupported_reason(search)
 
 
 def _unsuitable_model(name: Path) -> str:
@@ -95,7 +95,7 @@ def _unsuitable_model(name: Path) -> str:
     folder = find_model_folder(name)
     if read_json(folder / MANIFEST).get("weights") == "int8":
         return f"the weights of {folder} are stored in int8, as torch computes with them"
-    return inexpressible(read_settings(folder)[1])
+    return inexpressible_reason(read_settings(folder)[1])
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
@@ -127,7 +127,7 @@ def translator_of(
     return Translator(engine, facts, Request.of(search, about.direction), decoding, say)
 
 
-def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
+def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
     """Convert a model directory in a temporary folder, which is deleted once the model is loaded."""
     model = read_plain_model(folder)
     dtype = "int8" if decoding.precision == "int8" else "float32"

@@ -82,7 +82,7 @@ class Segmenter:
     direction: Direction
     terminology: Terminology | None
 
-    def segmented(self, text: str, prefix: str = "") -> SegmentedText:
+    def segment(self, text: str, prefix: str = "") -> SegmentedText:
         """Split a text. prefix: the beginning of the translation of its first segment."""
         # Line feeds stay for now: those between sentences come between their translations.
         text = self.characters.source_lines(text).strip()

@@ -51,7 +51,7 @@ _UNSPACED = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}  # written without a blank 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a text is split: the left part's end and the right part's start; between them is whitespace or nothing.
+    """The place of a cut: the left part's end and the right part's start; between them is whitespace or nothing.
 
     at_mark: whether a sentence or clause ends there, so that the translation may need a blank that the text lacks.
     """

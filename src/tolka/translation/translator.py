@@ -270,7 +270,7 @@ class Translator(Generic[E]):
         segmenter = self._segmenter(request)
         terminology = segmenter.terminology
         texts = [
-            segmenter.segmented(text, prefix)
+            segmenter.segment(text, prefix)
             for call in calls
             for text, prefix in zip(call.texts, call.request.prefixes or [""] * len(call.texts), strict=True)
         ]
@@ -349,7 +349,7 @@ class Translator(Generic[E]):
     def rehearse(self, texts: Sequence[str]) -> None:
         """Translate the longest segments, one batch per worker, to check that they fit in memory."""
         segmenter = self._segmenter(replace(self.request, glossary=(), banned=()))
-        segments = [each for text in texts for each in segmenter.segmented(text).segments]
+        segments = [each for text in texts for each in segmenter.segment(text).segments]
         if segments:
             longest = self._decoder.longest(segments, self.request.search)
             self._decoder.translate(longest, replace(self.request, scored=False), lambda share: None)

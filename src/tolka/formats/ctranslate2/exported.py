@@ -101,7 +101,7 @@ def read_exported(folder: Path) -> ExportedFolder:
     names = ["shared_vocabulary.json"] * 2 if shared else ["source_vocabulary.json", "target_vocabulary.json"]
     manifest.require([EXPORTED, "model.bin", "config.json", *names, *tokenizer.file_names])
     for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
-        if _listed(folder / name) != subwords:
+        if _read_list(folder / name) != subwords:
             raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
     _check_settings(folder / "config.json", vocabularies(tokenizer)[1])
     return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
@@ -121,7 +121,7 @@ def _check_settings(path: Path, target: list[str]) -> None:
         raise CheckpointError(f"{path} has other settings than tolka exports: export the model again")
 
 
-def _listed(path: Path) -> object:
+def _read_list(path: Path) -> object:
     """Read a vocabulary; CheckpointError if it is not JSON."""
     try:
         return json.loads(read_text(path, MOST_BYTES))

@@ -50,7 +50,7 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
     if dtype == "float16":
         _check_float16(model.arrays)
     with _specs(with_torch=dtype == "bfloat16") as specs:
-        spec = _Specification(model, specs, dtype == "int8").filled()
+        spec = _Specification(model, specs, dtype == "int8").build()
         try:
             spec.validate()
             # int8 is quantised below, with a scale of our own; see _MAX_INT8.
@@ -125,7 +125,7 @@ class _Specification:
         self.width = model.options.d_model
         self._names = set[str]()  # names of the arrays that were read
 
-    def filled(self) -> Any:
+    def build(self) -> Any:
         """Return the specification with all weights and vocabularies."""
         model, specs, options = self.model, self.specs, self.options
         most = len(model.arrays)

@@ -51,7 +51,7 @@ class PlainModel:
         return CheckpointError(f"{self.folder / WEIGHTS} does not fit {CONFIG}: {reason}")
 
 
-def inexpressible(options: ModelConfig) -> str:
+def inexpressible_reason(options: ModelConfig) -> str:
     """Return why CTranslate2 cannot express a model with these options; "" if it can."""
     if not isinstance(options, TransformerOptions):
         name = vars(options)["name"]
@@ -69,7 +69,7 @@ def read_plain_model(folder: Path) -> PlainModel:
     folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
     config, options = read_settings(folder)
-    if reason := inexpressible(options):
+    if reason := inexpressible_reason(options):
         raise ConfigError(f"{folder}: {reason}")
     assert isinstance(options, TransformerOptions)
     tokenizer = Tokenizer.load(folder)

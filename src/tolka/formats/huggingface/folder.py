@@ -92,7 +92,7 @@ class ModelFolder:
         shapes: of the expected tensors, of which those in `optional` may be missing; CheckpointError for any other.
         """
         # All shapes are compared before a tensor is read.
-        with self._opened() as (source, found):
+        with self._open_weights() as (source, found):
             missing = sorted(shapes.keys() - found.keys() - {*optional})
             unknown = sorted(found.keys() - shapes.keys())
             if missing or unknown:
@@ -107,7 +107,7 @@ class ModelFolder:
 
     def tensor_names(self) -> set[str]:
         """Return the names of the tensors, without reading them."""
-        with self._opened() as (_, shapes):
+        with self._open_weights() as (_, shapes):
             return {*shapes}
 
     def weight_files(self) -> list[str]:
@@ -117,11 +117,11 @@ class ModelFolder:
         return [_INDEX, *self._parts()] if self.has(_INDEX) else [_PICKLED]
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
+    def _open_weights(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
         """Yield the path for messages, and the shape of each tensor; within the context `_tensor` reads them."""
         self._readers: dict[str, Any] = {}
         if not self.has(_WEIGHTS) and not self.has(_INDEX):
-            yield self.path / _PICKLED, self._pickled()
+            yield self.path / _PICKLED, self._load_pickled()
             return
         names = [name for name in self.weight_files() if name != _INDEX]
         shapes: dict[str, Shape] = {}
@@ -149,7 +149,7 @@ class ModelFolder:
             raise CheckpointError(f"{self.path / _INDEX} names other files than safetensors")
         return names
 
-    def _pickled(self) -> dict[str, Shape]:
+    def _load_pickled(self) -> dict[str, Shape]:
         """Load pytorch_model.bin without running anything in it; return the shapes."""
         if not self.has(_PICKLED):
             raise CheckpointError(f"{self.path} has no weights: neither {_WEIGHTS}, nor {_INDEX}, nor {_PICKLED}")

@@ -28,14 +28,7 @@ from tolka.formats.huggingface.family import (
     whole_number,
 )
 from tolka.formats.huggingface.folder import ModelFolder
-from tolka.formats.huggingface.marian_tokenizer import (
-    SOURCE_SPM,
-    TARGET_SPM,
-    TARGET_VOCAB,
-    VOCAB,
-    read_tokenizer,
-    tokenizer_files,
-)
+from tolka.formats.huggingface.marian_tokenizer import FILES, read_tokenizer, tokenizer_files
 from tolka.model_directory.read import SavedModel
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.config import TransformerConfig
@@ -68,11 +61,7 @@ _MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 # Settings of BART's family that older folders have: Marian's models never set them.
-_ABSENT = {
-    "normalize_before": "pre-norm",
-    "normalize_embedding": "a norm",
-    "add_final_layer_norm": "norm",
-}
+_ABSENT = {"normalize_before": "pre-norm", "normalize_embedding": "a norm", "add_final_layer_norm": "norm"}
 _FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 _POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
@@ -85,7 +74,7 @@ class Marian(Family):
 
     NAME = "Marian"
     MODEL, TOKENIZER = "MarianMTModel", "MarianTokenizer"
-    TOKENIZER_FILES = SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB
+    TOKENIZER_FILES = FILES
     TOKENIZER_KEYS = "source_lang", "target_lang", "separate_vocabs"
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
@@ -169,10 +158,8 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
             raise CheckpointError(
                 f"{where}: {key}={config[key]!r:.80} ({meaning}) is not a setting of Marian's architecture"
             )
-    for encoder, decoder in (
-        ("encoder_attention_heads", "decoder_attention_heads"),
-        ("encoder_ffn_dim", "decoder_ffn_dim"),
-    ):
+    for key in ("attention_heads", "ffn_dim"):
+        encoder, decoder = f"encoder_{key}", f"decoder_{key}"
         if whole_number(config, encoder, where) != whole_number(config, decoder, where):
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"

@@ -15,6 +15,7 @@ from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
 VOCAB, TARGET_VOCAB, SOURCE_SPM, TARGET_SPM = "vocab.json", "target_vocab.json", "source.spm", "target.spm"
+FILES = SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB
 
 
 def read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bool) -> Tokenizer:
