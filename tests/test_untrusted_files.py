@@ -224,7 +224,7 @@ def with_record(**edited: object) -> Callable[[bytes], bytes]:
             "marian",
             "source.spm",
             lambda content: content.replace(b"\xe2\x96\x81", b"\xff\x96\x81", 1),
-            "is no Sentence",
+            "is not a Sentence",
         ),
         ("tokenizer", "source.spm", not_utf8, "is not a SentencePiece model"),
         ("exported", "model.bin", lambda content: bytes(len(content)), "CTranslate2 cannot load it"),

@@ -108,6 +108,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     # In fp32 whatever decoding.precision is, so that perplexities can be compared.
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
+    # Of sources that are not blank to the model.
     written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]
     notes = [
         blank_note([sources, references]),

@@ -72,6 +72,7 @@ def attention(model: Folders | Translator[Any], source: str, target: str = "", *
     """
     translator = model if isinstance(model, Translator) else load(model, **settings)
     if target:
+        # Scoring encodes the target into the segments whose attention is read.
         translation = translator.score([(source, target)])[0].translation
     else:
         (translation,) = translator.translate(source)

@@ -188,6 +188,7 @@ class TextsToTranslate(Texts):
     def place(self, number: int, of_prefix: bool) -> str:
         if of_prefix:
             return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
+        # Of two documents that begin after the same number of texts, the first is empty.
         before, document = next(each for each in reversed(self._begun) if each[0] < number)
         return document.place(number - before)
 

@@ -54,6 +54,7 @@ class UnusualLines:
             counts["missing"] += bool(best.missing)
             counts["banned"] += bool(best.banned)
             counts["reversed"] += is_in_other_script(result.source[:_LOOKED_AT], *self._direction)
+            # A source that is blank to the model has no segments.
             counts["with_text"] += bool(best.segments)
             counts["blank"] += bool(best.segments) and not best.text.strip()
 

@@ -75,6 +75,7 @@ def _identity(config: TranslateConfig, models: Sequence[Path], options: Mapping[
     files = {key: getattr(config.search, key) for key in ("glossary", "banned")}
     # By content, since a glossary may be edited between two calls.
     contents = {f"the file search.{key}": digest_of(user_path(path)) for key, path in files.items() if path}
+    # Models by content as well: a copy in another folder is the same one.
     return {
         "the model": [digest(local_folder(model)) for model in models],
         **options,

@@ -143,7 +143,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
                     except TextError as error:
                         process(window[: error.number])  # the lines before it
                         raise DataError(f"{texts.place(tally.counts['lines'] + 1, error.of_prefix)}: {error}") from None
-                    journal.record(window, tally.counts)
+                    journal.record(window, tally.counts)  # only now that its lines are written
             except DataError:  # a line that cannot be read: those before it are written, and their notes belong here
                 progress.close()
                 for note in (*form.last_notes(), *tally.notes(is_complete=False)):
