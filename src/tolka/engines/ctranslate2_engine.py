@@ -58,13 +58,7 @@ class CTranslate2Engine(Engine):
 
     @classmethod
     def of(
-        cls,
-        folder: Path,
-        vocabulary: Vocabularies,
-        dtype: str,
-        decoding: DecodingConfig,
-        name: Path,
-        say: Say = silent,
+        cls, folder: Path, vocabulary: Vocabularies, dtype: str, decoding: DecodingConfig, name: Path, say: Say = silent
     ) -> "CTranslate2Engine":
         """Load a folder of CTranslate2 on the device and in the dtype of the options.
 

@@ -1,7 +1,7 @@
 """Export a model directory for CTranslate2, and compare what both translate before the folder appears."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Thresho
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.read import load_model
 from tolka.search.options import GreedyConfig
+from tolka.system.progress import Say, silent
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.opening import translator_of
 
@@ -53,13 +54,7 @@ class CTranslate2Side:
         return logits_of_pairs
 
 
-def export_checked(
-    model: Path,
-    out: Path,
-    dtype: str = "",
-    lines: Sequence[str] = (),
-    say: Callable[[str], None] = lambda note: None,
-) -> Parity:
+def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str] = (), say: Say = silent) -> Parity:
     """Export a model directory as a folder for CTranslate2 and mt-translate, all or nothing; return the comparison.
 
     dtype: of `ctranslate2.DTYPES`; "" is float32. lines: the sample to compare on; [] = made-up lines. ConfigError for

@@ -1,7 +1,6 @@
 """Export a model as a folder of one of Hugging Face's families, which `transformers` loads without code of its own."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tolka.model_directory.write import save_tensors
 from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
 from tolka.system.atomic import whole_folder
+from tolka.system.progress import Say
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _THRESHOLDS = {"float32": FP32, "float16": FP16, "bfloat16": BF16}
@@ -35,7 +35,7 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 """
 
 
-def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Callable[[str], None]) -> None:
+def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Say) -> None:
     """Write a model as a folder of the first of `FAMILIES` that can express it, all or nothing.
 
     The parity gate compares it if `transformers` is installed. dtype: one of DTYPES. lines: the sample to compare; [] =

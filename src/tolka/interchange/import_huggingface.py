@@ -1,6 +1,5 @@
 """Import a folder of Hugging Face's format as a model directory, and compare what both translate before it appears."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,14 +17,13 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.verify import MANIFEST
 from tolka.model_directory.write import snapshot
+from tolka.system.progress import Say
 from tolka.text.direction import Direction
 
 _NOTED = ("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty", "max_length", "bad_words_ids")
 
 
-def import_huggingface(
-    path: Path, out: Path, direction: Direction | None, lines: list[str], say: Callable[[str], None]
-) -> None:
+def import_huggingface(path: Path, out: Path, direction: Direction | None, lines: list[str], say: Say) -> None:
     """Write a folder of one of `FAMILIES` as a model directory; the parity gate compares it if `transformers` is there.
 
     direction: None = the folder's. lines: the sample to compare; [] = made-up lines. ConfigError if neither names the

@@ -20,6 +20,7 @@ from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, character_form
 from tolka.search.greedy import GreedyConfig
+from tolka.system.progress import Say, silent
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.translator import Translator
 
@@ -143,7 +144,7 @@ class Parity:
             f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
         )
 
-    def check_and_report(self, threshold: Threshold, say: Callable[[str], None]) -> str:
+    def check_and_report(self, threshold: Threshold, say: Say) -> str:
         """Call `check`; report the comparison, and return the section of a model card."""
         self.check(threshold)
         section = self.as_markdown()
@@ -204,9 +205,7 @@ def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, 
     return float(np.abs(mine - other).max()), float((log_p.exp() * (log_p - log_q)).sum(dim=1).mean())
 
 
-def sample_of(
-    saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
-) -> list[str]:
+def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Say = silent) -> list[str]:
     """Return the lines to compare: those given, in the model's form of characters, or made-up ones if none are given.
 
     Blank lines, and those with more subwords than the model was trained on, are left out with a note; DataError if none

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.card import REPOSITORY
 from tolka.model_directory.public_copy import write_public_copy
+from tolka.system.progress import Say, silent
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -16,13 +17,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def publish(
-    model: Path,
-    repository: str,
-    private: bool = False,
-    licence: str = "",
-    say: Callable[[str], None] = lambda note: None,
-) -> str:
+def publish(model: Path, repository: str, private: bool = False, licence: str = "", say: Say = silent) -> str:
     """Verify a model directory, upload a copy without local paths and resume state, and return its address.
 
     repository: OWNER/NAME; it is created if it is missing. licence: instead of run.licence, unless empty. ConfigError

@@ -4,7 +4,7 @@ import importlib.util
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from tolka.data.batch import EOS
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, TOKENIZER_CONFIG, Family, Foreign
 from tolka.interchange.parity import LIMIT, Logits, Pairs
+from tolka.system.progress import Say
 from tolka.tokenizer.vocabulary import Vocabulary
 
 _AT_ONCE = 16  # lines translated in a batch
@@ -53,7 +54,7 @@ def reason_not_to_compare(family: Family) -> str:
     return "" if importlib.util.find_spec("transformers") else "transformers is not installed"
 
 
-def uncompared_section(reason: str, say: Callable[[str], None]) -> str:
+def uncompared_section(reason: str, say: Say) -> str:
     """Report that nothing was compared, and return the section of a model card."""
     say(f"note: {reason}, so that its translations were not compared with tolka's")
     return f"## Parity\n\nNot compared: {reason}.\n"

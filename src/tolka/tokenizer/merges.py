@@ -25,10 +25,7 @@ class Merge:
 
 
 def continued_merges(
-    words: Mapping[tuple[str, ...], int],
-    scores: Mapping[str, float],
-    most: int,
-    allowed: Callable[[str], bool],
+    words: Mapping[tuple[str, ...], int], scores: Mapping[str, float], most: int, allowed: Callable[[str], bool]
 ) -> list[Merge]:
     """Return at most `most` new subwords in the order in which they are merged.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.system.child_processes import end_with_parent, start
+from tolka.system.progress import Say
 from tolka.text.pairs import Pair
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
@@ -25,9 +26,7 @@ _SPECIAL = 4 + 256  # subwords that are special ids, or bytes
 _TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"
 
 
-def train_tokenizer(
-    config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Callable[[str], None]
-) -> Tokenizer:
+def train_tokenizer(config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Say) -> Tokenizer:
     """Train one model on both sides of the pairs, or one on each side.
 
     pairs: returns the training pairs from the start each time it is called. say: receives notes.
@@ -41,9 +40,7 @@ def train_tokenizer(
     return Tokenizer([train_model(config, texts, side, say) for side, texts in sides.items()])
 
 
-def train_model(
-    config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Callable[[str], None]
-) -> bytes:
+def train_model(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Say) -> bytes:
     """Train one SentencePiece model; return it serialised.
 
     texts: returns the lines from the start each time it is called. side: its name in notes. say: receives them.
@@ -172,12 +169,7 @@ def main() -> None:
 
 
 def _with_common_characters(
-    config: TokenizerConfig,
-    most: int,
-    texts: Callable[[], Iterator[str]],
-    needed: int,
-    side: str,
-    say: Callable[[str], None],
+    config: TokenizerConfig, most: int, texts: Callable[[], Iterator[str]], needed: int, side: str, say: Say
 ) -> tuple[TokenizerConfig, Callable[[], Iterator[str]]]:
     """Return options and texts with the `most` frequent characters alone; bytes spell the others.
 

@@ -84,10 +84,7 @@ _MOST_UNKNOWN, _LEAST_UNKNOWN = 2.5, 0.4  # ratios of widths where the training 
 
 
 def flags(
-    source: str,
-    translation: Translation,
-    estimate: "Estimate | None" = None,
-    ratio: LengthRatio | None = None,
+    source: str, translation: Translation, estimate: "Estimate | None" = None, ratio: LengthRatio | None = None
 ) -> list[str]:
     """Return those of FLAGS that apply to a translation, in their order.
 

@@ -18,11 +18,7 @@ class Terminology:
     """A glossary, phrases that translations must not contain, and the tokenizer that spells them."""
 
     def __init__(
-        self,
-        entries: Sequence[Entry],
-        banned: Sequence[str],
-        tokenizer: Tokenizer,
-        characters: CharacterForm = KEEP,
+        self, entries: Sequence[Entry], banned: Sequence[str], tokenizer: Tokenizer, characters: CharacterForm = KEEP
     ) -> None:
         """characters: their form in the model's training text."""
         self.terms = entries, banned

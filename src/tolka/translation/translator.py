@@ -62,12 +62,7 @@ class Translator(Generic[E]):
     """
 
     def __init__(
-        self,
-        engine: E,
-        facts: ModelFacts,
-        request: Request,
-        decoding: DecodingConfig | None = None,
-        say: Say = silent,
+        self, engine: E, facts: ModelFacts, request: Request, decoding: DecodingConfig | None = None, say: Say = silent
     ) -> None:
         """request: the defaults of a call. say: receives notes."""
         decoding = decoding or DecodingConfig()
