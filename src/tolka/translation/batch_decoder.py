@@ -123,7 +123,7 @@ class BatchDecoder:
             numbers = remaining.popleft()
             scores = self._engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers])
             if scores is None:
-                # Only this batch is halved: the ceiling is that of searches, which need more memory.
+                # Only this batch is halved; the ceiling stays as it is for searches.
                 self._engine.free_memory()
                 middle = len(numbers) // 2
                 remaining.extendleft([numbers[middle:], numbers[:middle]])
