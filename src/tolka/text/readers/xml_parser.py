@@ -1,4 +1,4 @@
-"""XML parsed as a stream, which goes on after a unit that is no XML.
+"""XML parsed as a stream, which goes on after a unit that is not XML.
 
 The parser is expat, restricted so that a file can neither read others nor exhaust the memory: an entity declaration is
 an error, and a document type is never fetched. Undeclared entities have HTML's meaning (&eacute;); a segment with an
@@ -21,12 +21,13 @@ BLOCK = 2**16
 """Bytes that are parsed at once."""
 TAG_BYTES = 128  # more than the tags of a unit that recovery looks for, without attributes
 _MAX_DEPTH = 100  # elements that are open at once
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))  # of UTF-8: no character begins with one
 
 
 class XmlHandler(ABC):
     """What a reader does with the elements of a file.
 
-    roots: names of its first element. units: of the elements that are left out alone where they are no XML; if none,
+    roots: names of its first element. units: of the elements that are left out alone where they are not XML; if none,
     that is an error of the file. parts: of elements of a unit of which the same is true, unless they are not closed.
     """
 
@@ -45,7 +46,7 @@ class XmlHandler(ABC):
         """Handle an end tag."""
 
     def give_up(self, line: int, reason: str) -> None:
-        """Leave out the current part, or else the current unit, which is no XML in this line."""
+        """Leave out the current part, or else the current unit, which is not XML in this line."""
         raise NotImplementedError
 
 
@@ -54,7 +55,7 @@ class _NotClosedError(Exception):
 
 
 def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
-    """Parse a file; yield after each block. DataError with the line for what is no XML, or of another kind."""
+    """Parse a file; yield after each block. DataError with the line for what is not XML, or of another kind."""
     stream = _Stream(handler, limit)
     try:
         with open_bytes(path) as file:
@@ -68,7 +69,7 @@ def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
         stream.close()
         yield
     except expat.ExpatError as error:
-        raise DataError(f"{path}:{stream.line}: no XML ({stream.reason(error)})") from None
+        raise DataError(f"{path}:{stream.line}: not XML ({stream.reason(error)})") from None
     except RefusedError as error:
         raise DataError(f"{path}:{stream.line}: {error}") from None
     except BROKEN as error:
@@ -79,7 +80,7 @@ def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
 
 
 class _Stream:
-    """A parser that goes on after a unit, or a part of one, that is no XML."""
+    """A parser that goes on after a unit, or a part of one, that is not XML."""
 
     def __init__(self, handler: XmlHandler, limit: LineLimit) -> None:
         self.found_root = False
@@ -88,7 +89,7 @@ class _Stream:
         self._open: list[str] = []  # names of the open elements
         self._unit_depth: int | None = None  # of the current unit's element
         self._part_depth: int | None = None  # of that of its current part
-        self._error: Exception | None = None  # while the end of a unit that is no XML is looked for
+        self._error: Exception | None = None  # while the end of a unit that is not XML is looked for
         self._error_facts = 0, ""  # its line and reason
         self._skipped = b""  # the end of what was skipped since
         units, parts = "|".join(handler.units), "|".join(handler.parts)
@@ -154,7 +155,7 @@ class _Stream:
             raise RefusedError(self._limit.complaint("a tag or a comment"))
 
     def _after_unit(self, block: bytes) -> bytes:
-        """Return what follows what is no XML, for a parser of its own; b"" where its end is not in sight."""
+        """Return what follows what is not XML, for a parser of its own; b"" where its end is not in sight."""
         data, line = self._skipped + block, self.line
         edge = (self._unit_edge if self._part_depth is None else self._part_edge).search(data)
         if edge is None:
@@ -214,7 +215,10 @@ class _Stream:
 
 def _not_utf8(block: bytes, place: int) -> str:
     """Return that the text around a place of a block is not UTF-8, and what it may be instead; "" if it is UTF-8."""
-    text, end, _ = block[block.rfind(b">", 0, max(place, 0)) + 1 :].partition(b"<")
+    place = max(place, 0)
+    # The block may begin inside a character, whose first bytes ended the block before.
+    before = block[:place].lstrip(_CONTINUATION_BYTES).rpartition(b">")[2]
+    text, end, _ = (before + block[place:]).partition(b"<")
     try:
         text.decode()
     except UnicodeDecodeError as error:
