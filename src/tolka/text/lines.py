@@ -255,7 +255,7 @@ def _is_utf8(block: bytes) -> bool:
 
 
 def _nul_error(name: str, number: int) -> DataError:
-    return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16 or UTF-32?)")
+    return DataError(f"{name}:{number}: a NUL byte; this is not plain text (a binary file, or UTF-16 or UTF-32?)")
 
 
 def near_path(path: Path) -> str:

@@ -18,7 +18,7 @@ def check_code(key: str, code: str) -> None:
     meant = code_named(code)
     if not _TAG.fullmatch(code) or meant:
         hint = f" Did you mean '{meant}'?" if meant else ""
-        raise ConfigError(f"{key} ('{code}') is no language code, as en, zh-Hant and x-mine are.{hint}")
+        raise ConfigError(f"{key} ('{code}') is not a language code, as en, zh-Hant and x-mine are.{hint}")
 
 
 @cache

@@ -211,7 +211,7 @@ class TestHub:
             self.open(folder)
 
     def test_a_column_of_numbers(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"row 0: 7 is no text"):
+        with pytest.raises(DataError, match=r"row 0: 7 is not text"):
             self.open(self.jsonl(tmp_path, '{"xa": "one", "xb": 7}'))
 
     def test_a_translation_column_of_texts(self, tmp_path: Path) -> None:

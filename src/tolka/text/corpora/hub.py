@@ -132,7 +132,7 @@ class _Rows:
                 texts = [cells.get(language) for language in self._config.direction]
                 for text in texts:
                     if not isinstance(text, str | None):
-                        raise DataError(f"{data}, row {number}: {text!r} is no text")
+                        raise DataError(f"{data}, row {number}: {text!r} is not text")
                     LINE_LIMIT.check(text or "", f"{data}, row {number}")
                 yield Pair(*((text or "").replace("\n", " ") for text in texts))
         except DataError:

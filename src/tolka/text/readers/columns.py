@@ -109,7 +109,7 @@ class CsvFile(TsvFile):
                 row_end = reader.line_num
         except csv.Error as error:
             raise DataError(
-                f"{self.path}:{lines_before + row_end + 1}: no CSV ({error}); is a quotation mark opened here, or "
+                f"{self.path}:{lines_before + row_end + 1}: not CSV ({error}); is a quotation mark opened here, or "
                 "doubled, that should not be?"
             ) from None
 

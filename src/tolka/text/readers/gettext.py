@@ -59,7 +59,7 @@ class GettextFile(BothSides):
             except DataError as error:
                 if self.repair is None:  # as msgfmt, which makes nothing of a file with an error in it
                     raise
-                yield Pair(str(error), "", "no message of gettext")
+                yield Pair(str(error), "", "not a gettext message")
                 message, fuzzy, key, skips = {}, False, "", True
         yield from _pairs(message, fuzzy, _singular_form(message, singular))
 

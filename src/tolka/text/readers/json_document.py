@@ -46,7 +46,7 @@ class JsonFile(JsonLinesFile):
                 if not block or isinstance(error, RecursionError):
                     place_of_error = f"{self.path}:{line + between[0].count(chr(10))}"
                     self.limit.check(buffer[place:], place_of_error, "the object")
-                    raise DataError(f"{place_of_error}: no JSON from here on ({error})") from None
+                    raise DataError(f"{place_of_error}: not JSON from here on ({error})") from None
                 buffer, place = buffer[place:] + block, 0
                 continue
             line += between[0].count("\n")

@@ -43,7 +43,7 @@ class JsonLinesFile(BothSides):
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{self.path}:{number}: no JSON ({error})") from None
+            raise DataError(f"{self.path}:{number}: not JSON ({error})") from None
         nested = value.get("translation") if isinstance(value, dict) else None
         if isinstance(nested, dict) and not (self.columns and value.keys() >= set(self.columns)):
             value = nested
@@ -56,5 +56,5 @@ class JsonLinesFile(BothSides):
             known = did_you_mean(key, map(one_line, cells))
             raise DataError(f"{self.path}:{number}: no key '{key}'.{known} {self.setting.names}")
         if not isinstance(cells[key], str | None):
-            raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is no text")
+            raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is not text")
         return one_line(cells[key] or "")

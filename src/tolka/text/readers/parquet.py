@@ -51,7 +51,7 @@ class ParquetFile(BothSides):
         texts = [(cells or {}).get(name) for name in columns]
         for name, text in zip(columns, texts, strict=True):
             if not isinstance(text, str | None):
-                raise DataError(f"{self.path}, row {number}: '{name}' holds {text!r:.60}, which is no text")
+                raise DataError(f"{self.path}, row {number}: '{name}' holds {text!r:.60}, which is not text")
             self.limit.check(text or "", f"{self.path}, row {number}", f"'{name}'")
         return Pair(*(one_line(text or "") for text in texts))
 

@@ -24,7 +24,7 @@ class UnitHandler(XmlHandler):
         self._are_varieties = is_variety(*map(normal_code, direction))  # as en-GB and en-US are
         self.pairs: list[Pair] = []  # of the units parsed so far that nobody has taken yet
         self._path = path
-        self._first_lines: dict[str, int] = {}  # what is no XML -> the first line with it
+        self._first_lines: dict[str, int] = {}  # what is not XML -> the first line with it
         self._first_of_others = ""  # languages of the first unit that is not in both
 
     def has_language(self, code: str, language: str) -> bool:
@@ -33,13 +33,13 @@ class UnitHandler(XmlHandler):
         return code == language or (not self._are_varieties and is_variety(code, language))
 
     def give_up(self, line: int, reason: str) -> None:
-        """Add a flawed pair in place of a unit that is no XML."""
+        """Add a flawed pair in place of a unit that is not XML."""
         self.pairs.append(self.no_xml(line, reason))
 
     def no_xml(self, line: int, reason: str) -> Pair:
-        """Return a flawed pair that has the place of what is no XML as its source."""
+        """Return a flawed pair that has the place of what is not XML as its source."""
         first = self._first_lines.setdefault(reason, line)
-        return Pair(f"{self._path}:{line}", "", f"no XML ({reason}; first in line {first})")
+        return Pair(f"{self._path}:{line}", "", f"not XML ({reason}; first in line {first})")
 
     def no_pair(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
@@ -53,7 +53,7 @@ def normal_code(code: str) -> str:
 
 
 class XmlFile(BothSides):
-    """A file of translation units; one that is no XML is a flawed pair."""
+    """A file of translation units; one that is not XML is a flawed pair."""
 
     has_columns = False
     version = "2"
