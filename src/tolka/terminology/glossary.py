@@ -131,8 +131,8 @@ class Phrases:
             if words := _WORD.findall(phrase):
                 self._lengths.setdefault(words[0], set()).add(len(words))
 
-    def found_in(self, text: str) -> set[str]:
-        """Return the phrases that stand in a text, as `stands_in` with `to_its_end` says of each."""
+    def occurrences(self, text: str) -> set[str]:
+        """Return the phrases that stand in a text, as `occurs_in` with `to_its_end` says of each."""
         spans = [match.span() for match in _WORD.finditer(text)]
         parts = (
             text[start : spans[place + length - 1][1]]
@@ -143,7 +143,7 @@ class Phrases:
         return {part for part in parts if part in self._phrases}
 
 
-def stands_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:
+def occurs_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:
     """Return whether a phrase stands in a text, exactly as written, from the beginning of a word.
 
     Where words are written without blanks, it may stand anywhere. only_at_start: of the text. to_its_end: its last word

@@ -59,7 +59,7 @@ class _Concepts(XmlHandler):
 
     def end(self, name: str) -> None:
         if self.text is not None and name in ("term", "termNote", "administrativeStatus"):
-            text, flaw, self.text = self.text.finished(), self.text.flaw, None
+            text, flaw, self.text = self.text.content(), self.text.flaw, None
             if flaw:
                 raise RefusedError(f"{flaw} in '{text}': write the character itself")
             if name == "term":

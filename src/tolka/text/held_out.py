@@ -32,7 +32,7 @@ _AUTO_DIVISOR, _AUTO_MIN, _AUTO_MAX, _AUTO_MIN_DIVISOR = 100, 200, 2000, 10
 _FILTER = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
 
 
-def with_sets_aside(corpus: Corpus, direction: Direction, cache: Path, say: Say = silent) -> tuple[Corpus, Path]:
+def hold_out_sets(corpus: Corpus, direction: Direction, cache: Path, say: Say = silent) -> tuple[Corpus, Path]:
     """Return the corpus with the sets that corpus.sizes asks for, and the folder under `cache` with their files.
 
     say: is given notes. DataError where the text has too few pairs for them.

@@ -21,7 +21,7 @@ def references_note(references: Sequence[str], form: str, name: str) -> str:
     )
 
 
-def unlike_note(texts: Mapping[str, Sequence[str]]) -> str:
+def mixed_forms_note(texts: Mapping[str, Sequence[str]]) -> str:
     """Return a note if one text has decomposed accents and another has not; else "".
 
     texts: by name. A metric counts the two forms of one word as different words.

@@ -29,7 +29,7 @@ class Units(XmlHandler):
 
     def end(self, name: str) -> None:
         if name == "part" and self.text is not None:
-            self._texts.append(self.text.finished())
+            self._texts.append(self.text.content())
             self.flaws += [self.text.flaw] if self.text.flaw else []
             self.text = None
         elif name == "unit":

@@ -12,9 +12,9 @@ import numpy as np
 
 from tolka.text.check.histogram import Histogram, histograms, quarters
 from tolka.text.check.misalignment import Shift, find_shift
-from tolka.text.cleaning.cleaner import bare, marks_of, near_key, plain_key
-from tolka.text.cleaning.duplicates import Seen
-from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten, steps_of
+from tolka.text.cleaning.cleaner import comparison_form, marks_of, near_key, plain_key
+from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of, steps_of
 from tolka.text.direction import Direction
 from tolka.text.encodings import likely_encoding
 from tolka.text.languages import certain_language, installed_identifier
@@ -113,7 +113,7 @@ class HeldOut:
         self._positions: dict[str, list[tuple[str, int, str]]] = {}  # bare source -> set, number, bare target
         for name, pairs in sets.items():
             for number, pair in enumerate(pairs, 1):
-                source, target = self._bare(pair)
+                source, target = self._comparison_forms(pair)
                 self._positions.setdefault(source, []).append((name, number, target))
         # Set -> numbers of its pairs whose source is in the training text, with the same translation or with another.
         self._same: dict[str, set[int]] = {name: set() for name in sets}
@@ -121,13 +121,13 @@ class HeldOut:
 
     def compare(self, pair: Pair) -> None:
         """Compare with a pair of the training text."""
-        source, target = self._bare(pair)
+        source, target = self._comparison_forms(pair)
         for name, number, held_out_target in self._positions.get(source, ()):
             (self._same if held_out_target == target else self._different)[name].add(number)
 
-    def _bare(self, pair: Pair) -> tuple[str, str]:
-        changed = rewritten(pair, self._changes)
-        return bare(changed.source), bare(changed.target)
+    def _comparison_forms(self, pair: Pair) -> tuple[str, str]:
+        changed = apply_changes(pair, self._changes)
+        return comparison_form(changed.source), comparison_form(changed.target)
 
     def leaks(self, names: Iterable[str]) -> Leaks:
         """Return the leaks from these sets."""
@@ -257,8 +257,8 @@ class _Statistics:
             (Finding(what), [step for _, step in steps_of(config, direction)]) for what, config in _STEPS.items()
         ]
         self._repetitions = [
-            (Finding("a pair that came before"), plain_key, Seen()),
-            (Finding("nearly a pair that came before"), near_key, Seen()),
+            (Finding("a pair that came before"), plain_key, MarkSet()),
+            (Finding("nearly a pair that came before"), near_key, MarkSet()),
         ]
         self._pending: list[tuple[int, Pair]] = []
         self._languages = _Languages(direction, pairs)

@@ -26,7 +26,7 @@ _SETTINGS = {
 }
 
 
-def loss_in_words(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
+def describe_loss(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
     """Return why so much of a training text is left out that training on the rest needs consent; "" if it does not.
 
     More than half of the pairs may not be missing. A pair that is left out because it came before is not: its text is

@@ -39,7 +39,7 @@ def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -
     Languages of different scripts are told apart by their letters, others by py3langid, if it is installed.
     """
     counts: Counter[str] = Counter()
-    tell = _teller(direction)
+    tell = _other_language_test(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
             other = tell(pair.source, 0), tell(pair.target, 1)
@@ -74,7 +74,7 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {counted(counts['pairs'], 'pair')} looked at"
 
 
-def _teller(direction: Direction) -> _IsOther:
+def _other_language_test(direction: Direction) -> _IsOther:
     """Return a function that tells whether a side's text has the other language's letters, or is surely in it."""
     are_known = all(map(is_known, direction))
     if are_known and letters_of(direction[0]) != letters_of(direction[1]):
@@ -96,7 +96,7 @@ def share_of_tokenised(texts: Iterable[str]) -> float | None:
     return sum(found) / len(found) if len(found) >= _LEAST_LINES else None
 
 
-def tokenised_unlike(training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]]) -> Iterator[str]:
+def tokenisation_differences(training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]]) -> Iterator[str]:
     """Yield a sentence for each side of which training text is tokenised, and held-out text is not, or conversely."""
     for side in ("source", "target"):
         trained = share_of_tokenised(getattr(pair, side) for pair in training)

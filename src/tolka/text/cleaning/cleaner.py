@@ -13,9 +13,9 @@ import regex
 
 from tolka.errors import DataError
 from tolka.system.number_format import counted
-from tolka.text.characters import composed
-from tolka.text.cleaning.duplicates import Seen
-from tolka.text.cleaning.steps import CleaningConfig, Step, changes_of, rewritten, steps_of
+from tolka.text.characters import to_nfc
+from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource, in_chunks
 
@@ -91,7 +91,7 @@ def clean(
     """
     judged = judge(pairs, config, direction, tally, reject, held_out)
     key = duplicate_key(config)
-    seen = Seen()
+    seen = MarkSet()
     for chunk in in_chunks(judged, _CHUNK_PAIRS):
         is_new = seen.add(marks_of(chunk, key)).tolist() if key else [True] * len(chunk)
         for pair, new in zip(chunk, is_new, strict=True):
@@ -149,7 +149,7 @@ def _unless_held_out(kind: str, marks: Marks) -> Step:
 def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
     """Return the marks of validation and test pairs, rewritten as the training text is."""
     key, changes = _LEAK_KEYS.get(config.leaks), changes_of(config)
-    return frozenset(key(rewritten(pair, changes)) for pair in pairs) if key else frozenset()
+    return frozenset(key(apply_changes(pair, changes)) for pair in pairs) if key else frozenset()
 
 
 def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
@@ -173,8 +173,8 @@ def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
 
 
 def _side_keys(pair: Pair) -> tuple[bytes, bytes]:
-    pair = rewritten(pair, _ALL_CHANGES)
-    return _mark(f"source\n{bare(pair.source)}"), _mark(f"target\n{bare(pair.target)}")
+    pair = apply_changes(pair, _ALL_CHANGES)
+    return _mark(f"source\n{comparison_form(pair.source)}"), _mark(f"target\n{comparison_form(pair.target)}")
 
 
 def duplicate_key(config: CleaningConfig) -> Callable[[Pair], bytes] | None:
@@ -199,7 +199,7 @@ def plain_key(pair: Pair) -> bytes:
 
 def near_key(pair: Pair) -> bytes:
     """Return 8 bytes that identify the pair without case, punctuation and spaces."""
-    return _mark(f"{bare(pair.source)}\n{bare(pair.target)}")
+    return _mark(f"{comparison_form(pair.source)}\n{comparison_form(pair.target)}")
 
 
 def _mark(text: str) -> bytes:
@@ -208,16 +208,16 @@ def _mark(text: str) -> bytes:
 
 _LEAK_KEYS: dict[str, Callable[[Pair], bytes]] = {
     "pair": near_key,
-    "source": lambda pair: _mark(bare(pair.source)),
+    "source": lambda pair: _mark(comparison_form(pair.source)),
 }  # by CleaningConfig.leaks
 
 
-def bare(text: str) -> str:
+def comparison_form(text: str) -> str:
     """Return the letters, combining marks and digits, in lower case, composed; the text itself if it has none."""
     if text.isascii():
         return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text  # the same result as below in half the time
     folded = text.casefold().replace("i\u0307", "i")  # casefold turns the Turkish İ into i and a combining dot
-    return str(_BETWEEN_WORDS.sub("", composed(folded))) or text
+    return str(_BETWEEN_WORDS.sub("", to_nfc(folded))) or text
 
 
 def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Tally]:

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class Seen:
+class MarkSet:
     """A set of 64-bit marks in sorted arrays, each twice as long as the next or longer: 8 bytes per mark."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import regex
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
-from tolka.text.characters import CharacterForm, visible
+from tolka.text.characters import CharacterForm, visible_text
 from tolka.text.cleaning.markup import has_markup, without_markup
 from tolka.text.direction import Direction
 from tolka.text.languages import LanguageIdentifier
@@ -96,7 +96,7 @@ def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
     return steps
 
 
-def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
+def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
     """Return the pair stripped of surrounding whitespace, then changed by the steps of `changes_of`."""
     pair = Pair(pair.source.strip(), pair.target.strip())
     for _, step in changes:
@@ -141,7 +141,7 @@ def _has_control(text: str) -> bool:
     if text.isprintable():
         return False
     text = text.replace("\t", " ")
-    return visible(text) != text
+    return visible_text(text) != text
 
 
 def _strip_markup(pair: Pair) -> Pair:

@@ -33,7 +33,7 @@ class _Units(UnitHandler):
 
     def end(self, name: str) -> None:
         if name == "seg" and self.text is not None:
-            self._variants.append((self._language, self.text.finished(), self.text.flaw))
+            self._variants.append((self._language, self.text.content(), self.text.flaw))
             self.text = None
         elif name in _INLINE_CODES and self.text is not None:
             self.text.close_code()
@@ -46,7 +46,7 @@ class _Units(UnitHandler):
         if not all(sides):
             present = ", ".join(sorted({code for code, _, _ in self._variants})[:4])
             source, target = (side[0][1] if side else "" for side in sides)
-            self.pairs.append(Pair(source, target, self.no_pair(f"in {present}")))
+            self.pairs.append(Pair(source, target, self.other_languages_flaw(f"in {present}")))
             return
         sources, targets = sides
         (_, source, flaw), (_, target, flaw_of_target) = sources[0], targets[0]

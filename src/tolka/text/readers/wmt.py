@@ -102,7 +102,7 @@ class _Documents(UnitHandler):
     def end(self, name: str) -> None:
         if name == "seg" and self.text is not None:
             if self._sides:
-                self._sides[-1][2][self._number] = self.text.finished(), self.text.flaw
+                self._sides[-1][2][self._number] = self.text.content(), self.text.flaw
             self.text = None
         elif name == "doc":
             sources, references = (
@@ -121,7 +121,7 @@ class _Documents(UnitHandler):
         if self.text is None or not self._sides:
             super().give_up(line, reason)
         else:
-            pair = self.no_xml(line, reason)
+            pair = self.broken_unit(line, reason)
             self._sides[-1][2][self._number] = pair.source, pair.flaw
 
 

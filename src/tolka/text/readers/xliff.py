@@ -47,7 +47,7 @@ class _Units(UnitHandler):
             self._texts = None
 
     def _pair(self, texts: dict[str, SegmentText]) -> Pair:
-        found = [texts[side].finished() if side in texts else "" for side in ("source", "target")]
+        found = [texts[side].content() if side in texts else "" for side in ("source", "target")]
         flaw = next((text.flaw for text in texts.values() if text.flaw), "")
         if not found[1] or self._state in _UNTRANSLATED:
             flaw = "untranslated"
@@ -57,7 +57,7 @@ class _Units(UnitHandler):
             return Pair(found[0], found[1], flaw)
         if self._fits(*reversed(self.direction)):
             return Pair(found[1], found[0], flaw)
-        return Pair(found[0], found[1], self.no_pair(f"from {self._of_file[0]} to {self._of_file[1]}"))
+        return Pair(found[0], found[1], self.other_languages_flaw(f"from {self._of_file[0]} to {self._of_file[1]}"))
 
     def _fits(self, source: str, target: str) -> bool:
         """Return whether the file has these languages, or does not say."""

@@ -74,7 +74,7 @@ def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
         raise DataError(f"{path}:{stream.line}: {error}") from None
     except BROKEN as error:
         raise DataError(f"{path}:{stream.line}: cannot be read further ({error}); is the file complete?") from None
-    if not stream.found_root:
+    if not stream.has_root:
         names = " or ".join(f"<{name}>" for name in sorted(handler.roots))
         raise DataError(f"{path}: no {names} is in it; this is another kind of XML")
 
@@ -83,7 +83,7 @@ class _Stream:
     """A parser that goes on after a unit, or a part of one, that is not XML."""
 
     def __init__(self, handler: XmlHandler, limit: LineLimit) -> None:
-        self.found_root = False
+        self.has_root = False
         self.decode: XmlDecoder | None = None
         self._handler, self._limit = handler, limit
         self._open: list[str] = []  # names of the open elements
@@ -189,7 +189,7 @@ class _Stream:
             self._part_depth = len(self._open)
         if len(self._open) > _MAX_DEPTH:
             raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
-        self.found_root |= local in self._handler.roots
+        self.has_root |= local in self._handler.roots
         self._open.append(name)
         self._handler.start(local, attributes)
 

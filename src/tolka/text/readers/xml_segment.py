@@ -54,7 +54,7 @@ class SegmentText:
         if not self._codes and not meaning:
             self.flaw = "undeclared entity"
 
-    def finished(self) -> str:
+    def content(self) -> str:
         """Return the text with single blanks."""
         text = "".join(self._parts)
         if self._JOINT in text:

@@ -34,14 +34,14 @@ class UnitHandler(XmlHandler):
 
     def give_up(self, line: int, reason: str) -> None:
         """Add a flawed pair in place of a unit that is not XML."""
-        self.pairs.append(self.no_xml(line, reason))
+        self.pairs.append(self.broken_unit(line, reason))
 
-    def no_xml(self, line: int, reason: str) -> Pair:
+    def broken_unit(self, line: int, reason: str) -> Pair:
         """Return a flawed pair that has the place of what is not XML as its source."""
         first = self._first_lines.setdefault(reason, line)
         return Pair(f"{self._path}:{line}", "", f"not XML ({reason}; first in line {first})")
 
-    def no_pair(self, languages: str) -> str:
+    def other_languages_flaw(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
         self._first_of_others = self._first_of_others or languages
         return f"{NO_PAIR}{' and '.join(self.direction)} (the first such unit is {self._first_of_others})"
