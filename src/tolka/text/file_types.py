@@ -49,8 +49,5 @@ def document_kind(path: Path) -> tuple[str, str]:
 
 
 def binary_kind(head: bytes) -> tuple[str, str]:
-    """Return a file's kind by its first bytes, and what to do about it; two empty strings if unknown.
-
-    A text in UTF-8 may begin with the same bytes: the caller must check.
-    """
+    """Return a file's kind by its first bytes, which a text may have as well, and what to do; two "" if unknown."""
     return next((kind for mark, kind in _BINARY.items() if head.startswith(mark)), ("", ""))

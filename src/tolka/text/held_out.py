@@ -1,8 +1,7 @@
 """Validation and test sets held out of the training text, where a corpus has none of its own.
 
-Pairs are chosen by a hash of their text: the same on every machine and with any cleaning; when a text grows, a share of
-it still contains the pairs that it contained before. The sets are plain files beside the token stores. Every training
-pair with the source or the target of a held-out pair is left out by `tolka.text.cleaning.cleaner.judge`.
+The sets are plain files beside the token stores. Every training pair with the source or the target of a held-out pair
+is left out by `tolka.text.cleaning.cleaner.judge`.
 """
 
 import hashlib
@@ -77,6 +76,8 @@ def _write(corpus: Corpus, direction: Direction, folder: Path) -> None:
 def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: Marks) -> list[Pair]:
     """Return the pairs with the smallest hashes, each once and in that order. excluded: other held-out sets."""
     overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, Direction("", ""))
+    # A hash of its text chooses a pair on every machine and with any cleaning. A share is a threshold of the hash: when
+    # the text grows, the set still contains the pairs that it contained before.
     limit = int(size.share * _HASHES) if size.share else _HASHES
     capacity = 0 if size.share else size.pairs or _AUTO_MAX
     chosen: dict[int, Pair] = {}
@@ -85,6 +86,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
     with bar(f"choosing the {name} set", sum(source.count() for source in sources), " pairs") as progress:
         for number, pair in enumerate(_readable(sources, progress.update), 1):  # noqa: B007 (used after the loop)
             key = _hash(name, pair)
+            # The hash first: `overlap` and the steps are slower, and few pairs need them.
             if key in chosen or (key < limit and overlap(pair)):
                 continue
             if key >= limit or any(isinstance(step(pair), str) for _, step in steps):
@@ -92,6 +94,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
                 continue
             chosen[key] = pair
             heappush(largest, -key)
+            # Memory for `capacity` pairs, however long the text is.
             if capacity and len(largest) > capacity:
                 del chosen[-heappop(largest)]
                 limit, leaves_some = -largest[0], True

@@ -13,7 +13,7 @@ from tolka.system.number_format import counted
 from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource, PairStream
 
-_MAX_SIZE_CHARACTERS = 20
+_MAX_SIZE_CHARACTERS = 20  # longer digits are the name of a text
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,8 @@ CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
 class Corpus:
     """Training, validation and test texts; each test set is scored on its own.
 
-    entries: the sources of each entry of corpus.train, which together are one part of the text. stream: what is trained
-    on instead, `buffer` pairs at a time; the entries are then its beginning only. sizes: of the sets ("valid", "test")
-    that `tolka.text.held_out` holds out of the training text.
+    entries: the sources of each entry of corpus.train. stream: what is trained on instead, `buffer` pairs at a time; the
+    entries are then its beginning only. sizes: of the sets ("valid", "test") to hold out of the training text.
     """
 
     entries: list[list[PairSource]]

@@ -75,6 +75,7 @@ class FilesConfig(CorpusConfig):
 
     def _size(self, key: str) -> SetSize | None:
         """Return the size of a set held out of the training text; None if corpus.<key> names texts."""
+        # A text that is called 500 or auto is meant where there is one.
         entries = getattr(self, key)
         bases = [self._folder() / user_path(entry) for entry in entries if isinstance(entry, str)]
         if len(bases) < len(entries) or any(base.is_file() or _sides(base, self.source) for base in bases if base.name):
@@ -106,26 +107,28 @@ class FilesConfig(CorpusConfig):
         )
 
     def _expanded(self, entry: str, key: str) -> list[Path]:
-        """Return the prefixes and files that an entry stands for: itself, or a pattern's matches, sorted by name."""
+        """Return the prefixes and files of an entry: itself, or a pattern's matches, sorted by name."""
         base = self._folder() / user_path(entry)
         if not entry or not base.name:
             raise ConfigError(
                 f"corpus.{key} ('{entry}') must be the prefix of two files, as in corpus.{key}=data/{key}, or a file"
             )
+        # A name may have commas, stars and brackets in it.
         if base.exists() or _sides(base, self.source):
             return [base]
         if "," in entry:
             raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={self._in_brackets(entry)}")
         if not set(entry) & set("*?["):
             return [base]
+        # Only the entry is a pattern: the folder's name may have brackets, too.
         pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
         files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
         endings = [f".{self.source}{ending}" for ending in _SIDE_ENDINGS]
         prefixes = {Path(path.removesuffix(ending)) for ending in endings for path in glob.glob(pattern + ending)}
         if not files | prefixes:
             raise DataError(
-                f"corpus.{key}: nothing is called {base}: no file with both sides, and none whose name goes on with "
-                f".{self.source}{self._ending_hint(base)}"
+                f"corpus.{key}: nothing is called {base}: no file with both sides, and none with .{self.source} "
+                f"after that name{self._ending_hint(base)}"
             )
         return sorted(files | prefixes)
 
@@ -140,6 +143,7 @@ class FilesConfig(CorpusConfig):
         if text.target is not None:
             return _of_two(_file(base, key), _file(text.target, key), name)
         if base.is_file() and (reader := reader_of(base)):
+            # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
             columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
             return reader(base, name, direction, columns)
         _refuse_a_pipe(base, key)
@@ -180,7 +184,7 @@ class SampleConfig(FilesConfig):
 
 
 def _names(bases: Sequence[Path]) -> list[str]:
-    """Return short names, with as many folders as distinguish them: new-test for new/test, beside old/test."""
+    """Return short names, with as many folders as tell them apart: new-test for new/test, beside old/test."""
     for parts in range(1, max((len(base.parts) for base in bases), default=0) + 1):
         names = ["-".join(base.parts[-parts:]) for base in bases]
         if len(set(names)) == len(names):
@@ -226,6 +230,7 @@ def _existing(base: Path, language: str, key: str, hint: str) -> Path:
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
     _refuse_a_pipe(Path(plain), key)
+    # Likely a table without an ending, or the source's file in place of a prefix.
     if base.is_file() and not hint:
         raise DataError(
             f"corpus.{key}: {base} is one file, and does not end like one with both sides ({', '.join(FORMATS)}). If "

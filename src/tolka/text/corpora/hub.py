@@ -75,6 +75,7 @@ class HubConfig(CorpusConfig):
         """Open the data set: from `root`, from the cache, or downloaded."""
         if self.streaming:
             stream = HubStream(self)
+            # What the tokenizer learns from: the rest of the stream may never be read.
             head = StreamHead(stream, self.buffer)
             held_out = self._files() if self.root else Corpus([], self._opened(self.valid), self._opened(self.test))
             return Corpus([[head]], held_out.valid, held_out.tests, stream, self.buffer)
@@ -137,7 +138,8 @@ class _Rows:
                 yield Pair(*((text or "").replace("\n", " ") for text in texts))
         except DataError:
             raise
-        except Exception as error:  # as in _load, dozens of kinds
+        except Exception as error:
+            # As in _load, of dozens of kinds.
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason}") from None
 
@@ -155,7 +157,8 @@ class HubSplit(PairSource):
         return self._reader.pairs(self._rows)
 
     def fingerprint(self) -> str:
-        if self._config.streaming:  # the library has no fingerprint of a stream
+        # The library has no fingerprint of a stream.
+        if self._config.streaming:
             return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
         return f"{self._rows._fingerprint}:{self._config.source}:{self._config.target}"
 
@@ -173,7 +176,7 @@ class HubStream(PairStream):
         self._begin(0, None)
 
     def _begin(self, times: int, position: Any) -> None:
-        """Start reading at `position`; None for the beginning. times: how often the text was read to its end."""
+        """Read from `position` on; None for the beginning. times: how often the text was read to its end."""
         self._times = times
         self._rows = _load(self.config, self.name)
         if self._reader is None:
@@ -198,6 +201,7 @@ class HubStream(PairStream):
 
     def seek(self, state: dict[str, Any]) -> None:
         state = {"times": 0, "place": None, **state}
+        # To open the data set again takes a request to the Hub.
         if state != self.state():
             self._begin(state["times"], copy.deepcopy(state["place"]))
 
@@ -213,7 +217,8 @@ class StreamHead(PairSource):
         yield from HubStream(self._config).take(self._pairs)
 
     def fingerprint(self) -> str:
-        """Return a digest of the data set's name and its first pairs; to read all of a stream would take too long."""
+        """Return a digest of the data set's name and its first pairs."""
+        # To read all of a stream would take too long.
         config = self._config
         settings = [config.path, config.subset, config.revision, self.name, *config.direction, str(self._pairs)]
         pairs = HubStream(config).take(min(self._pairs, _FINGERPRINT_PAIRS))
@@ -242,7 +247,8 @@ def _load(config: HubConfig, split: str) -> Any:
         return datasets.load_dataset(
             name, config.subset or None, split=split, revision=revision, streaming=config.streaming
         )
-    except Exception as error:  # the library raises dozens of kinds, of its own and of its dependencies
+    except Exception as error:
+        # The library raises dozens of kinds, of its own and of its dependencies.
         reason = " ".join(str(error).split())[:200]
         raise DataError(
             f"corpus.path '{config.path}' (split {split}) could not be loaded: {type(error).__name__}: {reason}. "
@@ -260,7 +266,8 @@ def _go_offline_if_unreachable() -> None:
     try:
         urllib.request.urlopen(endpoint, timeout=_HUB_TIMEOUT_SECONDS).close()
     except urllib.error.HTTPError:
-        pass  # the Hub answers; the libraries' own message will tell more
+        # The Hub answers; the libraries' own message will say more.
+        pass
     except OSError:
         huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
 

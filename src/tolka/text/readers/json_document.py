@@ -35,13 +35,16 @@ class JsonFile(JsonLinesFile):
             assert between
             try:
                 if buffer[between.end() : between.end() + 1] == "]":
-                    # Read to the end of the file, which may be a truncated one.
+                    # To the end of the file, or a truncated archive, or a second list, would go unnoticed. Further
+                    # keys of the object that the list is in are allowed.
                     rest = sum(bool(block.strip()) for block in chain([buffer[between.end() + 1 :]], blocks))
                     if rest and "{" not in start[0]:
                         raise DataError(f"{self.path}: one list is read, and more follows its end in line {line}")
                     return
                 _, end = _DECODER.raw_decode(buffer, between.end())
             except (ValueError, RecursionError) as error:
+                # An object that is cut at the end of the buffer looks as one that is wrong: it is read again with the
+                # next block, until it is longer than a text may be.
                 block = next(blocks, "") if len(buffer) - place <= self.limit.max_bytes else ""
                 if not block or isinstance(error, RecursionError):
                     place_of_error = f"{self.path}:{line + between[0].count(chr(10))}"

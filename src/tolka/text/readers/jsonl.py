@@ -45,6 +45,7 @@ class JsonLinesFile(BothSides):
         except (ValueError, RecursionError) as error:
             raise DataError(f"{self.path}:{number}: not JSON ({error})") from None
         nested = value.get("translation") if isinstance(value, dict) else None
+        # Hugging Face's form, unless the columns that were named stand beside it.
         if isinstance(nested, dict) and not (self.columns and value.keys() >= set(self.columns)):
             value = nested
         if not isinstance(value, dict):

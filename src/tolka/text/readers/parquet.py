@@ -23,6 +23,7 @@ class ParquetFile(BothSides):
                 raise DataError(
                     f"{self.path}: no column is called '{name}'.{did_you_mean(name, names)} {self.setting.names}"
                 )
+        # Once each: the two columns of mt-translate's input may be one.
         wanted, number = ["translation"] if nested else list(dict.fromkeys(columns)), 0
         try:
             for batch in self._file.iter_batches(columns=wanted):

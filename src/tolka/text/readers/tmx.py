@@ -56,16 +56,12 @@ class _Units(UnitHandler):
 
     def _of_language(self, language: str) -> list[tuple[str, str, str]]:
         """Return the variants in a language, the one to read first: with exactly its code, or else the first."""
-        found = [each for each in self._variants if self.has_language(each[0], language)]
-        return sorted(found, key=lambda each: each[0] != normal_code(language))
+        variants = [each for each in self._variants if self.has_language(each[0], language)]
+        return sorted(variants, key=lambda each: each[0] != normal_code(language))
 
 
 @register_reader(".tmx")
 class TmxFile(XmlFile):
-    """Pairs of each unit's first variant in either language, or of that in exactly corpus.source or corpus.target.
-
-    Further variants are flawed pairs, as is a unit that lacks a language. Inline codes are left out, highlighted text
-    is kept.
-    """
+    """A pair of each unit, and flawed ones of further variants. Inline codes are left out, highlighted text stays."""
 
     handler = _Units

@@ -22,11 +22,13 @@ class XlsxFile(TsvFile):
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         try:
             with self.path.open("rb") as stream:
+                # A small archive may unpack to more than memory holds.
                 size = sum(member.file_size for member in zipfile.ZipFile(stream).infolist())
                 if size > _MAX_BYTES:
                     raise ValueError(f"{size} bytes unpacked, and {_MAX_BYTES} are allowed: save it as csv")
                 sheet = self._workbook(stream).worksheets[0]
-                sheet.reset_dimensions()  # what the file says of its size may be wrong
+                # What the file says of its size may be wrong.
+                sheet.reset_dimensions()
                 for number, cells in enumerate(sheet.iter_rows(max_col=_MAX_COLUMNS, values_only=True), 1):
                     if number > _MAX_ROWS:
                         raise ValueError(f"more than {_MAX_ROWS} rows")
@@ -36,7 +38,8 @@ class XlsxFile(TsvFile):
                     yield number, texts
         except (ConfigError, DataError):
             raise
-        except Exception as error:  # openpyxl has no base class of its errors, and does not expect damaged files
+        except Exception as error:
+            # openpyxl has no base class of its errors, and does not expect damaged files.
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
             raise DataError(f"{self.path}: cannot be read as a workbook of Excel ({reason})") from None
 

@@ -71,12 +71,13 @@ class XmlFile(BothSides):
 
     @cached_property
     def _start_tags(self) -> int:
-        # In any encoding that contains ASCII.
+        # In the bytes of any encoding that contains ASCII: UTF-16 and UTF-32 have NULs between the letters.
         names = "|".join(r"\0{0,3}".join(name) for name in self.handler.counted or self.handler.units)
         unit = re.compile(rf"<\0{{0,3}}(?:{names})\0{{0,3}}[>\s]".encode())
         count, tail = 0, b""
         for block in read_blocks(self.path):
             data = tail + block
+            # A tag that is whole in the tail was counted with the block before.
             count += sum(match.end() > len(tail) for match in unit.finditer(data))
             tail = data[1 - TAG_BYTES :]
         return count
