@@ -26,6 +26,7 @@ class TableColumn(Document):
         return self._reader().count()
 
     def _reader(self) -> BothSides:
+        # A reader of pairs has two columns; without beginnings, `texts` drops the second.
         columns = [self.column, self.prefix_column or self.column]
         reader = FORMATS[self.endings[0]](self.path, str(self.path), UNKNOWN, columns, self.limit)
         assert isinstance(reader, BothSides)

@@ -32,7 +32,7 @@ _BROKEN_ENCODING = re.compile(
     "[\ufffd\u0080-\u0084\u0086-\u009f]|\u00e2\u20ac.|"
     "[\u00c2\u00c3][\u0080-\u00bf\u20ac\u201a\u0192\u201e\u2026\u0152\u0161]"
 )
-# Problem -> the configuration whose only step drops pairs with it.
+# Problem -> the configuration whose only step drops pairs with it: the check counts what cleaning would drop.
 _STEPS = {
     "control or invisible characters": CleaningConfig(control="drop", max_characters=0),
     "markup": CleaningConfig(markup="drop", max_characters=0),
@@ -71,8 +71,8 @@ class Finding:
 class SideStatistics:
     """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
-    histogram: of characters, with the same bars for both sides. languages: code -> share of the lines looked at, those
-    of blocks that are surely in it; "unsure" -> share of those of blocks that are surely in none.
+    histogram: of characters, with the same bars for both sides. languages: code -> share of the examined lines that are
+    surely in it; "unsure" -> share of those that are surely in none.
     """
 
     characters: int
@@ -110,7 +110,8 @@ class HeldOut:
         """cleaning: its changes are applied to all texts before they are compared, as in training."""
         self._sets = sets
         self._changes = changes_of(cleaning) if cleaning else []
-        self._positions: dict[str, list[tuple[str, int, str]]] = {}  # bare source -> set, number, bare target
+        # Source -> set, number, target; both texts in the form in which they are compared.
+        self._positions: dict[str, list[tuple[str, int, str]]] = {}
         for name, pairs in sets.items():
             for number, pair in enumerate(pairs, 1):
                 source, target = self._comparison_forms(pair)
@@ -152,12 +153,12 @@ def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list
     held_out = HeldOut(tests)
     for pair in valid:
         held_out.compare(pair)
-    found = []
+    findings = []
     for name, pairs in tests.items():
         if (leaks := held_out.leaks([name])).pairs:
             example = next(finding for finding in leaks.findings if "whole pair" in finding.what)
-            found.append(replace(example, what=f"{name}: whole pair in the validation set", looked_at=len(pairs)))
-    return found
+            findings.append(replace(example, what=f"{name}: whole pair in the validation set", looked_at=len(pairs)))
+    return findings
 
 
 def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: Tick = lambda pairs: None) -> Diagnosis:
@@ -225,7 +226,9 @@ class _LenientReader:
         finding = self._undecoded[side]
         if finding.count < _SAMPLE_LINES:
             self._samples[side] += line + b"\n"
-            if finding.count.bit_count() == 1 or not finding.count:  # 0, 1, 2, 4, 8 and so on
+            # Recognised anew after 0, 1, 2, 4, 8 lines and so on: one line often fits several languages, and it takes
+            # long.
+            if finding.count.bit_count() == 1 or not finding.count:
                 finding.encoding = likely_encoding(self._samples[side])
         text = line.decode(finding.encoding, errors="replace")
         finding.add(number, Pair(text, "") if side == 0 else Pair("", text))
@@ -273,6 +276,7 @@ class _Statistics:
         elif not (pair.source and pair.target):
             self._blank.add(number, pair)
         else:
+            # A pair may have several problems, each of which is counted.
             for finding, steps in self._steps:
                 if any(isinstance(step(pair), str) for step in steps):
                     finding.add(number, pair)
@@ -292,7 +296,8 @@ class _Statistics:
         for finding, key, seen in self._repetitions:
             marks = marks_of([pair for _, pair in self._pending], key)
             for (number, pair), new in zip(self._pending, seen.add(marks).tolist(), strict=True):
-                if not new and number not in repeated:  # an exact repetition is not counted as a near one, too
+                # An exact repetition is not counted as a near one, too.
+                if not new and number not in repeated:
                     repeated.add(number)
                     finding.add(number, pair)
         self._pending.clear()
@@ -315,11 +320,7 @@ class _Statistics:
 
 
 class _Languages:
-    """Language identification on pairs spread over the text, if py3langid is installed.
-
-    The shares are those of blocks: a line in whose language it is not sure is joined with the following ones, until it
-    is. A short sentence alone may be in one of many languages.
-    """
+    """Language identification on pairs spread over the text, if py3langid is installed."""
 
     def __init__(self, direction: Direction, pairs: int) -> None:
         """pairs: about how many there are."""
@@ -335,6 +336,8 @@ class _Languages:
         if self._identifier is None or number % self._every:
             return
         for side, text in enumerate((pair.source, pair.target)):
+            # A short sentence may be in one of many languages: it is joined with the next ones until one is certain. Of
+            # 3000 English ones of Tatoeba 39 % were unsure alone, and none in blocks.
             block = self._blocks[side]
             block.append(text)
             likelihoods = self._identifier.likelihoods(" ".join(block))
@@ -342,7 +345,8 @@ class _Languages:
             if language or len(block) == _BLOCK_LINES:
                 self._identified[side][language or _UNSURE] += len(block)
                 block.clear()
-            self.findings[side].looked_at += self._every > 1  # without a sample, the share is that of all pairs
+            # Without a sample it stays 0, and the share is that of all pairs.
+            self.findings[side].looked_at += self._every > 1
             likelihoods = self._identifier.likelihoods(text)
             if likelihoods and self._identifier.is_other(likelihoods, self._expected[side]):
                 self.findings[side].add(number, pair)

@@ -31,6 +31,7 @@ def find_shift(source: Lengths, target: Lengths) -> Shift | None:
 
     source, target: (pairs,) characters of each side.
     """
+    # Of logarithms: a few long lines would outweigh all others.
     x, y = np.log1p(source), np.log1p(target)
     starts = range(0, len(x) - _WINDOW + 1, _WINDOW)
     correlations = np.array([correlation(x[i : i + _WINDOW], y[i : i + _WINDOW]) for i in starts])
@@ -40,10 +41,12 @@ def find_shift(source: Lengths, target: Lengths) -> Shift | None:
     if begin == end:
         return None
     first, last = begin * _WINDOW, len(x) if end == len(correlations) else end * _WINDOW
+    # Where the correlation is that of parallel text: without the windows beside the range, which are partly shifted.
     aligned = np.concatenate([np.arange(0, max(0, first - _WINDOW)), np.arange(min(len(x), last + _WINDOW), len(x))])
     if len(aligned) < _WINDOW:
         aligned = np.arange(0, first) if first >= len(x) - last else np.arange(last, len(x))
     lines = _best_lag(x[first:last], y, first)
+    # The windows give the beginning to 200 lines; with a known lag, the lengths give it to a few.
     if lines:
         first = _edge(
             x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, np.median(y[aligned] - x[aligned])
@@ -90,5 +93,6 @@ def _edge(x: Lengths, y: Lengths, begin: int, end: int, lag: int, usual: float) 
     rows = np.arange(begin, end)
     unshifted = np.abs(y[rows] - x[rows] - usual)
     shifted = np.abs(y[np.clip(rows + lag, 0, len(y) - 1)] - x[rows] - usual)
+    # cost[i]: of the first i lines as they stand, and of the others shifted.
     cost = np.concatenate([[0.0], np.cumsum(unshifted)]) + (shifted.sum() - np.concatenate([[0.0], np.cumsum(shifted)]))
     return begin + int(cost.argmin())

@@ -86,8 +86,7 @@ def clean(
 ) -> Iterator[Pair]:
     """Yield the pairs that are kept, stripped of surrounding whitespace; count all pairs in `tally`.
 
-    reject: called with each dropped pair and the reason. held_out: `held_out_marks` of pairs that training must not
-    see. Finding duplicates takes at most 16 bytes of memory per pair.
+    reject: called with each dropped pair and the reason. held_out: `held_out_marks`.
     """
     judged = judge(pairs, config, direction, tally, reject, held_out)
     key = duplicate_key(config)
@@ -118,6 +117,7 @@ def judge(
     """
     aside_reason = set_aside_reason(set_aside)
     steps = steps_of(config, direction)
+    # After the changes, as held-out pairs are changed alike before they are compared.
     if config.leaks != "keep":
         steps.append(("", _unless_held_out(config.leaks, held_out)))
     for raw in pairs:
@@ -129,6 +129,7 @@ def judge(
             if isinstance(result, str):
                 reason = result
                 break
+            # A step returns the pair itself where it has nothing to change.
             if result is not pair:
                 changes.append(name)
             pair = result
@@ -158,10 +159,7 @@ def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
 
 
 def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
-    """Return a function that gives the reason to leave a pair out because of held-out pairs; "" if there is none.
-
-    marks: from `set_aside_marks`. Markup and control characters are removed before comparing, whatever the cleaning is.
-    """
+    """Return a function that gives the reason to leave a pair out for these `set_aside_marks`; "" if there is none."""
 
     def reason(pair: Pair) -> str:
         source, target = (key in marks for key in _side_keys(pair))
@@ -173,6 +171,7 @@ def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
 
 
 def _side_keys(pair: Pair) -> tuple[bytes, bytes]:
+    # Without markup and control characters whatever the cleaning is: the sets are the same with any.
     pair = apply_changes(pair, _ALL_CHANGES)
     return _mark(f"source\n{comparison_form(pair.source)}"), _mark(f"target\n{comparison_form(pair.target)}")
 
@@ -189,6 +188,7 @@ def duplicate_reason(config: CleaningConfig) -> str:
 
 def marks_of(pairs: Sequence[Pair], key: Callable[[Pair], bytes]) -> npt.NDArray[np.uint64]:
     """Return the 8-byte key of each pair, (pairs,)."""
+    # 64 bits: among a hundred million pairs, one is taken for a duplicate by chance with a probability of 0.03 %.
     return np.frombuffer(bytearray().join(map(key, pairs)), dtype=np.uint64)
 
 
@@ -215,16 +215,16 @@ _LEAK_KEYS: dict[str, Callable[[Pair], bytes]] = {
 def comparison_form(text: str) -> str:
     """Return the letters, combining marks and digits, in lower case, composed; the text itself if it has none."""
     if text.isascii():
-        return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text  # the same result as below in half the time
-    folded = text.casefold().replace("i\u0307", "i")  # casefold turns the Turkish İ into i and a combining dot
+        # The same result as below in half the time.
+        return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text
+    # casefold turns the Turkish İ into i and a combining dot.
+    folded = text.casefold().replace("i\u0307", "i")
     return str(_BETWEEN_WORDS.sub("", to_nfc(folded))) or text
 
 
 def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Tally]:
-    """Return a validation set without its pairs that have a blank side or a flaw; DataError if none remain.
-
-    No other pair is left out, and only surrounding whitespace is changed. name: for messages.
-    """
+    """Return a validation set without its pairs that have a blank side or a flaw; DataError if none remain."""
+    # A score is for the whole set: no step of the run's cleaning is applied.
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())
     pairs = list(clean(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
@@ -234,10 +234,8 @@ def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Ta
 
 
 def read_test_set(source: PairSource, name: str) -> tuple[list[Pair], Tally]:
-    """Return a test set without its pairs that have a flaw; DataError if no other pair has text on both sides.
-
-    A blank side stays, so that the score is the one of mt-eval and of sacreBLEU, which score every line.
-    """
+    """Return a test set without its pairs that have a flaw; DataError if no other pair has text on both sides."""
+    # A blank side stays, so that the score is the one of mt-eval and of sacreBLEU, which score every line.
     tally, pairs = Tally(), []
     for pair in source.read():
         if pair.flaw:

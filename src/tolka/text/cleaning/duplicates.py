@@ -12,10 +12,12 @@ class MarkSet:
 
     def add(self, marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Add marks (n,); return (n,), true where a mark occurs for the first time."""
+        # In sorted order, with the position of the first of equal marks: of duplicates, the first pair is kept.
         values, first = np.unique(marks, return_index=True)
         known = np.zeros(len(values), dtype=np.bool_)
         for level in self._levels:
             positions = np.searchsorted(level, values)
+            # A mark above all of the level's: position 0 is as good as any that holds another mark.
             positions[positions == len(level)] = 0
             known |= level[positions] == values
         self._merge(values[~known])
@@ -24,6 +26,8 @@ class MarkSet:
         return new
 
     def _merge(self, values: npt.NDArray[np.uint64]) -> None:
+        # As in a log-structured merge tree: each level is at least twice as long as the next, so that few are searched,
+        # and a mark is sorted anew only a few times.
         while self._levels and len(self._levels[-1]) < 2 * len(values):
             values = np.concatenate([self._levels.pop(), values])
             values.sort()

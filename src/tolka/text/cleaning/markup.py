@@ -51,12 +51,14 @@ def _referenced(reference: re.Match[str]) -> str:
 def _without_tags(text: str) -> str:
     if "<" not in text and "]]>" not in text:
         return text
+    # `<emph>OK</emph>` has tags, whatever their name; `Use <Enter>` has none.
     closed = {match["name"] for match in _TAG.finditer(text) if match["close"]}
 
     def removed(tag: re.Match[str]) -> str:
         name = tag["name"] or ""
         if _INLINE.fullmatch(name):
             return ""
+        # A blank, as the words before and after another tag are two to a reader.
         is_known = tag["close"] or tag["rest"] or name in closed or _BLOCK.fullmatch(name)
         return " " if is_known or not name else tag[0]
 

@@ -105,8 +105,8 @@ CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
 class Corpus:
     """Training, validation and test texts; each test set is scored on its own.
 
-    entries: the sources of each entry of corpus.train. stream: what is trained on instead, `buffer` pairs at a time; the
-    entries are then its beginning only. sizes: of the sets ("valid", "test") to hold out of the training text.
+    entries: the sources of each entry of corpus.train. stream: what is trained on instead, `buffer` pairs at a time, of
+    which the entries are then the beginning. sizes: of the sets ("valid", "test") to hold out of the training text.
     """
 
     entries: list[list[PairSource]]

@@ -75,7 +75,7 @@ class HubConfig(CorpusConfig):
         """Open the data set: from `root`, from the cache, or downloaded."""
         if self.streaming:
             stream = HubStream(self)
-            # What the tokenizer learns from: the rest of the stream may never be read.
+            # What the tokenizer learns from.
             head = StreamHead(stream, self.buffer)
             held_out = self._files() if self.root else Corpus([], self._opened(self.valid), self._opened(self.test))
             return Corpus([[head]], held_out.valid, held_out.tests, stream, self.buffer)

@@ -27,7 +27,7 @@ class XmlHandler(ABC):
     """What a reader does with the elements of a file.
 
     roots: names that its first element may have. units: of elements each of which is left out alone if it is not XML,
-    which is an error anywhere else. parts: of a unit's elements that are left out alone, too, unless they are not closed.
+    which is an error anywhere else. parts: of elements in a unit that are left out alone, too, unless they have no end.
     """
 
     roots: frozenset[str]
