@@ -1,6 +1,7 @@
 """Misalignment: where two texts stop being parallel, judged by their lengths alone (as Gale and Church 1993 align)."""
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -64,14 +65,9 @@ def correlation(x: Lengths, y: Lengths) -> float:
 
 def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
     """Return (begin, end) of the longest run of true values; begin equals end if there is none."""
-    best, begin = (0, 0), None
-    for position, flag in enumerate([*flags.tolist(), False]):
-        if flag and begin is None:
-            begin = position
-        elif not flag and begin is not None:
-            best = max(best, (begin, position), key=lambda run: run[1] - run[0])
-            begin = None
-    return best
+    runs = [list(run) for flag, run in groupby(range(len(flags)), key=lambda position: bool(flags[position])) if flag]
+    longest = max(runs, key=len, default=[])
+    return (longest[0], longest[-1] + 1) if longest else (0, 0)
 
 
 def _best_lag(x: Lengths, y: Lengths, first: int) -> int:

@@ -210,11 +210,7 @@ def _sides(direction: Direction) -> list[tuple[str, str]]:
 
 def _unless_other_script(side: str, language: str) -> Step:
     reason = f"{side} in another script"
-
-    def step(pair: Pair) -> Pair | str:
-        return reason if is_in_other_script(getattr(pair, side), language) else pair
-
-    return step
+    return lambda pair: reason if is_in_other_script(getattr(pair, side), language) else pair
 
 
 def _unless_other_language(direction: Direction) -> Step:

@@ -78,7 +78,9 @@ class FilesConfig(CorpusConfig):
         # A text that is called 500 or auto is meant where there is one.
         entries = getattr(self, key)
         bases = [self._folder() / user_path(entry) for entry in entries if isinstance(entry, str)]
-        if len(bases) < len(entries) or any(base.is_file() or _sides(base, self.source) for base in bases if base.name):
+        if len(bases) < len(entries) or any(
+            base.is_file() or _side_files(base, self.source) for base in bases if base.name
+        ):
             return None
         return SetSize.of(key, entries)
 
@@ -100,7 +102,7 @@ class FilesConfig(CorpusConfig):
         if len(entry) == 3:
             exchanged = f"[[{entry[0]},{entry[2]},{entry[1]}]]"
             bases = self._expanded(entry[0], key)
-            return [_Text(_file(base, key), entry[1:], is_table=True, exchanged=exchanged) for base in bases]
+            return [_Text(_existing_file(base, key), entry[1:], is_table=True, exchanged=exchanged) for base in bases]
         raise ConfigError(
             f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
             "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
@@ -114,7 +116,7 @@ class FilesConfig(CorpusConfig):
                 f"corpus.{key} ('{entry}') must be the prefix of two files, as in corpus.{key}=data/{key}, or a file"
             )
         # A name may have commas, stars and brackets in it.
-        if base.exists() or _sides(base, self.source):
+        if base.exists() or _side_files(base, self.source):
             return [base]
         if "," in entry:
             raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={self._in_brackets(entry)}")
@@ -135,23 +137,23 @@ class FilesConfig(CorpusConfig):
     def _in_brackets(self, names: str) -> str:
         """Return names joined by commas as they are typed: texts in a list, or the two files of one text."""
         bases = [self._folder() / user_path(name) for name in names.split(",")]
-        are_texts = len(bases) != 2 or all(reader_of(base) or _sides(base, self.source) for base in bases)
+        are_texts = len(bases) != 2 or all(reader_of(base) or _side_files(base, self.source) for base in bases)
         return f"[{names}]" if are_texts else f"[[{names}]]"
 
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
         base, direction = text.base, self.direction
         if text.target is not None:
-            return _of_two(_file(base, key), _file(text.target, key), name)
+            return _pair_of_files(_existing_file(base, key), _existing_file(text.target, key), name)
         if base.is_file() and (reader := reader_of(base)):
             # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
             columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
             return reader(base, name, direction, columns)
         _refuse_a_pipe(base, key)
-        if text.columns and base.is_file() and not _sides(base, self.source):
+        if text.columns and base.is_file() and not _side_files(base, self.source):
             return TsvFile(base, name, direction, text.columns)
         hint = self._ending_hint(base)
-        source, target = (_existing(base, language, key, hint) for language in direction)
-        return _of_two(source, target, name)
+        source, target = (_side_file(base, language, key, hint) for language in direction)
+        return _pair_of_files(source, target, name)
 
     def _ending_hint(self, base: Path) -> str:
         """Return a hint to leave out the language's ending, if the prefix has one."""
@@ -197,13 +199,13 @@ def _without_format(base: Path) -> Path:
     return without_compression(base).with_suffix("") if reader_of(base) else base
 
 
-def _sides(base: Path, language: str) -> list[Path]:
+def _side_files(base: Path, language: str) -> list[Path]:
     """Return the existing files of a prefix and a language, plain before compressed."""
     paths = [base.with_name(f"{base.name}.{language}{ending}") for ending in _SIDE_ENDINGS]
     return [path for path in paths if path.is_file()]
 
 
-def _file(path: Path, key: str) -> Path:
+def _existing_file(path: Path, key: str) -> Path:
     """Return the path of a file; DataError if there is none."""
     _refuse_a_pipe(path, key)
     if not path.is_file():
@@ -211,7 +213,7 @@ def _file(path: Path, key: str) -> Path:
     return path
 
 
-def _of_two(source: Path, target: Path, name: str) -> PairSource:
+def _pair_of_files(source: Path, target: Path, name: str) -> PairSource:
     return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name)
 
 
@@ -222,9 +224,9 @@ def _refuse_a_pipe(path: Path, key: str) -> None:
         )
 
 
-def _existing(base: Path, language: str, key: str, hint: str) -> Path:
+def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     """Return the file of a prefix and a language; DataError if there is none. hint: for the message."""
-    if paths := _sides(base, language):
+    if paths := _side_files(base, language):
         return paths[0]
     plain, folder = f"{base}.{language}", base.parent
     if not folder.is_dir():

@@ -89,6 +89,7 @@ class HubConfig(CorpusConfig):
         return Corpus(train, valid, test, sizes=sizes)
 
     def _files(self) -> Corpus:
+        # FilesConfig wants a training text: of a stream, only the held-out sets are in files.
         return FilesConfig(
             source=self.source,
             target=self.target,
@@ -113,9 +114,11 @@ class _Rows:
     def __init__(self, config: HubConfig, split: str, rows: Any) -> None:
         """rows: of the split. DataError if a column or a language is missing."""
         self._config, self._split = config, split
+        # A stream may not know its columns before a row is read.
         names = rows.column_names or list(next(iter(rows), {}))
         self._nested = "translation" in names
         if self._nested:
+            # The first rows may have no translation at all.
             cells = next((row["translation"] for row in rows if row["translation"]), dict.fromkeys(config.direction))
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")

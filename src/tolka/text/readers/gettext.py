@@ -41,21 +41,21 @@ class GettextFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         message: Message = {}
-        fuzzy, key, singular, skips = False, "", 0, False
+        is_fuzzy, is_broken, key, singular = False, False, "", 0
         for number, line in enumerate(self._text_lines(), 1):
-            # The rest of a message with an error would be errors as well.
-            if skips and not _BEGINNING.match(line):
+            # The rest of a broken message would be errors as well.
+            if is_broken and not _BEGINNING.match(line):
                 continue
-            skips = False
+            is_broken = False
             try:
                 for kind, value in self._tokens(line, number):
                     # After msgstr, whatever is not its text or a plural form begins the next message.
                     if key.startswith("msgstr") and (kind == "comment" or value in ("msgctxt", "msgid", "domain")):
                         singular = _singular_form(message, singular)
-                        yield from _pairs(message, fuzzy, singular)
-                        message, fuzzy, key = {}, False, ""
+                        yield from _pairs(message, is_fuzzy, singular)
+                        message, is_fuzzy, key = {}, False, ""
                     if kind == "comment":
-                        fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
+                        is_fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
                     else:
                         key = self._add(message, kind, value, key, number)
             except DataError as error:
@@ -63,8 +63,8 @@ class GettextFile(BothSides):
                 if self.repair is None:
                     raise
                 yield Pair(str(error), "", "not a gettext message")
-                message, fuzzy, key, skips = {}, False, "", True
-        yield from _pairs(message, fuzzy, _singular_form(message, singular))
+                message, is_fuzzy, key, is_broken = {}, False, "", True
+        yield from _pairs(message, is_fuzzy, _singular_form(message, singular))
 
     def _text_lines(self) -> Iterator[str]:
         # The header's msgstr names the encoding, which reading that very text needs: so it is looked for in the bytes.
@@ -159,15 +159,16 @@ def _singular_form(message: Message, known: int) -> int:
         return known
 
 
-def _pairs(message: Message, fuzzy: bool, singular: int) -> Iterator[Pair]:
+def _pairs(message: Message, is_fuzzy: bool, singular: int) -> Iterator[Pair]:
     """Yield the pairs of a message. singular: see `_singular_form`."""
     source = message.get("msgid", "")
     if not source and not message.get("msgctxt"):  # the header, or nothing
         return
-    flaw = "fuzzy translation" if fuzzy else ""
+    flaw = "fuzzy translation" if is_fuzzy else ""
     forms = {key: text for key, text in message.items() if key.startswith("msgstr[")}
     if not forms.get("msgstr[0]"):  # not a plural, or not translated
         forms = {"msgstr": message.get("msgstr", "")}
     for key, form in forms.items():
-        of = source if key in ("msgstr", f"msgstr[{singular}]") else message.get("msgid_plural", source)
-        yield Pair(one_line(of), one_line(form), flaw if form else "untranslated")
+        # The form for one thing, whichever number the language gives it, translates msgid.
+        translated = source if key in ("msgstr", f"msgstr[{singular}]") else message.get("msgid_plural", source)
+        yield Pair(one_line(translated), one_line(form), flaw if form else "untranslated")

@@ -94,6 +94,7 @@ class _Stream:
         self._error: Exception | None = None  # while the end of a broken unit is looked for
         self._error_line, self._error_reason = 0, ""
         self._skipped = b""  # the end of what was skipped since: a tag may be cut there
+        # An end tag of a unit or the place before a start tag. The edge of a unit ends its part as well.
         units, parts = "|".join(handler.units), "|".join(handler.parts)
         self._unit_edge = re.compile(rf"</(?:\w+:)?(?:{units})\s*>|<(?=(?:\w+:)?(?:{units})[\s>])".encode())
         self._part_edge = re.compile(rf"</(?:\w+:)?(?:{parts})\s*>|<(?=/?(?:\w+:)?(?:{parts}|{units})[\s>])".encode())
@@ -219,7 +220,7 @@ class _Stream:
             self._handler.text.add_entity(name)
 
     def _refuse(self, name: str, *_: object) -> None:
-        raise RefusedError(f"it declares an entity ('{name}'), which {self._handler.kind} needs for nothing good")
+        raise RefusedError(f"it declares an entity ('{name}'), and {self._handler.kind} needs none")
 
 
 def _not_utf8(block: bytes, place: int) -> str:
