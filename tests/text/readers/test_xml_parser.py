@@ -84,8 +84,13 @@ def test_lines_are_counted_across_broken_units(path: Path) -> None:
     ]
 
 
+def test_a_broken_unit_may_be_the_last(path: Path) -> None:
+    assert parsed(path, "<root><unit><x></unit></root>").records == ["line 1: mismatched tag"]
+
+
 def test_the_size_of_the_blocks_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = "<unit><part>é & ü</part><part>d</part></unit>\n<unit><y></unit>\n<p:unit><part>e</part></p:unit>"
+    lines = "\n" * 2 * xml_parser.TAG_BYTES  # more than is remembered of what is skipped
+    broken = f"<unit><part>é & ü{lines}</part><part>d</part></unit>\n<unit><y></unit>\n<p:unit><part>e</part></p:unit>"
     content = f"<root>{GOOD.format('é')}{broken}{GOOD.format('f')}</root>"
     records = parsed(path, content).records
     assert len(records) == 5
