@@ -18,7 +18,7 @@ class Document(ABC):
     """
 
     endings: ClassVar[tuple[str, ...]] = ()
-    """of the files' names (".srt") by which input.format=auto knows the format"""
+    """file extensions (".srt") by which input.format=auto recognises the format"""
     has_columns: ClassVar[bool] = False
     """whether input.column names what is translated"""
     is_streamable: ClassVar[bool] = True

@@ -23,7 +23,7 @@ _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
 _WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
 _BAR = re.compile(r"(?<!\\)\|")
 MOST_TERMS, MOST_BANNED = 1_000_000, 50_000
-"""Lines of a glossary, and of a list of banned phrases, at most."""
+"""Maximum number of lines of a glossary, and of a list of banned phrases."""
 _TABLES = {".csv": CsvFile, ".xlsx": XlsxFile}
 TBX_ENDINGS = (".tbx", ".xml")
 

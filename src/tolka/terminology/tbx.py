@@ -15,7 +15,7 @@ _TERMS = ("tig", "ntig", "termSec")  # a term with notes on it
 _UNWANTED = ("deprecated", "superseded")  # how values of administrativeStatus begin
 
 MOST_BYTES = 2**28
-"""Bytes of a glossary, unpacked, at most."""
+"""Maximum size of a glossary in bytes, unpacked."""
 Concept = tuple[list[str], list[str]]
 """The terms of a concept in the source and in the target language."""
 

@@ -187,20 +187,20 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
     DataError for UTF-16, for NUL bytes and for a line far longer than `limit`: such a file is not text. A line that is
     only a little longer is reported by `decode_lines`.
     """
-    count, last, digest = 0, b"\n", hashlib.sha256()
+    count, digest, head = 0, hashlib.sha256(), b""
     unfinished = 0  # bytes since the last line feed
-    head = b""
     for block in read_blocks(path):
-        if not head and block.startswith(_WIDE_BOMS):
-            raise _wide_encoding_error(str(path), block)
-        head = head or block
+        if not head:
+            head = block
+            if head.startswith(_WIDE_BOMS):
+                raise _wide_encoding_error(str(path), head)
+            # A text may begin with PAR1 or %PDF- as well.
+            if (error := _binary_file_error(str(path), head)) and not _is_utf8(head):
+                raise error
         # Text has no NUL, whereas UTF-16 without a byte order mark and most binary files do.
         if b"\0" in block:
             line = count + block[: block.index(b"\0")].count(b"\n") + 1
             raise _binary_file_error(str(path), head) or _nul_error(str(path), line)
-        # A text may begin with PAR1 or %PDF- as well.
-        if head is block and (error := _binary_file_error(str(path), head)) and not _is_utf8(block):
-            raise error
         end = block.find(b"\n")
         if unfinished + (len(block) if end < 0 else end) > limit.max_bytes + _BOM_AND_LINE_END:
             raise limit.error(f"{path}:{count + 1}", "the line")
@@ -208,8 +208,7 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
         unfinished = unfinished + len(block) if end < 0 else len(block) - block.rfind(b"\n") - 1
         digest.update(block)
         count += block.count(b"\n")
-        last = block[-1:]
-    return count + (last != b"\n"), digest.hexdigest()
+    return count + bool(unfinished), digest.hexdigest()
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:

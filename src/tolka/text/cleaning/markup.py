@@ -1,4 +1,4 @@
-"""Tags and character references of HTML and XML, found and removed."""
+"""Recognition and removal of tags and character references of HTML and XML."""
 
 import html
 import re

@@ -56,7 +56,7 @@ class BothSides(PairSource):
     has_columns = True
     # Part of the fingerprint, so that text that another version has read is prepared again.
     version = ""
-    """of what the reader makes of a file, raised with each change"""
+    """number of the reader's rules, raised with each change of what it makes of a file"""
 
     def __init__(
         self,

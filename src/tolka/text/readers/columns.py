@@ -20,7 +20,7 @@ _MAX_CELL_LINES = 20  # a cell with as many is not a sentence: a quotation mark 
 class TsvFile(BothSides):
     """TSV without quoting: a quotation mark is a character like any other.
 
-    corpus.columns has numbers, from 1, or the names in the first line; without it, the names are the languages.
+    Columns are numbered from 1 or named in the first line, by corpus.columns or after the languages.
     """
 
     separators = "tabs"

@@ -28,11 +28,10 @@ Message = dict[str, str]
 
 @register_reader(".po")
 class GettextFile(BothSides):
-    """msgid is the source, msgstr the target; a plural form is a pair of its own.
+    """Messages of a program: msgid is the source, msgstr the target; a plural form is a pair of its own.
 
-    The form for one thing translates msgid, and the others msgid_plural; where a language has a single form
-    (nplurals=1), it translates msgid_plural. A fuzzy message, whose translation nobody has approved, is a pair with
-    that flaw. Obsolete messages (#~) and the header, which names the encoding, are skipped.
+    A fuzzy message, whose translation nobody has approved, is a pair with that flaw. Obsolete messages (#~) and the
+    header are skipped.
     """
 
     has_columns = False
@@ -169,6 +168,7 @@ def _pairs(message: Message, is_fuzzy: bool, singular: int) -> Iterator[Pair]:
     if not forms.get("msgstr[0]"):  # not a plural, or not translated
         forms = {"msgstr": message.get("msgstr", "")}
     for key, form in forms.items():
-        # The form for one thing, whichever number the language gives it, translates msgid.
+        # The form for one thing translates msgid, and the others msgid_plural; so does the single form of a language
+        # like Korean (nplurals=1).
         translated = source if key in ("msgstr", f"msgstr[{singular}]") else message.get("msgid_plural", source)
         yield Pair(one_line(translated), one_line(form), flaw if form else "untranslated")

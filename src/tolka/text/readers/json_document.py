@@ -21,7 +21,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 @register_reader(".json")
 class JsonFile(JsonLinesFile):
-    """corpus.columns has the keys, as in JSON lines. A list may stand in one line, and an object in several."""
+    """JSON lines, or a list of such objects; the list may stand in one line, and an object in several."""
 
     def _objects(self) -> Iterator[tuple[int, str]]:
         start = self._start

@@ -15,7 +15,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogat
 
 @register_reader(".jsonl")
 class JsonLinesFile(BothSides):
-    """corpus.columns has the keys, without it they are the languages; in the object or in its "translation"."""
+    """Objects with both texts, in themselves or in their "translation"; keys are corpus.columns, or the languages."""
 
     def read(self) -> Iterator[Pair]:
         """Yield all pairs; blank lines are skipped, unless `keeps_blank_lines`."""

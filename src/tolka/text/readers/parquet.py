@@ -12,7 +12,7 @@ from tolka.text.readers.base import BothSides, one_line, register_reader
 
 @register_reader(".parquet")
 class ParquetFile(BothSides):
-    """corpus.columns has the names of the columns; without it they are the languages, or a column `translation`."""
+    """Columns named by corpus.columns, or after the languages, or fields of such names of the column `translation`."""
 
     def read(self) -> Iterator[Pair]:
         names = list(self._file.schema_arrow.names)

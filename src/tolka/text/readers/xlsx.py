@@ -15,7 +15,7 @@ _MAX_ROWS, _MAX_COLUMNS, _MAX_BYTES = 2**20, 64, 2**28
 
 @register_reader(".xlsx")
 class XlsxFile(TsvFile):
-    """corpus.columns has numbers, from 1, or the names in the first row; without it, the names are the languages."""
+    """The first sheet: columns numbered from 1 or named in the first row, by corpus.columns or after the languages."""
 
     has_lines = False
 

@@ -224,7 +224,7 @@ class _Stream:
 
 
 def _not_utf8(block: bytes, place: int) -> str:
-    """Return that the text around a place of a block is not UTF-8, and what it may be instead; "" if it is UTF-8."""
+    """Return a note that the text around a place of a block is not UTF-8, and what it may be; "" if it is UTF-8."""
     place = max(place, 0)
     # The block may begin inside a character, whose first bytes ended the block before.
     before = block[:place].lstrip(_CONTINUATION_BYTES).rpartition(b">")[2]

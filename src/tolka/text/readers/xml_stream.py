@@ -66,7 +66,7 @@ class XmlFile(BothSides):
             handler.pairs.clear()
 
     def count(self) -> int:
-        """Return about the number of pairs, from start tags."""
+        """Return the number of start tags of units, which is about that of pairs."""
         return self._start_tags
 
     @cached_property
