@@ -67,7 +67,7 @@ class ArrivingLines(Generic[T]):
                     while len(self._arrived) == self._size:
                         self._changed.wait()
                     self._arrived.append(line)
-                    # The two numbers that `_window` waits for: to wake it for each line would take longer than to read.
+                    # The two numbers that `_window` waits for; it need not wake for each line.
                     if len(self._arrived) in (1, self._size):
                         self._changed.notify()
         except BaseException as error:

@@ -26,8 +26,8 @@ class MarkSet:
         return new
 
     def _merge(self, values: npt.NDArray[np.uint64]) -> None:
-        # As in a log-structured merge tree: each level is at least twice as long as the next, so that few are searched,
-        # and a mark is sorted anew only a few times.
+        # As in a log-structured merge tree: of n marks there are at most log2(n) levels to search, and each mark is sorted
+        # anew as often at most.
         while self._levels and len(self._levels[-1]) < 2 * len(values):
             values = np.concatenate([self._levels.pop(), values])
             values.sort()

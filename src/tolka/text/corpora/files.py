@@ -75,14 +75,13 @@ class FilesConfig(CorpusConfig):
 
     def _size(self, key: str) -> SetSize | None:
         """Return the size of a set held out of the training text; None if corpus.<key> names texts."""
-        # A text that is called 500 or auto is meant where there is one.
         entries = getattr(self, key)
-        bases = [self._folder() / user_path(entry) for entry in entries if isinstance(entry, str)]
-        if len(bases) < len(entries) or any(
-            base.is_file() or _side_files(base, self.source) for base in bases if base.name
-        ):
+        if len(entries) != 1 or not isinstance(entries[0], str):
             return None
-        return SetSize.of(key, entries)
+        base = self._folder() / user_path(entries[0])
+        # A text that is called 500 or auto is meant where there is one.
+        is_text = base.name and (base.is_file() or _side_files(base, self.source))
+        return None if is_text else SetSize.of(key, entries)
 
     def _entries(self, key: str) -> list[list[PairSource]]:
         entries = [self._texts(entry, key) for entry in getattr(self, key)]

@@ -168,7 +168,7 @@ def _pairs(message: Message, is_fuzzy: bool, singular: int) -> Iterator[Pair]:
     if not forms.get("msgstr[0]"):  # not a plural, or not translated
         forms = {"msgstr": message.get("msgstr", "")}
     for key, form in forms.items():
-        # The form for one thing translates msgid, and the others msgid_plural; so does the single form of a language
-        # like Korean (nplurals=1).
+        # The form for one thing translates msgid. The others translate msgid_plural, and so does the only form that a
+        # language such as Korean has (nplurals=1).
         translated = source if key in ("msgstr", f"msgstr[{singular}]") else message.get("msgid_plural", source)
         yield Pair(one_line(translated), one_line(form), flaw if form else "untranslated")
