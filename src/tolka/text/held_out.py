@@ -24,8 +24,7 @@ from tolka.text.pairs import Pair, PairSource, ParallelFiles
 
 _FORMAT = 1
 _HASHES = 2**64
-# The size `auto`: one pair in 100, but at least 200 and at most 2000 pairs, and never more than one pair in 10.
-_AUTO_DIVISOR, _AUTO_MIN, _AUTO_MAX, _AUTO_MIN_DIVISOR = 100, 200, 2000, 10
+_MAX_AUTO_SIZE = 2000
 # The filter for held-out pairs does not depend on the run's cleaning: runs with different cleaning are scored on the
 # same sets.
 _FILTER = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
@@ -79,7 +78,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
     # A hash of its text chooses a pair on every machine and with any cleaning. A share is a threshold of the hash: when
     # the text grows, the set still contains the pairs that it contained before.
     limit = int(size.share * _HASHES) if size.share else _HASHES
-    capacity = 0 if size.share else size.pairs or _AUTO_MAX
+    capacity = 0 if size.share else size.pairs or _MAX_AUTO_SIZE
     chosen: dict[int, Pair] = {}
     largest: list[int] = []  # a heap of the hashes in `chosen`, negative
     number, leaves_some = 0, False
@@ -99,8 +98,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
                 del chosen[-heappop(largest)]
                 limit, leaves_some = -largest[0], True
     if not size.share:
-        auto = max(1, min(max(number // _AUTO_DIVISOR, _AUTO_MIN), number // _AUTO_MIN_DIVISOR))
-        wanted = size.pairs or auto
+        wanted = size.pairs or _auto_size(number)
         if chosen and len(chosen) <= wanted and not leaves_some:
             raise DataError(
                 f"corpus.{name} ({size.asked}) asks for {counted(wanted, 'pair')}, and the training text has only "
@@ -115,6 +113,11 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
             "aside: at least one must be, and at most half of them; give another number, or the name of a text"
         )
     return [chosen[key] for key in sorted(chosen)]
+
+
+def _auto_size(pairs: int) -> int:
+    """Return the size `auto`: one pair in 100, but at least 200 and at most 2000, and never more than one in 10."""
+    return max(1, min(max(pairs // 100, 200), _MAX_AUTO_SIZE, pairs // 10))
 
 
 def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> Iterator[Pair]:
