@@ -203,6 +203,7 @@ class _LenientReader:
     def pairs(self) -> Iterator[Pair]:
         """Yield all pairs, and note which sides have characters beyond ASCII in valid UTF-8."""
         for pair in self._read():
+            # A faulty line of a single file may have been so on either side.
             texts = [pair.source + pair.target, ""] if self._in_one_file else [pair.source, pair.target]
             for side, text in enumerate(texts):
                 self._has_utf8[side] |= not (self._repaired[side] or text.isascii())
@@ -226,9 +227,8 @@ class _LenientReader:
         finding = self._undecoded[side]
         if finding.count < _SAMPLE_LINES:
             self._samples[side] += line + b"\n"
-            # Recognised anew after 0, 1, 2, 4, 8 lines and so on: one line often fits several languages, and it takes
-            # long.
-            if finding.count.bit_count() == 1 or not finding.count:
+            # After 0, 1, 2, 4, 8 lines and so on: one line often fits several languages, and recognition takes long.
+            if finding.count.bit_count() <= 1:
                 finding.encoding = likely_encoding(self._samples[side])
         text = line.decode(finding.encoding, errors="replace")
         finding.add(number, Pair(text, "") if side == 0 else Pair("", text))

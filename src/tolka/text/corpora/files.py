@@ -12,7 +12,7 @@ from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
-from tolka.text.lines import COMPRESSIONS, near_path, user_path, without_compression
+from tolka.text.lines import COMPRESSIONS, near_path, refuse_pipe, user_path, without_compression
 from tolka.text.pairs import PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
@@ -147,7 +147,7 @@ class FilesConfig(CorpusConfig):
             # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
             columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
             return reader(base, name, direction, columns)
-        _refuse_a_pipe(base, key)
+        refuse_pipe(base)
         if text.columns and base.is_file() and not _side_files(base, self.source):
             return TsvFile(base, name, direction, text.columns)
         hint = self._ending_hint(base)
@@ -206,7 +206,7 @@ def _side_files(base: Path, language: str) -> list[Path]:
 
 def _existing_file(path: Path, key: str) -> Path:
     """Return the path of a file; DataError if there is none."""
-    _refuse_a_pipe(path, key)
+    refuse_pipe(path)
     if not path.is_file():
         raise DataError(f"corpus.{key}: there is no file {path}{near_path(path)}")
     return path
@@ -216,13 +216,6 @@ def _pair_of_files(source: Path, target: Path, name: str) -> PairSource:
     return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name)
 
 
-def _refuse_a_pipe(path: Path, key: str) -> None:
-    if path.exists() and not path.is_dir() and not path.is_file():
-        raise DataError(
-            f"corpus.{key}: {path} is a pipe or a device, and a text is read more than once: write it to a file first"
-        )
-
-
 def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     """Return the file of a prefix and a language; DataError if there is none. hint: for the message."""
     if paths := _side_files(base, language):
@@ -230,7 +223,7 @@ def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     plain, folder = f"{base}.{language}", base.parent
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
-    _refuse_a_pipe(Path(plain), key)
+    refuse_pipe(Path(plain))
     # Likely a table without an ending, or the source's file in place of a prefix.
     if base.is_file() and not hint:
         raise DataError(
