@@ -12,9 +12,10 @@ import pytest
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from one_pass_cleaning import clean
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.cleaning.cleaner import Tally, clean, read_split, read_test_set
+from tolka.text.cleaning.cleaner import Tally, read_split, read_test_set
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.corpora.hub import HubConfig, _Rows

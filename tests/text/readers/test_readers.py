@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_pass_cleaning import clean
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.cleaning.cleaner import Tally, clean
+from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction

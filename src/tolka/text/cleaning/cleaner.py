@@ -14,13 +14,11 @@ import regex
 from tolka.errors import DataError
 from tolka.system.number_format import counted
 from tolka.text.characters import to_nfc
-from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of
 from tolka.text.direction import Direction
-from tolka.text.pairs import Pair, PairSource, in_chunks
+from tolka.text.pairs import Pair, PairSource
 
 _ALL_CHANGES = changes_of(CleaningConfig(unicode="nfc", control="strip", markup="strip"))
-_CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
 _BETWEEN_WORDS_ASCII = re.compile(r"[\W_]+")
 # Combining marks (M), such as vowel signs in Hindi and tones in Thai, belong to the character before them: kept after a
 # letter, else removed. Default ignorable characters (DI: joiners, variation selectors) are invisible.
@@ -76,44 +74,18 @@ Marks = frozenset[bytes]
 """Keys of held-out text."""
 
 
-def clean(
+def judge(
     pairs: Iterable[Pair],
     config: CleaningConfig,
     direction: Direction,
     tally: Tally,
     reject: Reject = lambda pair, reason: None,
     held_out: Marks = frozenset(),
-) -> Iterator[Pair]:
-    """Yield the pairs that are kept, stripped of surrounding whitespace; count all pairs in `tally`.
-
-    reject: called with each dropped pair and the reason. held_out: `held_out_marks`.
-    """
-    judged = judge(pairs, config, direction, tally, reject, held_out)
-    key = duplicate_key(config)
-    seen = MarkSet()
-    for chunk in in_chunks(judged, _CHUNK_PAIRS):
-        is_new = seen.add(marks_of(chunk, key)).tolist() if key else [True] * len(chunk)
-        for pair, new in zip(chunk, is_new, strict=True):
-            if new:
-                tally.kept += 1
-                yield pair
-            else:
-                tally.dropped[duplicate_reason(config)] += 1
-                reject(pair, duplicate_reason(config))
-
-
-def judge(
-    pairs: Iterable[Pair],
-    config: CleaningConfig,
-    direction: Direction,
-    tally: Tally,
-    reject: Reject,
-    held_out: Marks,
     set_aside: Marks = frozenset(),
 ) -> Iterator[Pair]:
-    """Yield the pairs that no step drops, duplicates included; count dropped and changed pairs in `tally`.
+    """Yield the pairs that no step drops, duplicates included, stripped; count dropped and changed pairs in `tally`.
 
-    set_aside: see `set_aside_reason`.
+    held_out, set_aside: `held_out_marks` and `set_aside_marks` of pairs that training must not see.
     """
     aside_reason = set_aside_reason(set_aside)
     steps = steps_of(config, direction)
@@ -227,7 +199,8 @@ def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Ta
     # A score is for the whole set: no step of the run's cleaning is applied.
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())
-    pairs = list(clean(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
+    pairs = list(judge(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
+    tally.kept = len(pairs)
     if not pairs:
         raise DataError(f"no pair of {name} is left after cleaning ({tally.summary()}); check that file")
     return pairs, tally
