@@ -88,7 +88,7 @@ class Inputs:
         if found.sizes:
             sets = {"valid": found.valid, "test": found.tests}
             counts = {key: counted(sets[key][0].count(), "pair") for key in found.sizes}
-            each = [f"{counts[key]} (corpus.{key}={size.asked})" for key, size in found.sizes.items()]
+            each = [f"{counts[key]} (corpus.{key}={size.value})" for key, size in found.sizes.items()]
             self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
         return found
 

@@ -53,7 +53,7 @@ def _key(corpus: Corpus, direction: Direction) -> str:
         "format": _FORMAT,
         "text": corpus.fingerprint(),
         "languages": direction,
-        "sizes": {name: size.asked for name, size in corpus.sizes.items()},
+        "sizes": {name: size.value for name, size in corpus.sizes.items()},
         "given": [source.fingerprint() for source in (*corpus.valid, *corpus.tests)],
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
@@ -101,7 +101,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
         wanted = size.pairs or _auto_size(number)
         if chosen and len(chosen) <= wanted and not leaves_some:
             raise DataError(
-                f"corpus.{name} ({size.asked}) asks for {counted(wanted, 'pair')}, and the training text has only "
+                f"corpus.{name} ({size.value}) asks for {counted(wanted, 'pair')}, and the training text has only "
                 f"{len(chosen)} that differ and may be set aside, which would leave none: give a smaller number, or "
                 "the name of a text"
             )
@@ -109,7 +109,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
     count = size.pairs or len(chosen)
     if not chosen or (not size.share and 2 * count > number):
         raise DataError(
-            f"corpus.{name} ({size.asked}) sets {count} of the training text's {number} pairs "
+            f"corpus.{name} ({size.value}) sets {count} of the training text's {number} pairs "
             "aside: at least one must be, and at most half of them; give another number, or the name of a text"
         )
     return [chosen[key] for key in sorted(chosen)]

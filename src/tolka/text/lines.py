@@ -287,5 +287,5 @@ def _neighbours(path: Path) -> str:
     if not path.parent.is_dir():
         return f" (and no folder {path.parent})"
     names = sorted(p.name for p in path.parent.iterdir() if p.is_file())
-    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-    return f"; its folder holds: {shown}" if names else "; its folder holds no files"
+    first_names = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    return f"; its folder holds: {first_names}" if names else "; its folder holds no files"

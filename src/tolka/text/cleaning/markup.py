@@ -34,12 +34,12 @@ def has_markup(text: str) -> bool:
 
 def without_markup(text: str) -> str:
     """Return what a reader of the page would see: references replaced, then tags removed, until nothing changes."""
-    seen = text
+    result = text
     for _ in range(_ROUNDS):
-        before, seen = seen, _without_tags(_REFERENCE.sub(_referenced, seen))
-        if seen == before:
+        before, result = result, _without_tags(_REFERENCE.sub(_referenced, result))
+        if result == before:
             break
-    return text if seen == text else _BLANKS.sub(" ", seen).strip()
+    return text if result == text else _BLANKS.sub(" ", result).strip()
 
 
 def _referenced(reference: re.Match[str]) -> str:
