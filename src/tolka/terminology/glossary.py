@@ -167,11 +167,8 @@ def needs_blank(phrase: str) -> bool:
 def read_glossary(path: Path, direction: Direction, limit: LineLimit = LINE_LIMIT) -> list[Entry]:
     """Read a glossary: TBX, CSV or XLSX where the name says so (.tbx, .xml, .csv, .xlsx), else TSV.
 
-    direction: of the text. A line of TSV is `source TAB target`, or with more columns of target forms; forms
-    of one cell are separated by bars. Of CSV and XLSX two columns are read: those that the first row calls by the codes
-    of the languages, or else the first two. Blank lines and those that begin with # are ignored; \\| and \\# are the
-    characters themselves. It is a file, of at most MOST_TERMS lines and MOST_BYTES. DataError with file and line for
-    anything else, and for a glossary without terms.
+    direction: of the text. Blank lines and those that begin with # are ignored. DataError with file and line for
+    anything else, for more than MOST_TERMS lines or MOST_BYTES, and for a glossary without terms.
     """
     refuse_pipe(path)
     if without_compression(path).suffix.lower() in TBX_ENDINGS:
@@ -215,7 +212,7 @@ def _too_large(path: Path, number: int, most: int) -> DataError:
 
 
 def _rows(path: Path, direction: Direction, limit: LineLimit) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the cells of each row: the source's, and those of the target."""
+    """Yield the number and the cells of each row: the source's, then in TSV any number of target forms, else one."""
     table = _TABLES.get(without_compression(path).suffix.lower())
     if table is None:
         yield from ((number, line.split("\t")) for number, line in _lines(path, limit, MOST_TERMS))
@@ -251,7 +248,7 @@ def _entry(cells: Sequence[str], place: str) -> Entry:
 
 
 def _forms(cell: str) -> tuple[str, ...]:
-    """Return the forms of a cell, which bars separate."""
+    """Return the forms of a cell, which bars separate; \\| and \\# are the characters themselves."""
     # By far the most have one form: a glossary may have a million.
     if "|" not in cell and "\\" not in cell:
         return (" ".join(cell.split()),) if cell.strip() else ()

@@ -70,8 +70,7 @@ class ArrivingLines(Generic[T]):
                     # The two numbers that `_window` waits for; it need not wake for each line.
                     if len(self._arrived) in (1, self._size):
                         self._changed.notify()
-        except BaseException as error:
-            # `windows` raises it, in the thread of the caller.
+        except BaseException as error:  # raised by `windows`, in the thread of the caller
             self._error = error
         with self._changed:
             self._ended = True

@@ -276,7 +276,6 @@ class _Statistics:
         elif not (pair.source and pair.target):
             self._blank.add(number, pair)
         else:
-            # A pair may have several problems, each of which is counted.
             for finding, steps in self._steps:
                 if any(isinstance(step(pair), str) for step in steps):
                     finding.add(number, pair)

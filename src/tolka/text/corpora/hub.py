@@ -141,8 +141,7 @@ class _Rows:
                 yield Pair(*((text or "").replace("\n", " ") for text in texts))
         except DataError:
             raise
-        except Exception as error:
-            # As in _load, of dozens of kinds.
+        except Exception as error:  # as in _load, dozens of kinds
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason}") from None
 
@@ -160,8 +159,7 @@ class HubSplit(PairSource):
         return self._reader.pairs(self._rows)
 
     def fingerprint(self) -> str:
-        # The library has no fingerprint of a stream.
-        if self._config.streaming:
+        if self._config.streaming:  # the library has no fingerprint of a stream
             return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
         return f"{self._rows._fingerprint}:{self._config.source}:{self._config.target}"
 

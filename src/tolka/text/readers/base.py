@@ -59,12 +59,7 @@ class BothSides(PairSource):
     """number of the reader's rules, raised with each change of what it makes of a file"""
 
     def __init__(
-        self,
-        path: Path,
-        name: str,
-        direction: Direction,
-        columns: Sequence[str],
-        limit: LineLimit = LINE_LIMIT,
+        self, path: Path, name: str, direction: Direction, columns: Sequence[str], limit: LineLimit = LINE_LIMIT
     ) -> None:
         """columns: corpus.columns; if empty, the reader finds them. limit: for a line, and for a text."""
         self.name, self.path, self.direction, self.columns = name, path, direction, list(columns)
