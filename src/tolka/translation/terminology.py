@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
-from tolka.terminology.glossary import Entry, Glossary, Match, Phrases, needs_blank, stands_in
+from tolka.terminology.glossary import Entry, Glossary, Match, Phrases, needs_blank, occurs_in
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.tokenizer.special_tokens import BOS, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -46,7 +46,7 @@ class Terminology:
     def banned_in(self, translation: str) -> list[str]:
         """Return the banned phrases in a text."""
         phrases, of_form = self._banned_forms
-        numbers = {number for form in phrases.found_in(translation) for number in of_form[form]}
+        numbers = {number for form in phrases.occurrences(translation) for number in of_form[form]}
         return [self._phrases[number] for number in sorted(numbers)]
 
     def banned_spellings(self, translation: str, ids: Sequence[int]) -> tuple[Ids, ...]:
@@ -60,8 +60,8 @@ class Terminology:
         """Return the shortest part of the ids whose text has the phrase, at its first occurrence."""
         forms = Phrases(self._with_capitals(phrase))
         # First the earliest end, then the latest start: there is no map from characters to subwords.
-        end = next(end for end in range(1, len(ids) + 1) if forms.found_in(self._decode(ids[:end])))
-        start = next(start for start in range(end - 1, -1, -1) if forms.found_in(self._decode(ids[start:end])))
+        end = next(end for end in range(1, len(ids) + 1) if forms.occurrences(self._decode(ids[:end])))
+        start = next(start for start in range(end - 1, -1, -1) if forms.occurrences(self._decode(ids[start:end])))
         return tuple(ids[start:end])
 
     @cached_property
@@ -89,7 +89,7 @@ class Terminology:
     def _has(self, text: str, form: str) -> bool:
         """Return whether a form stands in a text as it is or, at the beginning, with a capital letter."""
         return any(
-            stands_in(each, text) or stands_in(_capitalized(each), text, only_at_start=True)
+            occurs_in(each, text) or occurs_in(_capitalized(each), text, only_at_start=True)
             for each in self._forms(form)
         )
 
