@@ -41,7 +41,7 @@ def test_a_pickle_that_grows_is_refused(tmp_path: Path, write: Callable[[Path], 
     (folder / "model.safetensors").unlink()
     write(folder / WEIGHTS)
     said = complaint(lambda: load_marian(folder))
-    assert "is no file of tensors alone, and nothing in it is run" in said
+    assert "is not a file of tensors alone, and nothing in it is run" in said
     assert words in said
 
 

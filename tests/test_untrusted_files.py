@@ -131,7 +131,7 @@ def write_tokenizer(folder: Path) -> None:
 
 
 def read_tokenizer(folder: Path) -> None:
-    tokenizer = TokenizerConfig(model=[str(folder / "source.spm")]).given()
+    tokenizer = TokenizerConfig(model=[str(folder / "source.spm")]).load_given()
     assert tokenizer is not None
     tokenizer.decode_target(tokenizer.encode_source(TEXTS))
 
@@ -224,9 +224,9 @@ def with_record(**edited: object) -> Callable[[bytes], bytes]:
             "marian",
             "source.spm",
             lambda content: content.replace(b"\xe2\x96\x81", b"\xff\x96\x81", 1),
-            "is no Sentence",
+            "is not a Sentence",
         ),
-        ("tokenizer", "source.spm", not_utf8, "is no SentencePiece model"),
+        ("tokenizer", "source.spm", not_utf8, "is not a SentencePiece model"),
         ("exported", "model.bin", lambda content: bytes(len(content)), "CTranslate2 cannot load it"),
         ("exported", "config.json", lambda content: content.replace(b"true", b"1"), "has other settings than tolka"),
         ("int8", "model.safetensors", with_a_large_scale, "scores are not finite"),

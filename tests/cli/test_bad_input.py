@@ -432,7 +432,7 @@ def test_an_output_that_is_an_input(command: Command, trained: Path, tmp_path: P
 
 
 def test_what_is_no_model(command: Command, tmp_path: Path) -> None:
-    assert "is no model directory: it has no manifest.json. Give a run directory" in refused(command, tmp_path)
+    assert "is not a model directory: it has no manifest.json. Give a run directory" in refused(command, tmp_path)
     assert "there is no such model directory" in refused(command, tmp_path / "nowhere")
     (tmp_path / "file").write_text("x")
     assert "there is no such model directory" in refused(command, tmp_path / "file")

@@ -217,12 +217,12 @@ def test_prefixes_of_another_number(
 def test_a_prefix_is_a_wish_of_the_first_segment(trained: Path) -> None:
     translator = open_model(trained)
     segmenter = translator._segmenter(translator.request)
-    source = segmenter.segmented("ferry . kettle .", " mirka ")
+    source = segmenter.segment("ferry . kettle .", " mirka ")
     assert [translator.tokenizer.decode_target([segment.wish.prefix]) for segment in source.segments] == [
         ["mirka"],
         [""],
     ]
-    assert not segmenter.segmented("", "mirka").segments
+    assert not segmenter.segment("", "mirka").segments
 
 
 def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path) -> None:

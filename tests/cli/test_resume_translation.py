@@ -62,7 +62,7 @@ def test_a_job_that_was_ended_goes_on(
     number = getattr(signal, name)
     code, messages = interrupt(trained, tmp_path / "out", number, *settings)
     assert code == (-number if name == "SIGKILL" else 128 + number)
-    kept = f"note: 40 lines are kept in {tmp_path}/.out.partial; the same command goes on from there\n"
+    kept = f"note: 40 lines are kept in {tmp_path}/.out.partial; the same command continues there\n"
     assert (kept in messages) == (name != "SIGKILL")
     assert sorted(os.listdir(tmp_path)) == [".out.partial", ".out.partial.json"]
     again = command("mt-translate", trained, "-o", tmp_path / "out", "resume=true", *QUICK, *settings, stdin=TEXT)
@@ -132,7 +132,7 @@ def test_another_model_or_another_kind_of_job(command: Command, trained: Path, b
 def test_without_resume_it_begins_again(command: Command, trained: Path, begun: Path) -> None:
     outcome = command("mt-translate", trained, "-o", begun, *QUICK, stdin=TEXT)
     assert outcome.code == 0
-    assert f"note: an interrupted job has left a part of {begun}: resume=true goes on with it" in outcome.err
+    assert f"note: an interrupted job has left a part of {begun}: resume=true continues it" in outcome.err
     assert begun.read_text() == command("mt-translate", trained, *QUICK, stdin=TEXT).out
 
 

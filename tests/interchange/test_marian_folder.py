@@ -91,7 +91,7 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"activation_function": ["swish"]}, "activation_function (['swish']) must be one of swish, silu"),
         ({"activation_function": {}}, "activation_function ({}) must be one of swish, silu"),
         ({"encoder_ffn_dim": 0, "decoder_ffn_dim": 0}, "encoder_ffn_dim (0) must be at least 1"),
-        ({"normalize_before": True}, "normalize_before=True (pre-norm) is no setting"),
+        ({"normalize_before": True}, "normalize_before=True (pre-norm) is not a setting"),
         ({"normalize_before": "\x1b[31m" * 99}, r"normalize_before='\x1b[31m\x1b"),
         ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
         ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),
@@ -225,7 +225,7 @@ def test_a_pickled_file_runs_nothing(folder: Path, tmp_path: Path, by_torch: boo
         torch.save(harmful, path)
     else:
         path.write_bytes(pickle.dumps(harmful))
-    assert "is no file of tensors alone, and nothing in it is run" in complaint(folder)
+    assert "is not a file of tensors alone, and nothing in it is run" in complaint(folder)
     assert not (tmp_path / "ran").exists()
 
 
@@ -233,7 +233,7 @@ def test_a_pickled_file_runs_nothing(folder: Path, tmp_path: Path, by_torch: boo
 def test_a_pickled_file_of_made_up_bytes(folder: Path, content: bytes) -> None:
     (folder / WEIGHTS).unlink()
     (folder / "pytorch_model.bin").write_bytes(content)
-    assert "is no file of tensors alone, and nothing in it is run" in complaint(folder)
+    assert "is not a file of tensors alone, and nothing in it is run" in complaint(folder)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -428,7 +428,7 @@ def test_a_folder_of_marian_where_a_model_directory_is_needed(
     places = {"FOLDER": made, "MODEL": trained, "OUT": tmp_path / "out"}
     done = command("mt-train", *(places.get(text, text) for text in arguments))
     assert done.error == (
-        f"{made} is no model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
+        f"{made} is not a model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
         "and give its OUT"
     )
 

@@ -123,7 +123,7 @@ def test_what_shall_be_private_does_not_go_where_everybody_sees_it(
 @pytest.mark.parametrize("name", ["captions", "ann/cap/tions", "ann/cap--tions", "ann/", "ann/cap tions", ""])
 def test_a_wrong_name(command: Command, hub: HubStub, trained: Path, name: str) -> None:
     outcome = command("mt-train", "publish", trained, name)
-    assert (outcome.code, f"'{name}' is no name on the Hub" in outcome.error, hub.private) == (2, True, {})
+    assert (outcome.code, f"'{name}' is not a name on the Hub" in outcome.error, hub.private) == (2, True, {})
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_document_format_is_one_new_file(
             *("# nothing", saddle),
         ], found.err
     refused = command("mt-translate", trained, *QUICK, plugin, one, "-o", tmp_path / "out", "resume=true")
-    assert (refused.code, "has more than that: leave it out" in refused.error) == (2, True)
+    assert (refused.code, "has more than lines: leave it out" in refused.error) == (2, True)
     unknown = command("mt-translate", trained, "input.format=chapter", one)
     assert "input.format ('chapter') is unknown. Did you mean 'chapters'?" in unknown.error
 

@@ -134,7 +134,7 @@ def test_what_is_no_sentencepiece_model_is_refused(trained: Path, tmp_path: Path
     folder = changed(trained, tmp_path / "model")
     (folder / "tokenizer.model").write_bytes(b"x")
     write_manifest(folder, TrainingSources(7))
-    with pytest.raises(CheckpointError, match=r"tokenizer\.model is no SentencePiece model"):
+    with pytest.raises(CheckpointError, match=r"tokenizer\.model is not a SentencePiece model"):
         published(folder, tmp_path / "out")
 
 

@@ -58,8 +58,8 @@ def test_settings_that_are_gone_are_mapped_or_dropped() -> None:
 def removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings and a value that are removed, and one that may be left out of any run."""
     settings = {"trainer.clipping": "trainer.clip_norm", "trainer.panel": "nothing"}
-    monkeypatch.setattr(upgrade, "GONE", {**settings, "trainer.parallel=ring": "trainer.parallel=ddp"})
-    monkeypatch.setattr(upgrade, "_IDLE", {"trainer.clipping": -1})
+    monkeypatch.setattr(upgrade, "REMOVED", {**settings, "trainer.parallel=ring": "trainer.parallel=ddp"})
+    monkeypatch.setattr(upgrade, "_WITHOUT_EFFECT", {"trainer.clipping": -1})
 
 
 @pytest.mark.usefixtures("removed")

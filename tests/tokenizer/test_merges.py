@@ -1,6 +1,6 @@
 """Continued merges, counted by hand."""
 
-from tolka.tokenizer.merges import Merge, continued_merges, merged
+from tolka.tokenizer.merges import Merge, continued_merges, merge
 
 WORDS = {("l", "o", "w"): 5, ("l", "o", "w", "er"): 2, ("n", "e", "w"): 3, ("x", "y"): 1}
 
@@ -21,6 +21,6 @@ def test_what_is_not_allowed_is_not_merged() -> None:
 
 
 def test_neighbours_merge_by_score_and_from_the_left() -> None:
-    assert merged(["a", "b", "c"], {"ab": 1.0, "bc": 2.0}) == ("a", "bc")
-    assert merged(["a", "a", "a"], {"aa": 0.0}) == ("aa", "a")
-    assert merged(["a"], {}) == ("a",)
+    assert merge(["a", "b", "c"], {"ab": 1.0, "bc": 2.0}) == ("a", "bc")
+    assert merge(["a", "a", "a"], {"aa": 0.0}) == ("aa", "a")
+    assert merge(["a"], {}) == ("a",)

@@ -12,7 +12,7 @@ from rows import each_row
 
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.text.pairs import Pair
-from tolka.tokenizer.coders import plain
+from tolka.tokenizer.coders import as_line
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
@@ -60,7 +60,7 @@ def test_a_byte_that_would_break_the_line_is_replaced(byte: int, shown: str) -> 
 def test_bytes_that_make_no_character_are_left_out(parts: list[bytes]) -> None:
     spelt = [small()._processors[0].piece_to_id(f"<0x{byte:02X}>") for byte in b"".join(parts)]
     (text,) = small().decode_target([spelt])
-    assert text == plain(b"".join(parts).decode(errors="ignore"))
+    assert text == as_line(b"".join(parts).decode(errors="ignore"))
 
 
 @each_row(
@@ -118,7 +118,7 @@ def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"source.model is missing: the folder has no tokenizer"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.model").write_bytes(b"no model")
-    with pytest.raises(CheckpointError, match="is no SentencePiece model"):
+    with pytest.raises(CheckpointError, match="is not a SentencePiece model"):
         Tokenizer.load(tmp_path)
 
 
@@ -231,7 +231,7 @@ def test_a_model_trained_elsewhere_cuts_the_same_pieces(tmp_path: Path, kind: st
     }
     SentencePieceTrainer.train(sentence_iterator=texts, hard_vocab_limit=False, **options | ids)
     theirs = SentencePieceProcessor(model_file=f"{prefix}.model")
-    ours = TokenizerConfig(model=[f"{prefix}.model"]).given()
+    ours = TokenizerConfig(model=[f"{prefix}.model"]).load_given()
     assert ours is not None
     text = "lantern Zürich 😀 ferry"
     (found,) = ours.encode_source([text])
@@ -243,7 +243,7 @@ def test_a_model_trained_elsewhere_cuts_the_same_pieces(tmp_path: Path, kind: st
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     path = tmp_path / "x.model"
     with pytest.raises(DataError, match=r"x\.model cannot be read"):
-        TokenizerConfig(model=[str(path)]).given()
+        TokenizerConfig(model=[str(path)]).load_given()
     path.write_bytes(b"text")
-    with pytest.raises(DataError, match=r"x\.model is no SentencePiece model"):
-        TokenizerConfig(model=[str(path)]).given()
+    with pytest.raises(DataError, match=r"x\.model is not a SentencePiece model"):
+        TokenizerConfig(model=[str(path)]).load_given()

@@ -75,7 +75,7 @@ def test_a_beam_fills_the_place_of_an_equal_text() -> None:
 
 def test_parts_that_join_to_equal_texts_are_one_candidate() -> None:
     made = copying(BeamConfig(beam_size=2, n_best=2), max_length=8)
-    (segmented,) = [made._segmenter(made.request).segmented("red birds sing. blue fish swim. green frogs jump.")]
+    (segmented,) = [made._segmenter(made.request).segment("red birds sing. blue fish swim. green frogs jump.")]
     same = [[("x", Hypothesis([4], -1.0, -1.0, True)), ("x", Hypothesis([5], -2.0, -2.0, True))]]
     joined = joined_translation(segmented, same * len(segmented.segments), TOKENIZER, "length", None)
     assert len(joined.candidates) == 1
@@ -92,7 +92,7 @@ def test_a_replacement_character_is_that_of_the_source() -> None:
         ("ferry", "\ufffd", "A\ufffdB"),
     ):
         found = [("A\ufffdB", Hypothesis(ids, -1.0, -1.0, True))]
-        segmented = made._segmenter(made.request).segmented(text, prefix)
+        segmented = made._segmenter(made.request).segment(text, prefix)
         assert joined_translation(segmented, [found], tokenizer(), "length", None).text == expected
 
 

@@ -3,7 +3,7 @@
 from rows import each_row
 
 from tolka.translation.number_readings import Number, in_ascii_digits, numbers_of
-from tolka.translation.numbers import unmatched
+from tolka.translation.numbers import unmatched_numbers
 
 
 def only(text: str) -> Number:
@@ -49,4 +49,4 @@ def test_a_date_has_parts_and_a_list_says_so() -> None:
     ],
 )
 def test_what_one_side_lacks(source: str, target: str, missing: list[str], invented: list[str]) -> None:
-    assert unmatched(source, target) == (missing, invented)
+    assert unmatched_numbers(source, target) == (missing, invented)

@@ -1,1 +1,1 @@
-"""What the commands do, as functions: settings in, a typed result out."""
+"""The work of the commands, as functions: settings in, a typed result out."""

@@ -34,9 +34,9 @@ from tolka.translation.translator import Translator
 
 @dataclass(frozen=True, repr=False)
 class EvaluateResult:
-    """Scores of the translations; perplexity where a model was given. hypotheses: the translations.
+    """Scores of the translations, and the perplexity of the references if a model was given.
 
-    notes: what may make the scores other than they seem.
+    notes: reasons why the scores may mislead.
     """
 
     scores: list[Score]
@@ -53,8 +53,8 @@ class EvaluateResult:
 def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **settings: Any) -> EvaluateResult:
     """Score a file of translations, or a model's translations of a file of sources, against the references.
 
-    config, settings: as mt-eval takes them. model: as in `translate`; none to score a file.
-    ConfigError when the files named do not add up to a job; DataError when their line counts differ.
+    config, settings: as mt-eval takes them. model: as in `translate`; none to score a file. ConfigError unless the
+    files are those of one of the two; DataError if their numbers of lines differ.
 
         tolka.evaluate(hypothesis="mine.de", reference="test.de", language="de")
         tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
@@ -71,13 +71,13 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
         )
     limit = config.decoding.line_limit
     references = files.reference, _lines(files.reference, limit)
-    given = getattr(files, wanted), _lines(getattr(files, wanted), limit)
+    texts = getattr(files, wanted), _lines(getattr(files, wanted), limit)
     if model:
-        return _evaluate_model(config, model, given, references)
-    hypotheses, note = as_text(given)
+        return _evaluate_model(config, model, texts, references)
+    hypotheses, note = as_text(texts)
     both = [hypotheses, references]
-    found = notes_on([hypotheses], references, config.metrics, files.language)
-    notes = [note, *found, blank_note(both), mixed_forms_note(dict(both))]
+    on_texts = notes_on([hypotheses], references, config.metrics, files.language)
+    notes = [note, *on_texts, blank_note(both), mixed_forms_note(dict(both))]
     scores = score(hypotheses[1], references[1], config.metrics, files.language)
     return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
 
@@ -86,6 +86,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     """Translate the sources, and score the translations and the references' perplexity."""
     if len(sources[1]) != len(references[1]):
         raise count_error(sources, references)
+    # Loaded with torch in any case: the perplexity is computed with it, whatever translates.
     saved = load_any(model, to_translate=True)
     keep_freed_memory()
     source_language, language = direction_of(saved.config)
@@ -97,14 +98,17 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     with bar("translating", len(sources[1]), " lines") as progress:
         hypotheses = translator(sources[1], tick=progress.update)
     pairs = [Pair(*both) for both in zip(sources[1], references[1], strict=True)]
-    engine = translator.engine  # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded
+    # CTranslate2 has a copy of the weights, and leaves torch's where they were loaded: on the CPU.
+    engine = translator.engine
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
     meter = PerplexityMeter(
         pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language, say=say
     )
+    # In fp32 whatever decoding.precision is, so that perplexities can be compared.
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))
     translations = "the translations", hypotheses
+    # Of sources that are not blank to the model.
     written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]
     notes = [
         blank_note([sources, references]),
@@ -121,10 +125,10 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
 
 
 def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> Calibrated:
-    """Fit the quality estimates of a model on a file of sources and one of references; write them into its directory.
+    """Fit the quality estimates of a model on sources and references; write them into its directory.
 
-    model: a model or run directory. config, settings: as mt-eval takes them. The result tells how good the estimates
-    are. ConfigError for several models; DataError for fewer than 100 lines.
+    model: a model or run directory. config, settings: as mt-eval takes them. ConfigError for several models; DataError
+    for fewer than 100 lines.
     """
     config = configured(EvaluateConfig, evaluate_config, config, settings)
     files, limit = config.files, config.decoding.line_limit
@@ -143,10 +147,10 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding, say)
     with bar("translating", len(sources), " lines") as progress:
-        found = calibrated(translator, sources, references, config.search, progress.update)
-    scores = {**saved.scores, QUALITY: found.calibration.as_dict()}
+        result = calibrated(translator, sources, references, config.search, progress.update)
+    scores = {**saved.scores, QUALITY: result.calibration.as_dict()}
     rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
-    return found
+    return result
 
 
 def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
@@ -166,8 +170,10 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
 
 
 def _lines(path: str, limit: LineLimit) -> list[str]:
+    """Return the lines of a file; DataError if it cannot be read or is empty."""
     file = user_path(path)
-    if file.parts[:2] != ("/", "dev"):  # a process writes to /dev/fd/63, which a shell makes of <(...)
+    # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
+    if file.parts[:2] != ("/", "dev"):
         refuse_pipe(file)
     lines = list(read_lines(file, limit=limit))
     if not lines:

@@ -67,16 +67,17 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     """Train, keep the best model, and test it; the same settings resume the run, as with `mt-train`.
 
     config: settings as mt-train takes them, or a TrainConfig. settings: more of them as keywords, a group as a mapping.
-    Logs to stderr and into the run's folder. TolkaError says in one line why it cannot.
+    Logs to stderr and into the run's folder. TolkaError, in one line, if it cannot train.
 
         tolka.train(["model=lstm", "trainer.updates=300"])
         tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
-    slurm.translate()
+    slurm.translate()  # first of all: `launch` below reads the variables that it sets
     config = configured(TrainConfig, lambda given: train_config(with_recipe(given)), config, settings)
     options = config.trainer
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:
+        # New processes import no plugins by themselves, and a configuration may name classes of theirs.
         plugins = dict.fromkeys([*loaded_plugins(), *plugins_of(config.as_dict())])
         named = [f"plugins=[{name}]" for name in plugins]
         result: TrainResult = run_together(
@@ -93,7 +94,7 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
 def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:
     """Train as one of `count` processes of this machine; return an error instead of raising it."""
     load_plugins(plugins)
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))  # else each process would use all cores
     config = rebuild(values)
     if restarts():
         last = config.run.folder / "last"
@@ -110,7 +111,8 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
             late.daemon = True
             late.start()
         return error
-    except Exception as error:  # which restarts would not mend
+    except Exception as error:
+        # Returned, since the agent would restart a process that raises, which mends none of these.
         if isinstance(error, OSError):
             return error
         if is_out_of_memory(error):
@@ -120,7 +122,7 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
 
 
 def unlike_before(run: Path, config: TrainConfig) -> list[str]:
-    """Return the differences to a run's machine, versions and texts that may change its results."""
+    """Return the differences from a run's machine, versions and texts that may change its results."""
     calls = recorded(run)
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
@@ -129,9 +131,9 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
 
 
 def prepare(config: TrainConfig) -> Prepared:
-    """Prepare the text as a training would, and read what it would validate and test on; logs to stderr.
+    """Prepare the text as a training would, and read the validation and test sets; logs to stderr.
 
-    Another process with the same settings and run.prepared waits for it meanwhile. TolkaError as `train`.
+    Another process with the same settings and run.prepared waits meanwhile. TolkaError as `train`.
     """
     inputs = Inputs(config, say)
     inputs.read()

@@ -1,4 +1,4 @@
-"""Load a translator, translate texts: settings in, translations out. Needs torch only to compute with it."""
+"""Load a translator, translate texts: settings in, translations out. Needs torch only if torch computes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -28,8 +28,8 @@ def load(model: Folders, config: TranslateConfig | Settings = (), **settings: An
     """Load a translator: a model or run directory, several that translate together, or another program's model.
 
     model: as mt-translate takes it: also a folder of Hugging Face's Marian, `hub:OWNER/NAME`, or a folder exported for
-    CTranslate2. config, settings: as mt-translate takes them, those of search and decoding. TolkaError says in one line
-    why it cannot.
+    CTranslate2. config, settings: those of search and decoding, as mt-translate takes them. TolkaError, in one line, if
+    it cannot be loaded.
 
         translator = tolka.load("runs/mine", search={"n_best": 5}, decoding={"backend": "auto"})
         translator(["I love you.", "A lion sleeps."])    # a list of two translations
@@ -45,9 +45,10 @@ def translate(
     tick: Tick = lambda lines_done: None,
     **settings: Any,
 ) -> Iterator[Translation]:
-    """Return one translation per line, in order; `tick` gets how many are done, after every decoding.window lines.
+    """Return an iterator of the translations, one per line, in order.
 
-    model, config, settings: as in `load`. lines: a str is one line. A window is translated before the next is read.
+    model, config, settings: as in `load`. lines: a str is one line; decoding.window of them are read at once. tick:
+    receives each batch's share of the lines.
 
         [found] = tolka.translate("runs/sample", "I love you.", search="greedy")
         print(found.text)
@@ -56,22 +57,22 @@ def translate(
     if not isinstance(lines, Iterable):
         raise TypeError(f"lines must be a str or several of them, as in ['A sentence.'], not {type(lines).__name__}")
     windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
-    return chain.from_iterable(_translated(model, windows, config, tick))
+    return chain.from_iterable(_translate_windows(model, windows, config, tick))
 
 
 def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
-    """Return the attention maps of a text and its translation, one for each part that the model translates.
+    """Return the attention maps of a text and its translation, one for each segment.
 
-    model, settings: as in `load`, or what `load` returned. target: a translation that is given; by default the model's
-    own. Each map has the subwords of target (`rows`) and source (`columns`) and the `weights` between them: of the last
-    decoder layer, the mean over its heads. ConfigError where a model has no such attention, and where CTranslate2
-    computes.
+    model, settings: as in `load`, or a translator. target: a translation; by default the model's own. Each map has the
+    subwords of target (`rows`) and source (`columns`) and the `weights` between them: the last decoder layer's, mean
+    over its heads. ConfigError for a model without cross-attention, and with CTranslate2.
 
         [found] = tolka.attention("runs/sample", "I love you.")
         print(found.columns, found.weights[0])    # what the first subword of the translation attends to
     """
     translator = model if isinstance(model, Translator) else load(model, **settings)
     if target:
+        # Scoring encodes the target into the segments whose attention is read.
         translation = translator.score([(source, target)])[0].translation
     else:
         (translation,) = translator.translate(source)
@@ -90,11 +91,11 @@ def translate_files(
     say: Say = say,
     **settings: Any,
 ) -> None:
-    """Translate files as mt-translate does, which calls this: formats, columns, resuming and notes are its settings.
+    """Translate files as mt-translate does, with all of its settings.
 
-    model, config, settings: as in `load`. files: none = `stdin`. output: a file, written whole or not at all; None =
-    `stdout`. attention: a folder for attention maps. score: whether the second of two files has translations of the
-    first, which are scored. say: is given notes. TolkaError says in one line why it cannot.
+    model: as in `load`. config, settings: as mt-translate takes them. files: none = `stdin`. output: a file, written
+    whole or not at all; None = `stdout`. attention: a folder for attention maps. score: whether the second of two files
+    has translations of the first, to be scored. say: receives notes. TolkaError, in one line, if it fails.
 
         tolka.translate_files("runs/mine", ["book.en"], output="book.de", resume=True)
     """
@@ -119,7 +120,7 @@ def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> T
     return config
 
 
-def _translated(
+def _translate_windows(
     model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
 ) -> Iterator[list[Translation]]:
     """Yield the translations of each window; the model is loaded with the first."""

@@ -22,7 +22,7 @@ from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.translate_command import with_long_keys
 from tolka.config.typed import Settings, as_typed, parts, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
-from tolka.model_directory.upgrade import gone, lost_settings, upgrade_config
+from tolka.model_directory.upgrade import lost_settings, removal_message, upgrade_config
 from tolka.system.progress import say
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
@@ -107,7 +107,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
     if not isinstance(values, Mapping) or not all(isinstance(values[key], Mapping) for key in {*values} - {"plugins"}):
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
     for key, value in lost_settings(values).items():
-        say(f"note: {run} had {key}={value}; {gone(key, value)}")
+        say(f"note: {run} had {key}={value}; {removal_message(key, value)}")
     typed = {key: value_of(key, value) for key, value in plainly_typed("train", overrides)}
     if groups := [key for key in typed if "." not in key]:
         raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
@@ -182,7 +182,7 @@ def _sized(config: TrainConfig, given: Collection[str]) -> TrainConfig:
         return config
     if "model.d_model" in given:
         raise ConfigError("model.parameters chooses model.d_model: set one of them")
-    size, given_tokenizer = config.tokenizer.vocab_size, config.tokenizer.given()
+    size, given_tokenizer = config.tokenizer.vocab_size, config.tokenizer.load_given()
     sizes = (given_tokenizer.source_size, given_tokenizer.target_size) if given_tokenizer else (size, size)
     return replace(config, model=config.model.sized(*sizes, config.tokenizer.shared))
 

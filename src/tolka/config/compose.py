@@ -15,7 +15,7 @@ from tolka.config.choices import choices_of, defaults_of, known_keys, literal_ki
 from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
 from tolka.config.typed import Parts, parts, quote, value_of
 from tolka.errors import ConfigError
-from tolka.model_directory.upgrade import GONE, gone
+from tolka.model_directory.upgrade import REMOVED, removal_message
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
@@ -201,8 +201,8 @@ def _checked(name: str, override: str) -> Parts:
     if not key or not (equals or change == "~"):
         example = "trainer.updates=1000" if name == "train" else "search.beam_size=5"
         raise ConfigError(f"'{override}' is no setting; write key=value, as in {example}")
-    removed = gone(key, value)
-    if removed and not (key in GONE and key in known_keys(name)):  # a plugin's class may have a setting of that name
+    removed = removal_message(key, value)
+    if removed and not (key in REMOVED and key in known_keys(name)):  # a plugin's class may have a setting of that name
         raise ConfigError(removed)
     if kind is None and re.search(r"\d{4300}", value):  # Python reads no longer ones
         raise ConfigError(f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read")

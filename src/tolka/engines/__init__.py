@@ -1,1 +1,1 @@
-"""What computes translations: a model on a device, with torch or CTranslate2."""
+"""Engines that compute translations: a model on a device, with torch or CTranslate2."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, unsupported
+from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, unsupported_reason
 from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
@@ -23,14 +23,14 @@ from tolka.tokenizer.special_tokens import EOS
 _COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
 _CPU_BATCH = 64  # sentences at once on a CPU: larger batches took up to 1.37 times the time on Intel with AMX
-_WORKERS = 2  # batches side by side, as BatchDecoder has by default
-_PROBED = 64  # subwords of a side, at most, that tell whether the model's scores are finite
+_WORKERS = 2  # batches in parallel, as BatchDecoder has
+_PROBED = 64  # most subwords of a side in the sentence that tells whether the model's scores are finite
 
 
-def unavailable(decoding: DecodingConfig, dtype: str = "float32") -> str:
-    """Return why CTranslate2 does not compute on the device and in the dtype that the options select; "" if it does.
+def unavailable_reason(decoding: DecodingConfig, dtype: str = "float32") -> str:
+    """Return why CTranslate2 does not compute on the device or in the dtype of the options; "" if it does both.
 
-    dtype: as for `CTranslate2Engine.of`.
+    dtype: of the model's weights.
     """
     import ctranslate2
 
@@ -47,44 +47,38 @@ def unavailable(decoding: DecodingConfig, dtype: str = "float32") -> str:
 
 
 class CTranslate2Engine(Engine):
-    """A model of CTranslate2's; `ctranslate2_search.py` says where its results differ from torch's."""
+    """A model of CTranslate2; `ctranslate2_search.py` says where its results differ from torch's."""
 
     def __init__(self, translator: Any, vocabulary: Vocabularies, threads: int) -> None:
-        """translator: a ctranslate2.Translator. threads: on a CPU; 0 on another device."""
+        """translator: a ctranslate2.Translator. threads: number of them on a CPU; 0 on another device."""
         self.translator, self.vocabulary = translator, vocabulary
         self._threads = threads
-        self._batch_size = _CPU_BATCH if threads else 0  # 0 = as they are given
-        self._is_finite = False  # whether that was checked
+        self._batch_size = _CPU_BATCH if threads else 0  # 0 = BatchDecoder's batches
+        self._is_finite = False  # True once that was checked
 
     @classmethod
     def of(
-        cls,
-        folder: Path,
-        vocabulary: Vocabularies,
-        dtype: str,
-        decoding: DecodingConfig,
-        name: Path,
-        say: Say = silent,
+        cls, folder: Path, vocabulary: Vocabularies, dtype: str, decoding: DecodingConfig, name: Path, say: Say = silent
     ) -> "CTranslate2Engine":
-        """Load a folder of CTranslate2's on the device and in the dtype that the options select.
+        """Load a folder of CTranslate2 on the device and in the dtype of the options.
 
-        dtype: of the weights in it; if that is not float32, decoding.precision=fp32 keeps it. name: of the model, for
-        messages. say: is given notes. ConfigError for a device or dtype that is not to be had; CheckpointError where
-        the folder is damaged.
+        dtype: of the weights in it. name: of the model, for messages. say: receives notes. ConfigError for a device or
+        dtype that is not available; CheckpointError for a damaged folder.
         """
         import ctranslate2
 
-        if reason := unavailable(decoding, dtype):
+        if reason := unavailable_reason(decoding, dtype):
             raise ConfigError(reason)
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
         kind = _compute_type(decoding, dtype)
+        # BatchDecoder translates two batches in parallel: each has half of the threads.
         threads = decoding.threads or _default_threads()
         workers = min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
         ctranslate2.set_log_level(logging.ERROR)  # the note below is its warning, in our words
         try:
             translator = ctranslate2.Translator(str(folder), device, device_index=index, compute_type=kind, **at_once)
-        except Exception as error:  # of any kind, where bytes are made up
+        except Exception as error:  # damaged bytes raise errors of many kinds
             raise CheckpointError(f"{name}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
         if kind == "default" and not (actual := translator.compute_type).startswith(dtype):
             say(f"note: the weights are in {dtype}, and CTranslate2 computes in {actual} on this {device}")
@@ -94,7 +88,7 @@ class CTranslate2Engine(Engine):
         return f"CTranslate2 ({self.translator.compute_type}), {self.translator.device}"
 
     def lacks(self, search: SearchConfig) -> str:
-        return unsupported(search)
+        return unsupported_reason(search)
 
     @property
     def cpu_threads(self) -> int:
@@ -112,16 +106,18 @@ class CTranslate2Engine(Engine):
     ) -> list[list[Hypothesis]] | None:
         if any(wish.terms or wish.banned for wish in wishes):
             raise ConfigError("CTranslate2 is used with no glossary and no banned phrases: set decoding.backend=torch")
+        # Greedy search asks for no scores, which take up to a third more time; other searches drop NaN and inf.
         if isinstance(search, GreedyConfig):
             self._check_finite()
         if isinstance(search, SamplingConfig):
             import ctranslate2
 
-            ctranslate2.set_random_seed(search.seed % 2**32)  # counts for threads that have drawn no sample yet
+            # The seed counts only for threads that have drawn no sample yet.
+            ctranslate2.set_random_seed(search.seed % 2**32)
         limits = [self.longest_translation(search, len(ids)) + 1 for ids in sources]
-        find = CTranslate2Search(self.translator, self.vocabulary, search, self._batch_size)
+        run = CTranslate2Search(self.translator, self.vocabulary, search, self._batch_size)
         try:
-            results = find(sources, limits, wishes, scored)
+            results = run(sources, limits, wishes, scored)
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error) or len(sources) == 1:
                 raise
@@ -132,18 +128,19 @@ class CTranslate2Engine(Engine):
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
         try:
-            found = self.translator.score_batch(
+            results = self.translator.score_batch(
                 self.vocabulary.source_pieces(sources), self.vocabulary.target_pieces(targets), max_input_length=0
             )
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None
-        return [list(each.log_probs) for each in found]
+        return [list(each.log_probs) for each in results]
 
     def forced_logits(self, source: Sequence[int], target: Sequence[int]) -> list[Any]:
         """Return the logits (V,) of each target token and of `</s>`, given those before it, as arrays."""
-        (found,) = self.translator.translate_batch(
+        # CTranslate2 returns logits of translated tokens only: the target is a forced prefix, and one token follows.
+        (result,) = self.translator.translate_batch(
             self.vocabulary.source_pieces([source]),
             target_prefix=self.vocabulary.target_pieces([target]),
             beam_size=1,
@@ -152,7 +149,7 @@ class CTranslate2Engine(Engine):
             max_input_length=0,
             return_logits_vocab=True,
         )
-        return [np.asarray(step, dtype=np.float32) for step in found.logits[0]]
+        return [np.asarray(step, dtype=np.float32) for step in result.logits[0]]
 
     @contextmanager
     def side_by_side(self, count: int) -> Iterator[Executor]:
@@ -166,41 +163,39 @@ class CTranslate2Engine(Engine):
         """Do nothing: CTranslate2 releases what it allocated."""
 
     def _check_finite(self) -> None:
-        """Raise CheckpointError if a sentence with subwords of all of the vocabulary has no finite score.
-
-        For greedy search, which looks at no scores: with them it would take up to a third more time.
-        """
+        """Raise CheckpointError if a sentence of subwords from all over the vocabulary has NaN or inf as a score."""
         if self._is_finite:
             return
         sources, targets = (
             range(EOS, len(side), len(side) // _PROBED + 1) for side in (self.vocabulary.source, self.vocabulary.target)
         )
-        found = self.score([list(sources)], [list(targets)])
-        if found is not None and not all(math.isfinite(value) and value >= NEVER for value in found[0]):
+        scores = self.score([list(sources)], [list(targets)])
+        if scores is not None and not all(math.isfinite(value) and value >= NEVER for value in scores[0]):
             raise CheckpointError(NOT_FINITE)
         self._is_finite = True
 
 
 def _default_threads() -> int:
-    """Return the threads to compute with: OMP_NUM_THREADS, or one for each core that this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
+    """Return the number of threads: OMP_NUM_THREADS, or one for each core that this process may use."""
+    variable = os.environ.get("OMP_NUM_THREADS", "")
+    if variable.isdecimal() and int(variable):
+        return int(variable)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _compute_type(decoding: DecodingConfig, dtype: str) -> str:
     """Return CTranslate2's name of the dtype to compute in. dtype: of the weights."""
+    # fp32 is the default of decoding.precision: weights exported in another dtype keep it.
     return "default" if decoding.precision == "fp32" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
 
 
 def _device(name: str, gpus: int) -> tuple[str, int]:
-    """Return CTranslate2's name and number of a device: auto is the first GPU, else the CPU; cpu, cuda, cuda:N."""
+    """Return CTranslate2's name and number of a device. name: auto (the first GPU, else the CPU), cpu, cuda, cuda:N."""
     kind, _, number = name.partition(":")
     if name == "auto":
         return ("cuda" if gpus else "cpu"), 0
     if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
-        raise ConfigError(f"decoding.device ({name}) is no device; allowed: auto, cpu, cuda, cuda:N")
+        raise ConfigError(f"decoding.device ({name}) is not a device; allowed: auto, cpu, cuda, cuda:N")
     if kind == "cuda" and int(number or 0) >= gpus:
         raise ConfigError(f"decoding.device is {name}, but CTranslate2 finds {gpus} CUDA devices; try auto")
     return kind, int(number or 0)

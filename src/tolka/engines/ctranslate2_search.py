@@ -1,10 +1,8 @@
-"""Greedy search, beam search and sampling by CTranslate2, as tolka's own searches do them.
+"""Greedy search, beam search and sampling by CTranslate2, with the results of tolka's own searches.
 
 Its beam search keeps and finishes hypotheses as tolka's does (`src/decoding.cc` of CTranslate2): twice beam_size
-candidates a step, of which a hypothesis finishes among the first beam_size, until beam_size have. Its length penalty
-only sorts them at the end, so that they are ranked here instead, by the rule of `BeamConfig.penalty`. Of those that
-finish in the last step it returns only the most likely ones: where another could be better, the sentence is searched
-again.
+candidates a step, of which a hypothesis finishes among the first beam_size, until beam_size have. Ranking them, and
+finding those that it cuts off in the last step, are done here.
 """
 
 import math
@@ -17,14 +15,16 @@ from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
 from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD
 
-_UNRANKED = 1e-30  # a length penalty whose power is 1; without one, a search only ends with its best hypothesis
-NEVER = -1e9  # below it are scores of hypotheses that break off a forced prefix
+# CTranslate2's length penalty only sorts the finished hypotheses, which `_ranked` does by tolka's rule. The power of
+# this one is 1; with 0, CTranslate2 would end a search only once its best hypothesis is finished.
+_UNRANKED = 1e-30
+NEVER = -1e9  # hypotheses that leave a forced prefix have scores below this one
 _RULES = ("min_length", "no_repeat_ngram", "glossary", "banned")
 
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """Subwords of source and target in the order of their ids, and how many positions the model has."""
+    """Subwords of source and target in the order of their ids, and the number of positions of the model."""
 
     source: Sequence[str]
     target: Sequence[str]
@@ -44,8 +44,9 @@ class Vocabularies:
         return {piece: number for number, piece in enumerate(self.target)}
 
 
-def unsupported(search: SearchConfig) -> str:
-    """Return what CTranslate2 cannot do of a search as tolka does it, in words; "" if it can do all of it."""
+def unsupported_reason(search: SearchConfig) -> str:
+    """Return why CTranslate2 does not give tolka's results for a search; "" if it does."""
+    # By exact type: a subclass may add options that CTranslate2 knows nothing of.
     if type(search) not in (GreedyConfig, BeamConfig, SamplingConfig):
         return f"CTranslate2 has no search={getattr(search, 'name', type(search).__name__)}"
     for key in _RULES:
@@ -62,15 +63,15 @@ def unsupported(search: SearchConfig) -> str:
 
 
 class CTranslate2Search:
-    """A search on a model of CTranslate2's.
+    """A search on a model of CTranslate2.
 
-    Hypotheses and scores are those of the torch engine but for rounding, with three exceptions: a hypothesis that ends
-    right after a forced prefix is only considered where it is the most likely one; `<pad>` and `<s>` are forbidden in a
-    second attempt, where they are in a result; and samples depend on what else is translated.
+    Hypotheses and scores are those of the torch engine but for rounding, with two exceptions: a hypothesis that ends
+    right after a forced prefix is only considered where it is the most likely one; and samples depend on what else is
+    translated.
     """
 
     def __init__(self, translator: Any, vocabulary: Vocabularies, config: SearchConfig, batch_size: int) -> None:
-        """translator: a ctranslate2.Translator. batch_size: sentences at once, 0 = as they are given."""
+        """translator: a ctranslate2.Translator. batch_size: sentences per batch, 0 = all at once."""
         self.translator, self.vocabulary, self.config = translator, vocabulary, config
         self._batch_size = batch_size
 
@@ -79,18 +80,21 @@ class CTranslate2Search:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, best first; none where scores are not finite.
 
-        limits: how many tokens each translation may have. wishes, scored: as for `Engine.translate`.
+        limits: tokens of each translation, `</s>` included. wishes, scored: as for `Engine.translate`.
         """
         prefixes = [wish.prefix for wish in wishes] or [()] * len(sources)
         for prefix, limit in zip(prefixes, limits, strict=True):
             check_prefix(prefix, limit)
         scored = scored or not isinstance(self.config, GreedyConfig)
+        # CTranslate2 takes one limit for a batch: the longest. Those beyond their own are searched again below.
         pools = self._search(sources, prefixes, max(limits), scored)
+        # Searches of tolka never choose <pad> or <s>; here they are forbidden once a result has one.
         special = {number for number, pool in enumerate(pools) if _has_special(pool)}
         for number in special:
             [pools[number]] = self._search(
                 [sources[number]], [prefixes[number]], limits[number], scored, only_subwords=True
             )
+        # Sentences with the same limit and rules are searched again together.
         again: dict[tuple[int, bool], list[int]] = {}
         for number, (pool, limit) in enumerate(zip(pools, limits, strict=True)):
             if not self._is_settled(pool, limit):
@@ -98,34 +102,33 @@ class CTranslate2Search:
                 again.setdefault((longest, number in special), []).append(number)
         for (limit, only_subwords), numbers in again.items():
             texts = [sources[number] for number in numbers], [prefixes[number] for number in numbers]
-            found = self._search(*texts, limit, scored, only_subwords, complete=True)
-            for number, pool in zip(numbers, found, strict=True):
+            repeated = self._search(*texts, limit, scored, only_subwords, complete=True)
+            for number, pool in zip(numbers, repeated, strict=True):
                 pools[number] = pool
         return [self._ranked(pool) for pool in pools]
 
     def _is_settled(self, pool: Sequence[Hypothesis], limit: int) -> bool:
-        """Return whether a complete search would have the same result.
-
-        All sentences of a batch have the longest limit at first. And where the last of beam_size hypotheses finish
-        together, CTranslate2 returns the most likely ones, with those cut off at the limit, and not the best by score.
-        What it leaves out is at most as likely as the least likely one here, and at most as long as the longest.
-        """
+        """Return whether a complete search would have the same result."""
         if any(_length(each) > limit for each in pool):
             return False
         if not isinstance(self.config, BeamConfig) or len(pool) < self.config.beam_size or self.config.beam_size == 1:
             return True
+        # Where the last of beam_size hypotheses finish together, CTranslate2 returns the most likely ones, with those
+        # cut off at the limit, and not the best by score. What it leaves out is at most as likely as the least likely
+        # one here and at most as long as the longest, so that its score is at most:
         least = min(each.log_probability for each in pool) / self.config.penalty(max(map(_length, pool)))
         certain = [each.tokens for each in self._ranked(pool) if each.finished and each.score >= least]
         return len(set(map(self._spelling, certain))) >= self.config.n_best
 
     def _spelling(self, ids: Sequence[int]) -> str:
         """Return the text of subwords without bytes: where two spellings differ, so do the translations."""
+        # n_best counts different texts, as `Different` in search/options.py does.
         return "".join(
             self.vocabulary.target[number] for number in ids if not self.vocabulary.target[number].startswith("<0x")
         )
 
     def _ranked(self, pool: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """Return the best hypotheses, best first; of a beam, the unfinished ones only where none is finished."""
+        """Return the best hypotheses, best first; of a beam, unfinished ones only if none is finished."""
         if isinstance(self.config, BeamConfig):
             pool = [each for each in pool if each.finished] or pool
         return sorted(pool, key=lambda each: -each.score)[: self.config.candidate_count]
@@ -141,12 +144,12 @@ class CTranslate2Search:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, of at most `limit` tokens.
 
-        scored: whether their scores are needed. only_subwords: without `<pad>` and `<s>`. complete: of a beam, all that
-        are finished at `limit`, instead of the beam_size most likely ones; the search goes on to there unless twice as
-        many are finished before.
+        scored: whether scores are needed. only_subwords: forbids `<pad>` and `<s>`. complete: of a beam, all that are
+        finished at `limit`, instead of the beam_size most likely ones.
         """
         options: dict[str, Any] = {"beam_size": 1, "length_penalty": 0.0}
         if isinstance(self.config, BeamConfig):
+            # With patience 2 the search continues to `limit`, unless twice beam_size hypotheses are finished before.
             beam_size, patience = self.config.beam_size, 2 if complete and self.config.beam_size > 1 else 1
             options = {"beam_size": beam_size, "num_hypotheses": patience * beam_size, "length_penalty": _UNRANKED}
             options["patience"] = patience
@@ -161,23 +164,24 @@ class CTranslate2Search:
             options["target_prefix"] = self.vocabulary.target_pieces(prefixes)
         if only_subwords:
             options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in (PAD, BOS)]
-        found = self.translator.translate_batch(
+        results = self.translator.translate_batch(
             self.vocabulary.source_pieces(sources),
             max_decoding_length=limit,
             min_decoding_length=0,
-            max_input_length=0,
+            max_input_length=0,  # no limit; the default cuts a source off without a word
             max_batch_size=self._batch_size,
             return_end_token=True,
             return_scores=scored,  # in greedy search they take a fifth to a third of the time
             **options,
         )
         begun = self._prefix_scores(sources, prefixes) if scored and any(prefixes) else [0.0] * len(sources)
-        return [self._hypotheses(each, before) for each, before in zip(found, begun, strict=True)]
+        return [self._hypotheses(each, before) for each, before in zip(results, begun, strict=True)]
 
     def _hypotheses(self, result: Any, before: float) -> list[Hypothesis]:
         """Return the hypotheses of a sentence. before: log-probability of its prefix, in nats."""
         pool = []
         for pieces, value in zip(result.hypotheses, result.scores or [math.nan], strict=True):
+            # Without scores all are taken: `CTranslate2Engine` has checked that they are finite.
             if not result.scores or (math.isfinite(value + before) and value >= NEVER):
                 ids, log_p = [self.vocabulary.target_ids[piece] for piece in pieces], value + before
                 is_finished = ids[-1:] == [EOS]
@@ -187,14 +191,14 @@ class CTranslate2Search:
 
     def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
         """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
-        found = self.translator.score_batch(
+        scores = self.translator.score_batch(
             self.vocabulary.source_pieces(sources), self.vocabulary.target_pieces(prefixes), max_input_length=0
         )
-        return [sum(each.log_probs[: len(prefix)]) for each, prefix in zip(found, prefixes, strict=True)]
+        return [sum(each.log_probs[: len(prefix)]) for each, prefix in zip(scores, prefixes, strict=True)]
 
 
 def _has_special(pool: Sequence[Hypothesis]) -> bool:
-    """Return whether `<pad>` or `<s>` is in a hypothesis."""
+    """Return whether `<pad>` or `<s>` is in a hypothesis: their ids are below that of `</s>`."""
     return any(min(each.tokens, default=EOS) < EOS for each in pool)
 
 

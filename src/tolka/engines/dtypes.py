@@ -24,31 +24,24 @@ def check_dtype(name: str, device: torch.device, key: str) -> None:
 
 
 def convert_model(model: Seq2Seq, name: str) -> Seq2Seq:
-    """Return a copy for decoding with its weights in `name`, one of DTYPES; the model itself if they are already.
-
-    For fp32, a model that is stored in int8 stays as it is: what was rounded away is in no file.
-    """
-    if name == "fp32":
+    """Return a copy for decoding with its weights in `name`, one of DTYPES; the model itself if nothing changes."""
+    # A model stored in int8 has no layers left to quantise, and its fp32 weights are in no file.
+    if name == "fp32" or (name == "int8" and not quantizable_layers(model)):
         return model
+    model = copy.deepcopy(model).eval()  # the caller's model stays as it is: mt-eval computes the PPL with it
     if name == "int8":
-        if not quantizable_layers(model):
-            return model
-        model = copy.deepcopy(model).eval()
         quantize(model)
         return model
-    model = copy.deepcopy(model).eval()
     return model.to(_TORCH_DTYPES[name])
 
 
 def device_and_dtype(model: Seq2Seq, device: str, name: str) -> tuple[torch.device, str]:
-    """Return decoding.device and decoding.precision, resolved for a model; ConfigError if they do not go together.
-
-    A model stored in int8 translates in int8, on the CPU.
-    """
+    """Return decoding.device and decoding.precision, resolved for a model; ConfigError if it cannot have both."""
     if not is_quantized(model):
         chosen = choose_device(device, "decoding.device")
         check_dtype(name, chosen, "decoding.precision")
         return chosen, name
+    # A model stored in int8 translates in int8, on the CPU, whatever auto would choose.
     chosen = choose_device("cpu" if device == "auto" else device, "decoding.device")
     if chosen.type != "cpu" or name not in ("fp32", "int8"):
         setting = f"decoding.precision={name}" if chosen.type == "cpu" else f"decoding.device={device}"

@@ -1,4 +1,4 @@
-"""What a Translator computes with: ids of source sentences in, hypotheses of each out. Needs no torch."""
+"""The contract of engines: ids of source sentences in, hypotheses of each out. Needs no torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,12 +16,10 @@ NOT_FINITE = (
 
 
 class Engine(ABC):
-    """A model on a device; which search finds its translations comes with each call.
-
-    has_attention: whether the engine has a `model` in torch, whose attention can be read.
-    """
+    """A model on a device; the search comes with each call."""
 
     has_attention = False
+    """Whether the engine has a `model` in torch, whose attention can be read."""
 
     @property
     @abstractmethod
@@ -29,27 +27,26 @@ class Engine(ABC):
         """Number of threads on a CPU; 0 on another device, which computes one batch at a time."""
 
     def lacks(self, search: SearchConfig) -> str:
-        """Return why the engine does not have a search; "" if it has."""
+        """Return why the engine does not support a search; "" if it does."""
         return ""
 
     @property
     def longest_sentence(self) -> int | None:
-        """How many subwords a source or target may have, at most; None without a limit."""
+        """Most subwords that a source or target may have; None without a limit."""
         return None
 
     def longest_translation(self, search: SearchConfig, source_length: int) -> int:
-        """Return how many subwords a translation may have, at most. Neither length counts `</s>`."""
+        """Return the most subwords that a translation may have. Neither length counts `</s>`."""
         return search.limit(source_length + 1) - 1
 
     @abstractmethod
     def translate(
         self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
     ) -> list[list[Hypothesis]] | None:
-        """Return the hypotheses of each source (ids without `</s>`), best first; None if the batch is too large.
+        """Return the hypotheses of each source, best first; None if the batch does not fit in memory.
 
-        That is, if it does not fit in memory. wishes: of each source. scored: whether their scores are needed.
-
-        CheckpointError if the model's scores are not finite.
+        sources: ids without `</s>`. wishes: constraints on the translation of each source. scored: whether scores are
+        needed. CheckpointError if the model's scores are not finite.
         """
 
     def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
@@ -61,7 +58,7 @@ class Engine(ABC):
 
     @abstractmethod
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:
-        """Return an executor of `count` threads that share the CPU; of one, the caller's own thread."""
+        """Return an executor of `count` threads that share the CPU; for one, it may be the caller's own thread."""
 
     @abstractmethod
     def free_memory(self) -> None:

@@ -1,4 +1,4 @@
-"""Options of translation, except those of the search."""
+"""Options of decoding, except those of the search. Needs no torch."""
 
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ class DecodingConfig:
 
     @property
     def line_limit(self) -> LineLimit:
-        """max_line_bytes, as readers take it."""
+        """The limit of max_line_bytes, as readers take it."""
         return LineLimit(self.max_line_bytes, "decoding.max_line_bytes")
 
 

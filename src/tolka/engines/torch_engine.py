@@ -19,7 +19,7 @@ from tolka.system.device import use_threads
 from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
 
-_SCORED_AT_ONCE = 1024  # target tokens, whose logits of the whole vocabulary are in memory
+_SCORED_AT_ONCE = 1024  # target tokens: each has logits of the whole vocabulary in memory
 
 
 class TorchEngine(Engine):
@@ -48,17 +48,19 @@ class TorchEngine(Engine):
         self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
     ) -> list[list[Hypothesis]] | None:
         source, lengths = Flat.of(sources).with_eos()
-        wanted = {"wishes": wishes} if any(wishes) else {}  # a search of one's own may know of none
+        constraints = {"wishes": wishes} if any(wishes) else {}  # a plugin's search may lack the argument
         self.model.eval()
         try:
             with torch.inference_mode():
                 results = search.build().search(
-                    self.model, source.to(self.device), lengths.to(self.device), scored, **wanted
+                    self.model, source.to(self.device), lengths.to(self.device), scored, **constraints
                 )
         except (RuntimeError, MemoryError) as error:
+            # A single sentence cannot be made smaller: its error is the user's.
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None
+        # A search drops hypotheses whose score is NaN; where none is left, the model is damaged.
         if not all(results):
             raise CheckpointError(NOT_FINITE)
         return [hypotheses[: search.candidate_count] for hypotheses in results]
@@ -68,14 +70,14 @@ class TorchEngine(Engine):
         self.model.eval()
         try:
             with torch.inference_mode():
-                features, references = self.model(batch), batch.targets
-                found = [
+                features, references = self.model(batch), batch.targets  # of the valid target tokens: (N, D), (N,)
+                parts = [
                     self.model.logits(part).float().log_softmax(dim=-1).gather(1, ids[:, None])[:, 0]
                     for part, ids in zip(
                         features.split(_SCORED_AT_ONCE), references.split(_SCORED_AT_ONCE), strict=True
                     )
                 ]
-                scores = torch.cat(found).tolist()
+                scores = torch.cat(parts).tolist()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise

@@ -1,4 +1,4 @@
-"""Load a model whatever it is: a model directory, a run, a folder of one of `FAMILIES`, or one on the Hub."""
+"""Load a model of any kind: a model directory, a run, a folder of one of `FAMILIES`, or one on the Hub."""
 
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,7 @@ from tolka.model_directory.settings import Folders, is_of_transformers, listed_f
 
 
 def load_any(models: Folders, to_translate: bool = False) -> SavedModel:
-    """Load one model, or several as an ensemble; a folder of another program is only read.
-
-    to_translate: whether the weights may be in int8. CheckpointError as `load_model`, `read_foreign` and `as_ensemble`.
-    """
+    """Load one model, or several as an ensemble. to_translate: whether the weights may be in int8."""
     loaded = []
     for folder in map(local_folder, listed_folders(models)):
         loaded.append(read_foreign(folder).load() if is_of_transformers(folder) else load_model(folder, to_translate))
@@ -21,6 +18,6 @@ def load_any(models: Folders, to_translate: bool = False) -> SavedModel:
 
 
 def settings_of(name: str | Path) -> dict[str, Any]:
-    """Return the training configuration of a model; of another program's what config.yaml would have of it."""
+    """Return the training configuration of a model; for another program's, the settings that are known of it."""
     folder = local_folder(name)
     return read_foreign(folder).settings if is_of_transformers(folder) else load_settings(folder)

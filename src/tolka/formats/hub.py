@@ -9,14 +9,14 @@ from tolka.text.lines import user_path
 
 _HUB = "hub:"
 _WANTED = ["*.json", "*.spm", "*.safetensors"]
-_PICKLED = "pytorch_model.bin"  # where there is no safetensors file
+_PICKLED = "pytorch_model.bin"  # downloaded only if there is no safetensors file
 _SECONDS = 10.0  # for the Hub to answer
 
 
 def local_folder(name: str | Path) -> Path:
-    """Return the folder that a name stands for; `hub:OWNER/NAME` is downloaded, or taken from the Hub's cache.
+    """Return the folder of a model; `hub:OWNER/NAME` is downloaded, or read from the Hub's cache when offline.
 
-    CheckpointError, in one line, if it can be neither; ConfigError without the package for it.
+    CheckpointError, in one line, if neither works; ConfigError without the package huggingface_hub.
     """
     text = str(name)
     if not text.startswith(_HUB):
@@ -31,8 +31,8 @@ def local_folder(name: str | Path) -> Path:
         files = [str(file.rfilename) for file in hub.model_info(repository, timeout=_SECONDS).siblings or ()]
         pickled = [] if any(file.endswith(".safetensors") for file in files) else [_PICKLED]
         return Path(hub.snapshot_download(repository, allow_patterns=[*_WANTED, *pickled]))
-    except Exception as error:
-        cached = _cached(hub, repository)
+    except Exception as error:  # of the library, of its HTTP client or of the system, which differ by version
+        cached = _cached_folder(hub, repository)
         if cached is None:
             reason = " ".join(str(error).split())[:160]
             raise CheckpointError(
@@ -42,7 +42,7 @@ def local_folder(name: str | Path) -> Path:
         return cached
 
 
-def _cached(hub: Any, repository: str) -> Path | None:
+def _cached_folder(hub: Any, repository: str) -> Path | None:
     """Return the folder of a model in the Hub's cache; None if it is not there."""
     try:
         # With the patterns: all other files are missing there, which counts as an unfinished download.

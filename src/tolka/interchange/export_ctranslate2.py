@@ -1,7 +1,7 @@
 """Export a model directory for CTranslate2, and compare what both translate before the folder appears."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,12 @@ from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Thresho
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.read import load_model
 from tolka.search.options import GreedyConfig
+from tolka.system.progress import Say, silent
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.opening import translator_of
 
-# Rounded weights translate lines otherwise, the more the less sure the model is: nll alone tells what it costs.
-# int8 cost five models 0.0001 to 0.0008 nats a token, and 0.009 to 0.03 where sums were cut off at 16 bits.
+# With rounded weights lines change, the more the less sure the model is: only nll measures the loss. int8 cost five
+# models 0.0001 to 0.0008 nats a token, and 0.009 to 0.03 where sums were cut off at 16 bits.
 _ROUNDED = Threshold(
     *(0.0, 0.0, math.inf),
     nll=0.005,
@@ -44,44 +45,37 @@ class CTranslate2Side:
         return self._translator(lines)
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
-        """Return the logits of forced decoding: the target is a prefix, and one token more is translated."""
+        """Return the logits of forced decoding; see `Side`."""
         tokenizer, engine = self._translator.tokenizer, self._translator.engine
-        found = list[Logits]()
+        logits_of_pairs = list[Logits]()
         for source, target in pairs:
             (source_ids,), (target_ids,) = tokenizer.encode_source([source]), tokenizer.encode_target([target])
-            found.append(np.asarray(engine.forced_logits(source_ids, target_ids), dtype=np.float32)[:, EOS:])
-        return found
+            logits_of_pairs.append(np.asarray(engine.forced_logits(source_ids, target_ids), dtype=np.float32)[:, EOS:])
+        return logits_of_pairs
 
 
-def export_checked(
-    model: Path,
-    out: Path,
-    dtype: str = "",
-    lines: Sequence[str] = (),
-    say: Callable[[str], None] = lambda note: None,
-) -> Parity:
+def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str] = (), say: Say = silent) -> Parity:
     """Export a model directory as a folder for CTranslate2 and mt-translate, all or nothing; return the comparison.
 
-    dtype: of `ctranslate2.DTYPES`; "" is float32. lines: the sample to compare on; made-up lines if there are none.
-    The model card gets the comparison. ConfigError for what CTranslate2 cannot express, and CheckpointError, with the
-    first line that differs, where it translates otherwise than tolka.
+    dtype: of `ctranslate2.DTYPES`; "" is float32. lines: the sample to compare on; [] = made-up lines. ConfigError for
+    what CTranslate2 cannot express; CheckpointError, with the first line that differs, if it translates otherwise.
     """
     dtype = dtype or "float32"
     if dtype not in THRESHOLDS:
         raise ConfigError(f"--dtype ({dtype}) is unknown to CTranslate2's format. Known: {', '.join(THRESHOLDS)}")
-    saved, found = load_model(model), list[Parity]()
+    saved, parities = load_model(model), list[Parity]()
 
     def gate(folder: Path) -> tuple[str, float | None]:
-        """Compare what the folder translates; return its model card, and the growth of nll."""
+        """Compare the folder with the model; return its model card, and the growth of nll."""
         parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines, say))
         parity.check(THRESHOLDS[dtype])
-        found.append(parity)
+        parities.append(parity)
         facts = {**facts_of(saved.folder, saved.config, saved.scores), "exported for": f"CTranslate2, in {dtype}"}
         text = model_card(saved.config, facts, saved.scores, has_config=False, marks_lines=False)
         return f"{text}\n{parity.as_markdown()}", parity.nll
 
     export(read_plain_model(model), out, dtype, gate)
-    (parity,) = found
+    (parity,) = parities
     say(
         f"{parity.other} and tolka translate {parity.identical} of {parity.lines} lines identically; BLEU between both "
         f"is {parity.bleu.value:.2f}, nll grows by {parity.nll:.4f} a token"

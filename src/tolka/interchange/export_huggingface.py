@@ -1,7 +1,6 @@
 """Export a model as a folder of one of Hugging Face's families, which `transformers` loads without code of its own."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any
 from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family
 from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, sample_of
-from tolka.interchange.transformers_side import TransformersSide, not_compared, reason_not_to_compare
+from tolka.interchange.transformers_side import TransformersSide, reason_not_to_compare, uncompared_section
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import CARD, WEIGHTS
 from tolka.model_directory.read import SavedModel
@@ -21,6 +20,7 @@ from tolka.model_directory.write import save_tensors
 from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
 from tolka.system.atomic import whole_folder
+from tolka.system.progress import Say
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _THRESHOLDS = {"float32": FP32, "float16": FP16, "bfloat16": BF16}
@@ -35,32 +35,32 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 """
 
 
-def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Callable[[str], None]) -> None:
-    """Write a model as a folder of Hugging Face's, after the parity gate where `transformers` is installed.
+def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Say) -> None:
+    """Write a model as a folder of the first of `FAMILIES` that can express it, all or nothing.
 
-    It is of the first of `FAMILIES` that can express it. dtype: one of DTYPES, of the weights. lines: the sample to
-    compare. ConfigError, with the option that would fit, for a model that none can express; CheckpointError if
-    `transformers` does not translate like it. Nothing is left in `out` then.
+    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES. lines: the sample to compare; [] =
+    made-up lines. ConfigError, with the option that would fit, if no family can express the model; CheckpointError if
+    `transformers` translates otherwise.
     """
     if dtype not in DTYPES:
         raise ConfigError(f"--dtype ({dtype}) of a Hugging Face folder must be one of {', '.join(DTYPES)}")
     saved = load_any(model)
     values = saved.config["model"]
     options = build(MODELS.get(values["name"]), values, "model").resolved(saved.tokenizer.shared)
-    family, files = _expressed(saved, options)
+    family, files = _first_family(saved, options)
     files[CONFIG]["dtype"] = dtype
     with whole_folder(out) as work:
-        save_tensors(_converted(family.tensors(saved, options), DTYPES[dtype]), work / WEIGHTS, {"format": "pt"})
+        save_tensors(_convert(family.tensors(saved, options), DTYPES[dtype]), work / WEIGHTS, {"format": "pt"})
         for name, content in files.items():
             if not isinstance(content, bytes):
                 content = (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
             (work / name).write_bytes(content)
         if reason := reason_not_to_compare(family):
-            section = not_compared(reason, say)
+            section = uncompared_section(reason, say)
         else:
             ours, side = TolkaSide(saved), TransformersSide(work, family, saved.tokenizer.vocabularies[-1], shown=out)
             parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
-            section = parity.passed(_THRESHOLDS[dtype], say)
+            section = parity.check_and_report(_THRESHOLDS[dtype], say)
         card = model_card(
             saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
         )
@@ -75,7 +75,7 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
         )
 
 
-def _expressed(saved: SavedModel, options: ModelConfig) -> tuple[Family, dict[str, Any]]:
+def _first_family(saved: SavedModel, options: ModelConfig) -> tuple[Family, dict[str, Any]]:
     """Return the first family that can express a model, and its files; ConfigError, with all reasons, if none can."""
     reasons = []
     for name in FAMILIES.names():
@@ -87,8 +87,9 @@ def _expressed(saved: SavedModel, options: ModelConfig) -> tuple[Family, dict[st
     raise ConfigError("; ".join(reasons))
 
 
-def _converted(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+def _convert(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
     """Convert the tensors; CheckpointError if a weight is too large for the dtype."""
+    # Copies, since shared matrices may be tensors of one memory, which safetensors refuses.
     converted = {name: tensor.to(dtype, copy=True).contiguous() for name, tensor in tensors.items()}
     if infinite := [name for name, tensor in converted.items() if not bool(tensor.isfinite().all())]:
         raise CheckpointError(f"{infinite[0]} has values that float16 cannot hold: take --dtype bfloat16 or float32")

@@ -1,36 +1,33 @@
 """Import a folder of Hugging Face's format as a model directory, and compare what both translate before it appears."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.huggingface.family import (
-    CONFIG,
-    GENERATION_CONFIG,
-    LANGUAGE,
-    TOKENIZER_CONFIG,
-    read_foreign,
-)
+from tolka.formats.huggingface.family import CONFIG, GENERATION_CONFIG, LANGUAGE, TOKENIZER_CONFIG, read_foreign
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
-from tolka.interchange.transformers_side import TransformersSide, checked_copy, not_compared, reason_not_to_compare
+from tolka.interchange.transformers_side import (
+    TransformersSide,
+    checked_copy,
+    reason_not_to_compare,
+    uncompared_section,
+)
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.verify import MANIFEST
 from tolka.model_directory.write import snapshot
+from tolka.system.progress import Say
 from tolka.text.direction import Direction
 
 _NOTED = ("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty", "max_length", "bad_words_ids")
 
 
-def import_huggingface(
-    path: Path, out: Path, direction: Direction | None, lines: list[str], say: Callable[[str], None]
-) -> None:
-    """Write a folder of one of `FAMILIES` as a model directory, after the parity gate where `transformers` is there.
+def import_huggingface(path: Path, out: Path, direction: Direction | None, lines: list[str], say: Say) -> None:
+    """Write a folder of one of `FAMILIES` as a model directory; the parity gate compares it if `transformers` is there.
 
-    direction: None for that of the folder. lines: the sample to compare. ConfigError
-    if nobody says which languages they are, or a code is none.
+    direction: None = the folder's. lines: the sample to compare; [] = made-up lines. ConfigError if neither names the
+    languages, or a code is invalid.
     """
     for key, code in zip(("corpus.source", "corpus.target"), direction or (), strict=False):
         if not LANGUAGE.fullmatch(code):
@@ -47,22 +44,23 @@ def import_huggingface(
         )
     saved = foreign.load()
     if reason := reason_not_to_compare(foreign.family):
-        section = not_compared(reason, say)
+        section = uncompared_section(reason, say)
     else:
+        # The other side has as many positions as its folder says: translations are limited to these.
         sample, limit = sample_of(saved, lines, say), min(LIMIT, foreign.longest)
         positions = max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1
         with checked_copy(foreign, positions) as copy:
             ours, vocabulary = TolkaSide(saved, limit), saved.tokenizer.vocabularies[-1]
             side = TransformersSide(copy, foreign.family, vocabulary, limit, path)
-        section = compare(ours, side, sample, ours.beginning).passed(FP32, say)
+        section = compare(ours, side, sample, ours.beginning).check_and_report(FP32, say)
     for name in (CONFIG, GENERATION_CONFIG):
-        if noted := _noted(foreign.folder, name):
+        if noted := _generation_settings(foreign.folder, name):
             say(f"note: {name} asks for {noted}; tolka searches as search=... says")
     card = f"{model_card(saved.config, saved.scores['facts'], saved.scores)}\n{section}"
     snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, saved.scores, card).write(out)
 
 
-def _noted(folder: ModelFolder, name: str) -> str:
-    """Return what a folder asks of generation, for a note."""
+def _generation_settings(folder: ModelFolder, name: str) -> str:
+    """Return the folder's settings of generation, for a note: tolka's searches do not read them."""
     values = folder.json(name) if folder.has(name) else {}
     return ", ".join(f"{key}={values[key]!r:.40}" for key in _NOTED if values.get(key) is not None)

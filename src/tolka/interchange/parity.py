@@ -1,7 +1,7 @@
-"""The parity gate: an import or export counts only if both sides translate a sample alike.
+"""The parity gate: an import or export fails unless both sides translate a sample alike.
 
 Both translate greedily, at most `LIMIT` tokens a line. Compared are the share of identical lines, BLEU of the other
-side's translations against ours, and, where both sides have logits, those of forced decoding and the growth of nll.
+side's translations against ours, and, if both sides have logits, those of forced decoding and the growth of nll.
 """
 
 import math
@@ -20,24 +20,25 @@ from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, character_form
 from tolka.search.greedy import GreedyConfig
+from tolka.system.progress import Say, silent
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.translator import Translator
 
 LIMIT = 128
-"""Tokens of a translation, `</s>` included, at most: the same on both sides."""
+"""Most tokens of a translation, `</s>` included: the same on both sides."""
 LINES = 64
-"""Lines of a sample that is made up."""
-_TRIES = 50  # for each line that is made up: most subwords of an odd vocabulary may be blanks
+"""Lines of a made-up sample."""
+_TRIES = 50  # for each made-up line: most subwords of an odd vocabulary may be blanks
 _FORCED_LINES = 32  # lines whose logits are compared: each has the whole vocabulary at every token
 _FORCED_AT_ONCE = 8
-_FORCED_CHARACTERS = 60  # of a translation: it may be cut into more subwords than it was made of
+_FORCED_CHARACTERS = 60  # of a translation: encoding may cut it into more subwords than it was made of
 _SHOWN = 200  # characters of a line in a message
 Pairs = Sequence[tuple[str, str]]
 Logits = NDArray[np.float32]
 
 
 class Side(Protocol):
-    """A program with a model, as the gate uses it."""
+    """A program with a model; the gate compares two."""
 
     name: str
     """The program and its version, for the model card: "transformers 5.24.0"."""
@@ -48,8 +49,8 @@ class Side(Protocol):
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits (T + 1, V - 2) of each (source, target)'s tokens and of `</s>`, with forced decoding.
 
-        The columns are the subwords in tolka's order from `</s>` on (`</s>`, `<unk>`, the others): no side may
-        translate to `<pad>` or `<s>`. None if the program does not return logits.
+        The columns are the subwords in tolka's order from `</s>` on, since no side may translate to `<pad>` or `<s>`.
+        None if the program does not return logits.
         """
 
 
@@ -59,13 +60,14 @@ class TolkaSide:
     name = "tolka"
 
     def __init__(self, saved: SavedModel, limit: int = LIMIT) -> None:
-        """limit: tokens of a translation, where the other side has fewer positions than LIMIT."""
-        search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)  # the factor's part is at least 1
+        """limit: tokens of a translation, if the other side has fewer positions than LIMIT."""
+        # A constant limit: the factor's share of it is at least 1.
+        search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
         self._saved, self._limit = saved, limit
 
     def beginning(self, target: str) -> str:
-        """Return as much of a target as has no more tokens than a translation may have."""
+        """Return the beginning of a target, of no more tokens than a translation may have."""
         while len(self._saved.tokenizer.encode_target([target])[0]) > self._limit:
             target = target[: len(target) // 2].strip()
         return target
@@ -75,8 +77,8 @@ class TolkaSide:
         return self._translator(lines)
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
-        """Return the logits of the model that was given."""
-        tokenizer, model, found = self._saved.tokenizer, self._saved.model, list[Logits]()
+        """Return the logits of the model, see `Side`."""
+        tokenizer, model, logits_of_pairs = self._saved.tokenizer, self._saved.model, list[Logits]()
         for start in range(0, len(pairs), _FORCED_AT_ONCE):
             part = pairs[start : start + _FORCED_AT_ONCE]
             targets = tokenizer.encode_target([target for _, target in part])
@@ -84,15 +86,15 @@ class TolkaSide:
             with torch.inference_mode():
                 logits = model.logits(model(batch))[:, EOS:].float().cpu().numpy()
             ends = np.cumsum([len(row) + 1 for row in targets])[:-1]
-            found += np.split(logits, ends)
-        return found
+            logits_of_pairs += np.split(logits, ends)
+        return logits_of_pairs
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """What two sides must reach: share of identical lines, BLEU between them, greatest difference of logits.
+    """Limits for two sides: least share of identical lines and BLEU, greatest difference of logits and growth of nll.
 
-    nll: its growth, at most. advice: what to try otherwise.
+    advice: for a user whose model is beyond them.
     """
 
     identical: float = 0.98
@@ -112,12 +114,11 @@ BF16 = Threshold(identical=0.6, bleu=80.0, logits=1.0)
 
 @dataclass(frozen=True)
 class Parity:
-    """How alike two sides translate a sample.
+    """The result of a comparison of two sides.
 
-    logits: the greatest difference. nll: by how much the other side's nll of a token is above ours, in nats, in the
-    mean of all tokens that ours could write next: the Kullback-Leibler divergence of the distributions. Unlike the
-    share of identical lines, it does not depend on how sure a model is. None, both, if one side has no logits.
-    first: the first line that differs: source, our translation and the other one.
+    logits: their greatest difference. nll: growth of the nll per token on the other side, in nats: the Kullback-Leibler
+    divergence of the distributions. Both are None if one side has no logits. first: the first line that differs, as
+    (source, our translation, the other one).
     """
 
     other: str
@@ -143,8 +144,8 @@ class Parity:
             f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
         )
 
-    def passed(self, threshold: Threshold, say: Callable[[str], None]) -> str:
-        """Check as `check` does; say what was compared, and return the section of a model card."""
+    def check_and_report(self, threshold: Threshold, say: Say) -> str:
+        """Call `check`; report the comparison, and return the section of a model card."""
         self.check(threshold)
         section = self.as_markdown()
         say(section.splitlines()[-1])
@@ -159,6 +160,7 @@ class Parity:
             )
         if self.bleu.value < threshold.bleu:
             reasons.append(f"BLEU between both is {self.bleu.value:.2f} (at least {threshold.bleu:g})")
+        # `not <=`, so that NaN is refused as well.
         if self.logits is not None and not self.logits <= threshold.logits:
             reasons.append(f"logits differ by {self.logits:.1e} (at most {threshold.logits:.0e})")
         if self.nll is not None and not self.nll <= threshold.nll:
@@ -175,9 +177,9 @@ class Parity:
 def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str], str] = str) -> Parity:
     """Translate the lines (at least one, none of them blank) with both sides, and compare.
 
-    Blanks at the ends do not count: the other side's tokenizer may strip them. cut: shortens a target of forced
-    decoding to what both sides have positions for.
+    cut: shortens a target of forced decoding to a length for which both sides have positions.
     """
+    # Blanks at the ends do not count: the other side's tokenizer may strip them.
     mine, other = ([text.strip() for text in side.translate(lines)] for side in (ours, theirs))
     both = list(zip(lines, mine, other, strict=True))
     first = next((each for each in both if each[1] != each[2]), None)
@@ -192,23 +194,22 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str],
 
 
 def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, float | None]:
-    """Return `logits` and `nll` of Parity; infinite if the sides cut a text into other numbers of subwords."""
+    """Return `logits` and `nll` of Parity; infinite if the sides cut a text into different numbers of subwords."""
     if (one := ours.logits(pairs)) is None or (two := theirs.logits(pairs)) is None:
         return None, None
     if any(a.shape != b.shape for a, b in zip(one, two, strict=True)):
         return math.inf, math.inf
     mine, other = np.concatenate(one), np.concatenate(two)  # (tokens, V - 2)
     log_p, log_q = (torch.from_numpy(each).log_softmax(dim=1) for each in (mine, other))
+    # The expectation over our distribution, and not the nll of one text: it does not depend on how sure a model is.
     return float(np.abs(mine - other).max()), float((log_p.exp() * (log_p - log_q)).sum(dim=1).mean())
 
 
-def sample_of(
-    saved: SavedModel, given: Sequence[str] = (), say: Callable[[str], None] = lambda note: None
-) -> list[str]:
+def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Say = silent) -> list[str]:
     """Return the lines to compare: those given, in the model's form of characters, or made-up ones if none are given.
 
-    Blank lines, and those with more subwords than the model was trained on, are left out with a note; DataError if no
-    others are given. CheckpointError if the vocabulary has nothing to make up lines of.
+    Blank lines, and those with more subwords than the model was trained on, are left out with a note; DataError if none
+    remain. CheckpointError if no lines can be made of the vocabulary.
     """
     longest = saved.sources.longest
     if not given:
@@ -237,8 +238,8 @@ def sample_of(
 def made_up_lines(tokenizer: Tokenizer, count: int, seed: int = 1, longest: int = 128) -> list[str]:
     """Return lines of 2 to 16 random subwords: of any language, and harder for a model than text.
 
-    Each begins with one of the vocabulary's language tags (`>>deu<<`), if there are any, and has at most `longest`
-    subwords. There are fewer lines, or none, if the vocabulary has hardly any ordinary subwords.
+    Each begins with one of the vocabulary's language tags (`>>deu<<`), if it has any, and has at most `longest`
+    subwords. There are fewer lines, or none, for a vocabulary with hardly any ordinary subwords.
     """
     pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
     tags = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]
@@ -248,6 +249,7 @@ def made_up_lines(tokenizer: Tokenizer, count: int, seed: int = 1, longest: int 
     for _ in range(_TRIES * count if words and most > 0 else 0):
         (text,) = tokenizer.decode_source([draw.choices(words, k=draw.randint(min(2, most), most))])
         if text := text.strip():
+            # Encoded again, since random subwords joined to text may be cut otherwise.
             line = f"{draw.choice(tags)} {text}" if tags else text
             if len(tokenizer.encode_source([line])[0]) <= longest:
                 lines.append(line)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.card import REPOSITORY
 from tolka.model_directory.public_copy import write_public_copy
+from tolka.system.progress import Say, silent
 from tolka.version import __version__
 
 if TYPE_CHECKING:
@@ -16,55 +17,51 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def publish(
-    model: Path,
-    repository: str,
-    private: bool = False,
-    licence: str = "",
-    say: Callable[[str], None] = lambda note: None,
-) -> str:
+def publish(model: Path, repository: str, private: bool = False, licence: str = "", say: Say = silent) -> str:
     """Verify a model directory, upload a copy without local paths and resume state, and return its address.
 
-    repository: OWNER/NAME, which is created if it is not there, and has a new version afterwards if it is. licence: in
-    place of run.licence, if given. ConfigError for a wrong name, a missing package or token; DataError, with the
-    reason, when the Hub does not take it.
+    repository: OWNER/NAME; it is created if it is missing. licence: instead of run.licence, unless empty. ConfigError
+    for a wrong name, a missing package or token; DataError, with the reason, if the Hub refuses it.
     """
     try:
         import huggingface_hub as hub
     except ImportError:
         raise ConfigError("mt-train publish needs the package huggingface_hub: pip install 'tolka[hub]'") from None
     if not REPOSITORY.fullmatch(repository):
-        raise ConfigError(f"'{repository}' is no name on the Hub: write OWNER/NAME, as in ann/captions-en-de")
+        raise ConfigError(f"'{repository}' is not a name on the Hub: write OWNER/NAME, as in ann/captions-en-de")
     if not hub.get_token():
         raise ConfigError("there is no token for the Hub: run `hf auth login`, or set HF_TOKEN")
     with tempfile.TemporaryDirectory(prefix="tolka-publish-") as name:
         folder = Path(name)
-        made = write_public_copy(model, folder, repository, licence)
-        if made.shortened:
-            say(f"note: published without their folders: {', '.join(made.shortened)}")
-        if made.left_out:
-            say(f"note: not published: {', '.join(made.left_out)}")
-        return _answered(repository, lambda: _upload(hub.HfApi(library_name="tolka"), folder, repository, private))
+        copy = write_public_copy(model, folder, repository, licence)
+        if copy.shortened:
+            say(f"note: published without their folders: {', '.join(copy.shortened)}")
+        if copy.left_out:
+            say(f"note: not published: {', '.join(copy.left_out)}")
+        return _with_plain_errors(
+            repository, lambda: _upload(hub.HfApi(library_name="tolka"), folder, repository, private)
+        )
 
 
 def _upload(api: "HfApi", folder: Path, repository: str, private: bool) -> str:
     api.create_repo(repository, private=private, exist_ok=True)
+    # `exist_ok` accepts a repository of either kind: a private upload must not end up in a public one.
     if private and not api.repo_info(repository).private:
         raise ConfigError(f"{repository} is there already, and public: nothing was uploaded; make it private first")
     api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Upload with tolka {__version__}")
     return f"{api.endpoint}/{repository}"
 
 
-def _answered(repository: str, work: Callable[[], R]) -> R:
-    """Do the work; what the Hub answers, and a Hub that cannot be reached, become one line."""
+def _with_plain_errors(repository: str, work: Callable[[], R]) -> R:
+    """Return the result of `work`; raise the Hub's refusals, and a failed connection, as errors of one line."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
-    # Those of the library that huggingface_hub sends requests with, which is not the same in all versions.
+    # Errors of the HTTP library of huggingface_hub, which differs by version.
     of_requests = cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__)
     try:
         return work()
     except HFValidationError as error:
-        raise ConfigError(f"'{repository}' is no name on the Hub: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"'{repository}' is not a name on the Hub: {' '.join(str(error).split())}") from None
     except OfflineModeIsEnabled:
         raise DataError(f"{repository} cannot be published offline: unset HF_HUB_OFFLINE") from None
     except HfHubHTTPError as error:

@@ -4,7 +4,7 @@ import importlib.util
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from tolka.data.batch import EOS
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, TOKENIZER_CONFIG, Family, Foreign
 from tolka.interchange.parity import LIMIT, Logits, Pairs
+from tolka.system.progress import Say
 from tolka.tokenizer.vocabulary import Vocabulary
 
 _AT_ONCE = 16  # lines translated in a batch
@@ -24,14 +25,12 @@ _AT_ONCE = 16  # lines translated in a batch
 
 @contextmanager
 def checked_copy(foreign: Foreign, positions: int) -> Iterator[Path]:
-    """Yield a folder for transformers with the files of another one that were checked, and with nothing else.
-
-    positions: as for `Family.compared_config`.
-    """
+    """Yield a folder for transformers with the checked files of another. positions: see `Family.compared_config`."""
+    # A folder may come from anybody: transformers gets no file and no setting that nobody has checked.
     folder, family = foreign.folder, foreign.family
     about = {key: foreign.about.get(key) for key in family.TOKENIZER_KEYS}
-    with TemporaryDirectory() as made:
-        work = Path(made)
+    with TemporaryDirectory() as temporary:
+        work = Path(temporary)
         for name in (*family.TOKENIZER_FILES, *folder.weight_files()):
             if folder.has(name):
                 _link(folder.file(name).resolve(), work / name)
@@ -49,14 +48,14 @@ def _link(file: Path, place: Path) -> None:
 
 
 def reason_not_to_compare(family: Family) -> str:
-    """Return why nothing is compared with transformers; "" if it can be."""
+    """Return why a model cannot be compared with transformers; "" if it can."""
     if not family.MODEL:
         return f"transformers does not know {family.NAME}"
     return "" if importlib.util.find_spec("transformers") else "transformers is not installed"
 
 
-def not_compared(reason: str, say: Callable[[str], None]) -> str:
-    """Say that nothing was compared, and return the section of a model card."""
+def uncompared_section(reason: str, say: Say) -> str:
+    """Report that nothing was compared, and return the section of a model card."""
     say(f"note: {reason}, so that its translations were not compared with tolka's")
     return f"## Parity\n\nNot compared: {reason}.\n"
 
@@ -69,8 +68,8 @@ class TransformersSide:
     ) -> None:
         """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
 
-        shown: the folder's name in messages, where `folder` is a temporary one. CheckpointError if transformers cannot
-        load the folder; ConfigError if it cannot be imported.
+        shown: the folder's name in messages, if `folder` is temporary. CheckpointError if transformers cannot load the
+        folder; ConfigError if transformers cannot be imported.
         """
         shown = shown or folder
         try:
@@ -93,6 +92,7 @@ class TransformersSide:
             self._model = model.eval()
             config = self._model.config
             self._start = config.decoder_start_token_id
+            # All of it is set here: a generation_config.json may ask for beams, penalties or another length.
             self._search = transformers.GenerationConfig(
                 num_beams=1,
                 do_sample=False,
@@ -104,7 +104,7 @@ class TransformersSide:
                 decoder_start_token_id=self._start,
             )
             self._model.generation_config = self._search
-        # Of each of our subwords from </s> on, its id in the family's vocabulary.
+        # The family's id of each of our subwords from </s> on.
         ours = {number: place for place, number in enumerate(target.ids_in_original_order())}
         self._columns = [ours[number] for number in range(EOS, len(target.subwords))]
 
@@ -123,15 +123,16 @@ class TransformersSide:
         return found
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
-        """Return the logits of each pair alone."""
-        found = list[Logits]()
+        """Return the logits of each pair, one by one, so that nothing is padded; see `Side`."""
+        logits_of_pairs = list[Logits]()
         with _quiet(), torch.inference_mode():
             for source, target in pairs:
                 batch = self._tokenizer([source], text_target=[target], return_tensors="pt")
+                # The decoder reads <pad> and the target without its </s>.
                 decoder = torch.cat([torch.tensor([[self._start]]), batch.pop("labels")[:, :-1]], dim=1)
                 logits = self._model(**batch, decoder_input_ids=decoder).logits[0]
-                found.append(logits[:, self._columns].numpy().astype(np.float32, copy=False))
-        return found
+                logits_of_pairs.append(logits[:, self._columns].numpy().astype(np.float32, copy=False))
+        return logits_of_pairs
 
 
 @contextmanager

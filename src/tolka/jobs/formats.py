@@ -1,4 +1,4 @@
-"""Output formats that need no torch: text and n-best lists; `json_lines.py` has the other."""
+"""Output formats that need no torch: text and n-best lists. `json_lines.py` has the one that does."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from tolka.translation.results import Translation
 
-_DIGITS = 6  # significant ones of scores: about what fp32 has
+_DIGITS = 6  # significant digits of scores: fp32 has about as many
 
 
 class Result(NamedTuple):
@@ -18,19 +18,19 @@ class Result(NamedTuple):
 
 
 class AttentionOutput(Protocol):
-    """What reads the attention maps of translations, and may draw them."""
+    """The part of `json_lines.AttentionMaps` that formats use without torch."""
 
     def alignments(self, results: Sequence[Result], are_wanted: bool) -> list[list[tuple[int, int]]]:
-        """Return the word alignment of each line, empty unless they are wanted; draw its map where that was asked."""
+        """Return the word alignment of each line, empty unless they are wanted; draw its map if it has a folder."""
         ...
 
     def last_notes(self) -> Iterator[str]:
-        """Yield where the maps are, and what could not be drawn."""
+        """Yield where the maps are, and which could not be drawn."""
         ...
 
 
 class Format(ABC):
-    """What is written of each line."""
+    """The lines of output for each line of input."""
 
     scored: ClassVar[bool] = True
     """whether scores are needed"""
@@ -45,26 +45,26 @@ class Format(ABC):
         """Yield the lines of output, without their ends, for a window of results."""
 
     def last_notes(self) -> Iterator[str]:
-        """Yield, at the end, what was written besides."""
+        """Yield notes at the end on other files that were written."""
         if self._attention is not None:
             yield from self._attention.last_notes()
 
 
 class TextLines(Format):
-    """The translation; before it, where it was given, its score; after it, where asked for, the word alignment."""
+    """The translation; before it the score of a given one, after it the word alignment if that is an option."""
 
     scored, is_text = False, True
 
     def __init__(self, attention: AttentionOutput | None, alignments: bool, given: bool) -> None:
-        """given: whether the translations were given."""
+        """alignments: whether word alignments are written. given: whether the translations were given."""
         super().__init__(attention)
         self._alignments, self._given = alignments, given
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
-        found = self._attention.alignments(results, self._alignments) if self._attention else [[]] * len(results)
-        for result, pairs in zip(results, found, strict=True):
+        alignments = self._attention.alignments(results, self._alignments) if self._attention else [[]] * len(results)
+        for result, pairs in zip(results, alignments, strict=True):
             best = result.translation.candidates[0]
-            score = f"{shown(best.score)}\t" if self._given else ""
+            score = f"{score_text(best.score)}\t" if self._given else ""
             yield score + best.text + (f"\t{_pharaoh(pairs)}" if self._alignments else "")
 
 
@@ -75,7 +75,7 @@ class NBestLines(Format):
     """
 
     def __init__(self, done: int) -> None:
-        """done: how many lines are written already."""
+        """done: lines written by an interrupted job."""
         super().__init__()
         self._number = done
 
@@ -83,19 +83,19 @@ class NBestLines(Format):
         for result in results:
             for each in result.translation.candidates:
                 tokens = sum(len(target) + 1 for _, target in each.segments)
-                features = f"log_probability= {shown(each.log_probability)} tokens= {tokens}"
-                yield f"{self._number} ||| {each.text} ||| {features} ||| {shown(each.score)}"
+                features = f"log_probability= {score_text(each.log_probability)} tokens= {tokens}"
+                yield f"{self._number} ||| {each.text} ||| {features} ||| {score_text(each.score)}"
             self._number += 1
 
 
-def shown(value: float) -> str:
-    """Return a score with as many digits as fp32 has."""
+def score_text(value: float) -> str:
+    """Return a score as text, with as many digits as fp32 has."""
     return f"{value + 0.0:.{_DIGITS}g}"  # 0, not -0
 
 
-def rounded(value: float) -> float:
+def rounded_score(value: float) -> float:
     """Return a score rounded to as many digits as fp32 has."""
-    return float(shown(value))
+    return float(score_text(value))
 
 
 def _pharaoh(pairs: Sequence[tuple[int, int]]) -> str:

@@ -1,4 +1,4 @@
-"""What a job reads: the texts of documents or of a stream, and the beginnings of their translations."""
+"""The input of a job: texts of documents or of a stream, and the beginnings of their translations."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -37,6 +37,7 @@ def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
                 f"mt-translate MODEL < {path}"
             )
         if not path.is_file():
+            # Somebody may have typed a sentence where a file belongs.
             is_sentence = " " in str(path) or not (path.suffix or path.parent.name)
             hint = '; to translate a sentence: echo "..." | mt-translate MODEL' if is_sentence else ""
             hint = near_path(path) or hint
@@ -46,54 +47,54 @@ def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
 
 
 class Texts(ABC):
-    """What a job reads, and what it writes around its lines of output."""
+    """The texts of a job, and the layout of its documents around the translations."""
 
     has_layout = False
     """whether a document has more than a line for each text"""
     are_still_written = False
-    """whether somebody may be writing them, and waiting for an answer"""
+    """whether somebody may be writing the texts, and waiting for an answer"""
 
     @abstractmethod
     def count(self) -> int | None:
-        """Return how many texts there are, for progress; None where only the end of a stream tells.
+        """Return the number of texts, for progress; None if only the end of a stream tells.
 
-        DataError for a file that is no text, and where two files that belong together have not as many lines.
+        DataError for a file that is not text, and for two parallel files with different numbers of lines.
         """
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:
-        """Yield each text as the source of a pair, whose target is its translation, or how that begins."""
+        """Yield each text as the source of a pair, whose target is its translation, or the beginning of one."""
 
     @abstractmethod
     def place(self, number: int, of_prefix: bool) -> str:
-        """Return where a text that was read stands, or the beginning of its translation. number: from 1."""
+        """Return the file and line of a text, or of the beginning of its translation. number: from 1."""
 
     def arriving(self, size: int) -> Iterator[list[Pair]]:
-        """Yield the texts that have arrived, up to `size`, as soon as there are any."""
+        """Yield the texts that have arrived, up to `size` at once, as soon as there are any."""
         return full_windows(self.read(), size)
 
     def notes(self) -> Iterator[str]:
-        """Yield what may not be meant to be translated as text."""
+        """Yield notes on files that may not be meant to be translated as text."""
         yield from ()
 
     def last_notes(self) -> Iterator[str]:
-        """Yield what may not be what its writer meant."""
+        """Yield notes on texts that may have errors."""
         yield from ()
 
     def write(self, lines: Sequence[str]) -> str:
-        """Return what is written for the next lines of output."""
+        """Return the text to write for the next lines of output."""
         return "".join(f"{line}\n" for line in lines)
 
     def end(self) -> str:
-        """Return what is written after the last one."""
+        """Return the text to write after the last line."""
         return ""
 
 
 class TextsToTranslate(Texts):
-    """The texts of files, or of standard input where there are none; the target of each is how it shall begin."""
+    """The texts of files, or of standard input without files; the target of each is the prefix of its translation."""
 
     def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit, stdin: TextIO | None) -> None:
-        """ConfigError where the format of a file is not known, DataError where there is no file of beginnings."""
+        """ConfigError if the format of a file is not known, DataError if the file of prefixes is missing."""
         self._config, self._limit, self._stdin = config, limit, stdin
         columns = config.column, config.prefix_column
         self._documents = [self._kind(path)(path, *columns, limit) for path in files]
@@ -102,8 +103,8 @@ class TextsToTranslate(Texts):
         self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._prefix = user_path(config.prefix) if config.prefix else None
         self._flaws = Counter[str]()
-        self._begun = list[tuple[int, Document]]()  # documents read so far, and after how many texts
-        self._written, self._open = 0, 0  # texts whose translations are written, and the document of the next one
+        self._begun = list[tuple[int, Document]]()  # documents read so far, each after the number of texts before it
+        self._written, self._open = 0, 0  # number of texts written, and index in _begun of the document of the next one
         if self._prefix is not None and not self._prefix.is_file():
             raise DataError(f"input.prefix: there is no file {self._prefix}")
 
@@ -124,6 +125,7 @@ class TextsToTranslate(Texts):
 
     def count(self) -> int | None:
         if not self._documents:
+            # A file as standard input can be counted ahead; a pipe or terminal cannot.
             if self.are_still_written or self._stdin is None or not self._stdin.buffer.seekable():
                 return None
             return count_ahead(self._stdin.buffer)
@@ -161,10 +163,11 @@ class TextsToTranslate(Texts):
             yield Pair(pair.source, prefix)
 
     def write(self, lines: Sequence[str]) -> str:
-        """Return what the documents make of the next translations; of most it is a line each."""
+        """Return the text of the next translations in the layout of their documents."""
         if not self.has_layout:
             return super().write(lines)
         parts, remaining = list[str](), list(lines)
+        # One call may have the end of a document and the beginning of the next.
         while remaining:
             document, end = self._begun[self._open][1], self._end_of(self._open)
             count = len(remaining) if end is None else min(len(remaining), end - self._written)
@@ -179,12 +182,13 @@ class TextsToTranslate(Texts):
         return "".join(document.end() for _, document in self._begun[self._open :])
 
     def _end_of(self, number: int) -> int | None:
-        """Return after how many texts a document ends; None of the one that is being read."""
+        """Return the number of texts up to the end of a document; None for the one that is being read."""
         return self._begun[number + 1][0] if number + 1 < len(self._begun) else None
 
     def place(self, number: int, of_prefix: bool) -> str:
         if of_prefix:
             return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
+        # Of two documents that begin after the same number of texts, the first is empty.
         before, document = next(each for each in reversed(self._begun) if each[0] < number)
         return document.place(number - before)
 
@@ -213,13 +217,13 @@ class TextsToTranslate(Texts):
 
     def arriving(self, size: int) -> Iterator[list[Pair]]:
         assert self._stdin is not None, "files are not waited for"
-        # A reader of its own: Python ends with a fatal error where a thread still waits inside that of sys.stdin.
+        # A reader of its own: Python ends with a fatal error if a thread still waits inside that of sys.stdin.
         stream = open(self._stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (until the command ends)
         return ArrivingLines(self.read(stream), size).windows()
 
 
 def _known_by_ending(path: Path, has_columns: bool) -> str:
-    """Return the name of the format that a file's ending stands for, among those with columns or without; else ""."""
+    """Return the format that a file's ending names, among those with columns or those without; "" if none does."""
     ending = without_compression(path).suffix.lower()
     kinds = ((name, DOCUMENTS.get(name)) for name in DOCUMENTS.names())
     return next((name for name, kind in kinds if ending in kind.endings and kind.has_columns == has_columns), "")

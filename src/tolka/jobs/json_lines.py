@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from tolka.engines.torch_engine import TorchEngine
-from tolka.jobs.formats import Format, Result, rounded
+from tolka.jobs.formats import Format, Result, rounded_score
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import counted, json_text
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
 from tolka.translation.quality import Estimate, Features, estimate
 from tolka.translation.results import Candidate
+from tolka.translation.scoring import scores_of_texts
 from tolka.translation.translator import Translator
 
 _END = "</s>"
@@ -21,26 +22,26 @@ class AttentionMaps:
     """Attention maps of translations, and the pictures and JSON files of them in a folder."""
 
     def __init__(self, translator: Translator[TorchEngine], folder: Path | None, done: int) -> None:
-        """folder: None = no pictures. done: how many lines have theirs already."""
+        """folder: None = no pictures. done: lines whose pictures an interrupted job has written."""
         self._reader, self._count = AttentionReader(translator), done
         self._folder = AttentionFolder(folder) if folder else None
 
     def maps(self, results: Sequence[Result]) -> list[list[AttentionMap]]:
         """Return the maps of each line; write its picture and its JSON file."""
-        found = self._reader([result.translation for result in results])
-        for result, maps in zip(results, found, strict=True):
+        all_maps = self._reader([result.translation for result in results])
+        for result, maps in zip(results, all_maps, strict=True):
             self._count += 1
             if self._folder is not None:
                 values = [each.as_dict() for each in maps]
                 self._folder.write(f"{self._count:06d}", result.source, result.translation.text, values)
-        return found
+        return all_maps
 
     def alignments(self, results: Sequence[Result], are_wanted: bool) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each line, empty unless they are wanted; write its picture and JSON file."""
         return [word_alignment(maps) if are_wanted else [] for maps in self.maps(results)]
 
     def last_notes(self) -> Iterator[str]:
-        """Yield where the maps are, and what could not be drawn."""
+        """Yield where the maps are, and which could not be drawn."""
         if self._folder is not None:
             yield f"attention maps: {self._folder.path} ({counted(self._count, 'line')})"
             if self._folder.complaint:
@@ -51,10 +52,10 @@ class JsonLines(Format):
     """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
-        """attention: draws the pictures; None where there are to be none."""
+        """attention: draws the pictures; None = no pictures."""
         super().__init__(attention)
         self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
-        self._is_aligned: bool | None = None  # known once there is a translation to try
+        self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         if self._maps:
@@ -68,10 +69,10 @@ class JsonLines(Format):
                 self._hypothesis(each, tokens, next(alignments)) for each, tokens in zip(of_result, scores, strict=True)
             ]
             quality = self._quality(scores[0], of_result)
-            [found] = self._translator.flags([result.source], [result.translation], [quality])
-            value = quality and {quality.kind: rounded(quality.value)}
+            [flags] = self._translator.flags([result.source], [result.translation], [quality])
+            value = quality and {quality.kind: rounded_score(quality.value)}
             yield json_text(
-                {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": found},
+                {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags},
                 ensure_ascii=False,
             )
 
@@ -87,25 +88,24 @@ class JsonLines(Format):
         pieces = self._translator.tokenizer.target_pieces
         return {
             "text": candidate.text,
-            "score": rounded(candidate.score),
+            "score": rounded_score(candidate.score),
             "tokens": [token for _, target in candidate.segments for token in (*pieces(target), _END)],
-            "token_scores": [rounded(score) for score in scores],
+            "token_scores": [rounded_score(score) for score in scores],
             "alignment": alignment,
         }
 
     def _token_scores(self, results: Sequence[Result], candidates: Sequence[Candidate]) -> list[list[float]]:
         """Return the log-probabilities of each candidate's tokens."""
-        given = [result.token_scores for result in results if result.token_scores is not None]
-        if len(given) == len(results):
-            return given
-        found = iter(self._translator.token_scores([segment for each in candidates for segment in each.segments]))
-        return [[score for part in islice(found, len(each.segments)) for score in part] for each in candidates]
+        # Translations that were given have been scored already, and have one candidate each.
+        known = [result.token_scores for result in results if result.token_scores is not None]
+        if len(known) == len(results):
+            return known
+        return scores_of_texts(self._translator, [each.segments for each in candidates])
 
     def _alignments(self, candidates: Sequence[Candidate]) -> list[list[tuple[int, int]] | None]:
         """Return the word alignment of each candidate; None where the model has no cross-attention."""
-        if self._is_aligned is None and (
-            segment := next((each.segments[0] for each in candidates if each.segments), None)
-        ):
+        segment = next((each.segments[0] for each in candidates if each.segments), None)
+        if self._is_aligned is None and segment:
             self._is_aligned = self._reader.finds_any(segment)
         if not self._is_aligned:
             return [None] * len(candidates)

@@ -1,4 +1,4 @@
-"""What is noted at the end of a job: how many lines were treated in an unusual way."""
+"""Notes at the end of a job: how many lines were unusual, and how they were treated."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +11,9 @@ from tolka.translation.results import blank_translations_note
 if TYPE_CHECKING:
     from tolka.jobs.formats import Result
 
-_LOOKED_AT = 200  # characters of a line that show its script
-_SHARE_NOTED = 0.1  # of the lines, in the target's script; a few are names and loanwords
-# What is noted of each count, if it is not 0, after "5 of 9"; done, treated: what was done with the lines.
+_LOOKED_AT = 200  # characters of a line: enough to tell its script
+_SHARE_NOTED = 0.1  # of the lines, in the target's script; a few may be names and loanwords
+# The note on each count that is not 0, after "5 of 9". done, treated: see `UnusualLines.notes`.
 _NOTES = {
     "apart": "lines have several sentences, {done} one by one (decoding.split)",
     "whole": "lines have several sentences, and their translation has more or fewer: scored whole, which the model was "
@@ -30,16 +30,12 @@ _NOTES = {
 class UnusualLines:
     """Counts unusual lines, with a note for each kind that a user should know of.
 
-    counts: lines; with several sentences (apart: treated one by one; whole: scored at once, as the translation has more
-    or fewer; together: translated at once), too long, cut, in the target's script (reversed), without a term of the
-    glossary (missing), with a banned phrase; with_text: that are not blank; blank: those of them whose translation is.
+    counts: number of lines of each kind of _NOTES, of all (lines), in the target's script (reversed), that are not
+    blank (with_text), and of those with a blank translation (blank).
     """
 
     def __init__(self, direction: Direction, scored: bool, before: Mapping[str, int]) -> None:
-        """direction: of the translations. scored: whether the translations were given.
-
-        before: the counts of the job that is resumed; {} in a new one.
-        """
+        """scored: whether translations were given. before: counts of the job that is resumed; {} in a new one."""
         self.counts = Counter(before)
         self._direction, self._scored = direction, scored
 
@@ -58,6 +54,7 @@ class UnusualLines:
             counts["missing"] += bool(best.missing)
             counts["banned"] += bool(best.banned)
             counts["reversed"] += is_in_other_script(result.source[:_LOOKED_AT], *self._direction)
+            # A source that is blank to the model has no segments.
             counts["with_text"] += bool(best.segments)
             counts["blank"] += bool(best.segments) and not best.text.strip()
 

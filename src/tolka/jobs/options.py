@@ -1,4 +1,4 @@
-"""Options of a translation job: the settings of mt-translate, except its files. Needs no torch."""
+"""The settings of mt-translate, except its files. Needs no torch."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ class OutputConfig:
     alignments: bool = False
     """whether a tab and the word alignment follow each translation, in Pharaoh's format: source-target, from 0"""
     resume: bool = False
-    """with -o: go on where the same command was interrupted, after the last full window (decoding.window)"""
+    """with -o: continue where the same command was interrupted, after the last full window (decoding.window)"""
 
     def __post_init__(self) -> None:
         one_of(self, "output", "format", ("text", "nbest", "jsonl"))

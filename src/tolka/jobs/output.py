@@ -1,4 +1,4 @@
-"""Where a job writes: standard output, a file that appears once it is complete, or one that can be resumed."""
+"""The output of a job: standard output, a file that appears once it is complete, or one that can be resumed."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from tolka.text.lines import digest_of, user_path
 from tolka.text.pairs import Pair
 from tolka.version import __version__
 
-_ONLY_SPEED = {"decoding.threads", "output.resume"}  # settings that may differ when resuming
+_ONLY_SPEED = {"decoding.threads", "output.resume"}  # settings that may differ when resuming: no line changes
 
 
 @contextmanager
@@ -30,10 +30,10 @@ def open_output(
     options: Mapping[str, bool],
     say: Say,
 ) -> Iterator[IO[bytes] | ResumableFile]:
-    """Yield standard output, or a file that gets its name once it is complete, as output.resume says.
+    """Yield standard output if path is None, or a file that gets its name once it is complete.
 
-    stdout: where nothing else is named; None where it is closed. models, options (of the command line, besides
-    settings): a resumed job must have the same. say: is given notes.
+    stdout: None if it is closed. models, options: a resumed job must have the same; options are those of the command
+    line that are not settings. say: receives notes.
     """
     if path is None:
         if stdout is None:
@@ -45,14 +45,14 @@ def open_output(
             yield file
     else:
         if record_path(path.resolve()).exists():
-            say(f"note: an interrupted job has left a part of {path}: resume=true goes on with it, this begins again")
+            say(f"note: an interrupted job has left a part of {path}: resume=true continues it, and this begins again")
         with whole_file(path) as stream:
             yield stream
 
 
 @contextmanager
 def _resumable(path: Path, identity: Mapping[str, Any], say: Say) -> Iterator[ResumableFile]:
-    """Yield a file that keeps what was recorded if it is interrupted, and report that."""
+    """Yield a file that keeps the recorded lines if the job is interrupted, and report that."""
     with resumable_file(path, identity) as file:
         before = file.state
         if before:
@@ -61,19 +61,21 @@ def _resumable(path: Path, identity: Mapping[str, Any], say: Say) -> Iterator[Re
             yield file
         except BaseException as error:
             if file.state and (file.state != before or isinstance(error, KeyboardInterrupt)):
-                say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command goes on from there")
+                say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command continues there")
             raise
 
 
 def _identity(config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]) -> dict[str, Any]:
-    """Return what decides the output, besides the input."""
+    """Return everything besides the input that the output depends on."""
     from tolka.formats.hub import local_folder
     from tolka.model_directory.settings import digest
 
     settings = {f"{group}.{key}": value for group in vars(config) for key, value in asdict(vars(config)[group]).items()}
     kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
     files = {key: getattr(config.search, key) for key in ("glossary", "banned")}
+    # By content, since a glossary may be edited between two calls.
     contents = {f"the file search.{key}": digest_of(user_path(path)) for key, path in files.items() if path}
+    # Models by content as well: a copy in another folder is the same one.
     return {
         "the model": [digest(local_folder(model)) for model in models],
         **options,
@@ -84,9 +86,9 @@ def _identity(config: TranslateConfig, models: Sequence[Path], options: Mapping[
 
 
 class Journal:
-    """Follows how much of the input is done, so that an interrupted job can be resumed there.
+    """Records the progress of a job, so that an interrupted one can be resumed.
 
-    done: lines that the interrupted job finished. tally: what was recorded with them.
+    done: lines that the interrupted job finished. tally: counts that it recorded.
     """
 
     def __init__(self, out: IO[bytes] | ResumableFile, window: int) -> None:
@@ -99,7 +101,7 @@ class Journal:
         self.tally: dict[str, Any] = self._recorded.get("tally", {})
 
     def remaining(self, rows: Iterator[Pair]) -> Iterator[Pair]:
-        """Return the rows after those that are done; DataError if these are not as they were."""
+        """Return the rows after those that are done; DataError if these have changed since."""
         if self._file and self.done:
             count = self._count(islice(rows, self.done))
             if count != self.done or self._digest.hexdigest() != self._recorded["digest"]:
@@ -118,10 +120,9 @@ class Journal:
         return count
 
     def record(self, window: Sequence[Pair], tally: Mapping[str, Any]) -> None:
-        """Record that a full window is done; not a shorter one, which the input's end makes, or an error in it.
-
-        A resumed job so has the windows, and with them the batches, of an uninterrupted one.
-        """
+        """Record that a window is done, if it is a full one."""
+        # A shorter window is the last one, or ends at an error. Without it, a resumed job has the windows, and so the
+        # batches and translations, of an uninterrupted one.
         if self._file and len(window) == self._window:
             self.done += self._count(window)
             self._file.record({"lines": self.done, "digest": self._digest.hexdigest(), "tally": dict(tally)})

@@ -1,4 +1,4 @@
-"""Translate files, or standard input, and write what was asked for: the whole work of mt-translate."""
+"""Translate or score files or standard input: the whole work of mt-translate."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What is read and written. inputs: files; none = stdin. output: a file; None = stdout.
+    """The files of a job. inputs: none = stdin. output: None = stdout.
 
-    attention: a folder for attention maps. are_given: whether the translations are given, in the second of two files,
-    and scored. stdin, stdout: of the process; None where they are closed.
+    attention: a folder for attention maps. are_given: whether the second of two files has translations to score. stdin,
+    stdout: of the process; None if they are closed.
     """
 
     models: Sequence[Path]
@@ -44,11 +44,11 @@ class Job:
 
     @property
     def is_on_screen(self) -> bool:
-        """Whether the translations are printed where a progress bar would be."""
+        """Whether the translations are printed to the terminal that would show a progress bar."""
         return self.output is None and self.stdout is not None and self.stdout.isatty()
 
     def check(self, config: TranslateConfig) -> None:
-        """Raise ConfigError for settings that do not fit the job, DataError for what cannot be read or written."""
+        """Raise ConfigError for settings that do not fit the job, DataError for files that cannot be used."""
         check_files(self.inputs, self.stdin)
         if self.output:
             check_output(self.output)
@@ -56,7 +56,7 @@ class Job:
             raise DataError(f"{self.attention} is a file; --attention takes a folder to write to")
         output = config.output
         if output.resume and self.output is None:
-            raise ConfigError("resume=true goes on with a file that was begun: name it with -o")
+            raise ConfigError("resume=true continues a file that was begun: name it with -o")
         if output.resume and self.output and self.output.exists() and not self.output.is_file():
             raise ConfigError(
                 f"resume=true needs a file that can be read again, and {self.output} is a pipe or a device"
@@ -68,7 +68,7 @@ class Job:
             )
 
     def notes(self, config: TranslateConfig) -> Iterator[str]:
-        """Yield what may not be as it was meant."""
+        """Yield notes on settings that may be mistakes."""
         if self.output and is_among(self.output, self.inputs):
             yield f"{self.output} is replaced by its {'scores' if self.are_given else 'translation'}"
         if config.output.format == "text" and config.search.returned > 1 and not self.are_given:
@@ -78,7 +78,7 @@ class Job:
             )
 
     def needs_attention(self, config: TranslateConfig) -> str:
-        """Return the setting that reads a model's attention; "" if there is none."""
+        """Return the setting that reads a model's attention; "" if none does."""
         if self.attention:
             return "--attention"
         if config.output.format == "jsonl":
@@ -86,21 +86,21 @@ class Job:
         return "output.alignments=true" if config.output.alignments else ""
 
     def texts(self, config: TranslateConfig) -> Texts:
-        """Return what is read."""
+        """Return the reader of the texts; ConfigError for settings that do not fit the files."""
         limit = config.decoding.line_limit
         if self.are_given:
             return GivenTranslations(self.inputs, config.input, limit)
         texts = TextsToTranslate(self.inputs, config.input, limit, self.stdin)
         if texts.has_layout and config.output.resume:
             name = self.inputs[0] if self.inputs else "standard input"
-            raise ConfigError(f"resume=true goes on with lines, and {name} has more than that: leave it out")
+            raise ConfigError(f"resume=true continues after a line, and {name} has more than lines: leave it out")
         return texts
 
 
 def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
-    """Translate or score, window by window, and say at the end what was unusual. say: is given notes, a line each.
+    """Translate or score, window by window. say: receives notes, a line each; those on unusual lines come at the end.
 
-    TolkaError, in one line, for what cannot be done; what was translated before a line that cannot be read is written.
+    TolkaError, in one line, for what cannot be done; lines before one that cannot be read are still written.
     """
     job.check(config)
     if job.attention:
@@ -114,11 +114,12 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         say("type a line to translate it; end with Ctrl-D")
     total = texts.count()
 
-    from tolka.translation.opening import open_model  # may import torch, for which nobody waits in vain
+    # Imported only now, since it takes seconds with torch: errors in files and settings come without waiting.
+    from tolka.translation.opening import open_model
     from tolka.translation.segments import TextError
 
-    asked = {"--score": job.are_given, "--attention": job.attention is not None}
-    with open_output(job.output, job.stdout, config, job.models, asked, say) as out:
+    options = {"--score": job.are_given, "--attention": job.attention is not None}
+    with open_output(job.output, job.stdout, config, job.models, options, say) as out:
         journal = Journal(out, config.decoding.window)
         translator = open_model(job.models, config.search, config.decoding, job.needs_attention(config), say)
         tally = UnusualLines(translator.direction, job.are_given, journal.tally)
@@ -129,7 +130,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
             results = _results(translator, window, job.are_given, form.scored, progress.update)
             lines = list(form.lines(results))
             out.write((texts.write(lines) if form.is_text else "".join(f"{line}\n" for line in lines)).encode())
-            out.flush()  # whoever wrote these lines may be waiting
+            out.flush()  # the program that wrote these lines may be waiting for an answer
             tally.add(results)
 
         # The bar begins here, so that its rate, and the time left, are those of translating.
@@ -140,10 +141,10 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
                     try:
                         process(window)
                     except TextError as error:
-                        process(window[: error.number])
+                        process(window[: error.number])  # the lines before it
                         raise DataError(f"{texts.place(tally.counts['lines'] + 1, error.of_prefix)}: {error}") from None
-                    journal.record(window, tally.counts)
-            except DataError:  # a line that cannot be read: those before it are translated
+                    journal.record(window, tally.counts)  # only now that its lines are written
+            except DataError:  # a line that cannot be read: those before it are written, and their notes belong here
                 progress.close()
                 for note in (*form.last_notes(), *tally.notes(is_complete=False)):
                     say(note)
@@ -155,13 +156,14 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
 
 
 def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", done: int) -> Format:
-    """Return the format that output.format names. done: lines that are written already."""
+    """Return the format that output.format names. done: lines that an interrupted job has written."""
     name, alignments = config.output.format, config.output.alignments
     if name == "nbest":
         return NBestLines(done)
     if not job.needs_attention(config):
         return TextLines(None, alignments=False, given=job.are_given)
 
+    # Attention takes torch, which CTranslate2 does without.
     from tolka.jobs.json_lines import AttentionMaps, JsonLines
 
     reads = job.attention is not None or (alignments and name == "text")
@@ -170,7 +172,7 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
 
 
 def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[list[Pair]]:
-    """Return the lines in groups that are translated at once: full ones, unless somebody may wait for an answer."""
+    """Yield the texts in windows: full ones, or those that have arrived where somebody may be waiting for an answer."""
     if job.output is None and texts.are_still_written:
         return texts.arriving(size)
     return full_windows(journal.remaining(texts.read()), size)
@@ -179,7 +181,7 @@ def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[li
 def _results(
     translator: "Translator[Any]", window: Sequence[Pair], given: bool, scored: bool, tick: "Tick"
 ) -> list[Result]:
-    """Translate a window, or score its translations, which are given then. scored: whether scores are needed."""
+    """Translate a window, or score its given translations. scored: whether scores are needed."""
     from tolka.translation.request import Request
     from tolka.translation.scoring import score_given
 

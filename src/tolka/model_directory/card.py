@@ -1,4 +1,4 @@
-"""The model card: what a model is, what it was trained on, how good it is, how to use it.
+"""The model card: a model's architecture, training text, scores and use.
 
 It begins with the metadata in YAML that the Hugging Face Hub reads (its page "Model Cards"; the format of results is
 model-index in `modelcard.md` of huggingface/hub-docs). Its text is that of `card.md` beside this file.
@@ -37,9 +37,9 @@ def model_card(
 ) -> str:
     """Return the model card as Markdown; CheckpointError, with the reason, if a value is of another kind.
 
-    facts: label -> value, in order. scores: as in scores.json. repository: OWNER/NAME on the Hub, if it goes there.
-    has_config: whether config.yaml is beside the card. marks_lines: whether mt-translate tells which lines to check,
-    as it does with torch. parity: `parity_section` of the model that this one is made from.
+    facts: label -> value, in order. scores: as in scores.json. repository: OWNER/NAME on the Hub, if it is published.
+    has_config: whether config.yaml is beside the card. marks_lines: whether mt-translate can flag lines to check, as it
+    does with torch. parity: `parity_section` of the model that this one is made from.
     """
     from jinja2 import Environment, StrictUndefined, UndefinedError
 
@@ -75,7 +75,7 @@ def model_card(
 
 
 def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of the Hub. Without run.licence there is no licence in it."""
+    """Return the metadata of the Hub; without run.licence they name no licence."""
     corpus, run = config["corpus"], config["run"]
     results = [_result(config, facts, name, entry) for name, entry in (scores.get("test") or {}).items()]
     metrics = list(dict.fromkeys(metric["type"] for result in results for metric in result["metrics"]))
@@ -119,13 +119,12 @@ def _interval(found: list[float | None] | None) -> str:
 
 
 def facts_of(folder: Path, config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, str]:
-    """Return the facts of a model directory.
-
-    In earlier versions the card alone named a data set of the Hub; it is right where training wrote it.
-    """
+    """Return the facts of a model directory: label -> value."""
     with as_written(f"{folder / SCORES}: facts"):
         facts = dict(scores.get("facts") or {})
     path = config["corpus"].get("path")
+    # In earlier versions the card alone named the data set of the Hub. It is right if training wrote the card, and not
+    # a command that made this model of others.
     is_as_trained = MADE_OF not in facts and MEASURED not in scores
     if path and is_as_trained and _metadata_of(folder / CARD).get("datasets") == [path]:
         facts[DATA_SET] = path
@@ -133,18 +132,18 @@ def facts_of(folder: Path, config: Mapping[str, Any], scores: Mapping[str, Any])
 
 
 def hub_data_set(corpus: Mapping[str, Any]) -> str:
-    """Return the training text's name on the Hub, "" for files of one's own; known only where training reads it."""
+    """Return the training text's name on the Hub; "" for files of one's own, which only the training machine has."""
     path = str(corpus.get("path", ""))
     return path if REPOSITORY.fullmatch(path) and not user_path(path).exists() else ""
 
 
 def parity_section(folder: Path) -> str:
-    """Return what the card of an imported model says of its comparison; "" if there is none."""
+    """Return the section on parity of an imported model's card; "" if the card has none."""
     return _text_of(folder / CARD).partition(f"\n{_PARITY}\n")[2].strip()
 
 
 def _metadata_of(card: Path) -> dict[str, Any]:
-    """Return the metadata at the beginning of a card; nothing if they cannot be read."""
+    """Return the metadata at the beginning of a card; {} if they cannot be read."""
     try:
         found = yaml.safe_load(_text_of(card).split("---\n", 2)[1])
     except (IndexError, yaml.YAMLError, ValueError, RecursionError):

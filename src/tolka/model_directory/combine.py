@@ -1,4 +1,4 @@
-"""Make models of finished ones: average several, merge an adapter into one, store one in int8."""
+"""Make models from finished ones: average several, merge an adapter into one, store one in int8."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         sources.append(other.sources)
         del other  # at most two models are in memory
     first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
-    _write(first, out, f"the mean of {', '.join(map(_named, folders))}", TrainingSources.combined(sources, max))
+    _write(first, out, f"the mean of {', '.join(map(_public_name, folders))}", TrainingSources.combine(sources, max))
 
 
 def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
@@ -61,15 +61,16 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
             f"{adapter} was trained beside other weights than those of {model}, and would only disturb these: give the "
             "model that was its run.init_from"
         )
+    # `weights` shares its memory with the model.
     for name in names:
         weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
-    _write(base, out, f"{_named(model)} with the adapter of {_named(adapter)} merged into it", base.sources)
+    _write(base, out, f"{_public_name(model)} with the adapter of {_public_name(adapter)} merged into it", base.sources)
 
 
 def quantise_model(folder: Path, out: Path) -> None:
     """Write a model directory that translates as the model does with decoding.precision=int8, to the last bit.
 
-    Its scores are those of the model, and say so. CheckpointError if the model is in int8 already.
+    It keeps the model's scores, and says when they were measured. CheckpointError if the model is in int8 already.
     """
     saved = load_model(folder)
     before = "in fp32, before the weights were quantised to int8"
@@ -77,13 +78,14 @@ def quantise_model(folder: Path, out: Path) -> None:
     scores = {**saved.scores, MEASURED: before, "facts": facts}
     parity = parity_section(saved.folder)
     card = model_card(saved.config, facts, scores, parity=f"Compared {before}. {parity}" if parity else "")
-    whole = snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, scores, card)
-    replace(whole, weights=int8_tensors(saved.model), int8=True).write(out)
+    quantised = snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, scores, card)
+    replace(quantised, weights=int8_tensors(saved.model), int8=True).write(out)
 
 
 def _check_compatible(first: SavedModel, other: SavedModel) -> None:
     """Raise CheckpointError, with what differs, if two models cannot be averaged."""
     one, two = (resolved_options(saved.config["model"], saved.tokenizer.shared) for saved in (first, other))
+    # Options that act only in training, as dropout, do not change what the weights compute.
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
     differing = [f"model.{key} is {one.get(key)} and {two.get(key)}" for key in keys if one.get(key) != two.get(key)]
     reasons = differing + incompatibilities(first, other)
@@ -91,8 +93,9 @@ def _check_compatible(first: SavedModel, other: SavedModel) -> None:
         raise CheckpointError(f"{first.folder} and {other.folder} cannot be averaged: {', '.join(reasons)}")
 
 
-def _named(folder: Path) -> str:
-    """Return the name of a model or its run, without the folders of this machine: the fact may be published."""
+def _public_name(folder: Path) -> str:
+    """Return the name of a model or its run."""
+    # Without the folders of this machine: the facts of a model may be published.
     path = folder.resolve()
     return path.parent.name if path.name == "best" else path.name
 

@@ -1,4 +1,4 @@
-"""What translating texts needs to know of a model, besides its weights; needs no torch."""
+"""Facts of a model that translating needs besides its weights. Needs no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from tolka.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A model's tokenizer, and what it was trained on.
+    """A model's tokenizer, and facts of its training text.
 
-    sources: statistics of the training text. characters: their form in it. directions: those that the model knows, none
-    where nobody said them. quality: the calibration of quality estimates, or None.
+    sources: statistics of it. characters: the form of characters in it. directions: those that the model knows; may be
+    empty for another program's model. quality: the calibration of quality estimates, or None.
     """
 
     tokenizer: Tokenizer

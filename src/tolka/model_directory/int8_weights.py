@@ -1,4 +1,4 @@
-"""Weights stored in int8: a quarter of the size, and nothing to be quantised when the model is loaded.
+"""Weights stored in int8: a quarter of the size, and not quantised again when the model is loaded.
 
 Each matrix that `quantizable_layers` lists is stored as its integers, under its own name, and the scale of each of its
 rows, under that name with `_scale`. All other tensors are in fp32.
@@ -20,7 +20,7 @@ _SCALE = "_scale"
 
 
 def int8_tensors(model: Seq2Seq) -> dict[str, Tensor]:
-    """Return the tensors to be stored of a model in fp32 on the CPU."""
+    """Return the tensors to store, of a model in fp32 on the CPU."""
     tensors = unique_tensors(model.state_dict())
     for layer in quantizable_layers(model):
         (name,) = tensors.keys() & set(layer.weight_names)
@@ -30,9 +30,9 @@ def int8_tensors(model: Seq2Seq) -> dict[str, Tensor]:
 
 
 def fill_int8(model: Seq2Seq, folder: Path) -> None:
-    """Load the weights of a verified directory into a model, whose layers become int8 ones.
+    """Load the weights of a verified directory into a model, whose layers become int8 layers.
 
-    CheckpointError if they are not those of the model, or if this build of torch cannot compute with them.
+    CheckpointError if they do not fit the model, or if this build of torch has no int8 multiplication.
     """
     if not supports_int8():
         raise CheckpointError(f"{folder} has its weights in int8, and this build of torch has no int8 multiplication")
@@ -40,7 +40,8 @@ def fill_int8(model: Seq2Seq, folder: Path) -> None:
     layers = quantizable_layers(model)
     for layer in layers:
         (first,) = expected.keys() & set(layer.weight_names)
-        for name in layer.weight_names:  # which is the first of them may depend on the version
+        # A shared matrix is stored under the first of its names, which depends on the version that wrote it.
+        for name in layer.weight_names:
             if name in weights and first not in weights:
                 weights[first] = weights.pop(name)
                 weights[first + _SCALE] = weights.pop(name + _SCALE, torch.empty(0))
@@ -48,11 +49,7 @@ def fill_int8(model: Seq2Seq, folder: Path) -> None:
         expected[first] = torch.empty_like(expected[first], dtype=torch.int8)
         expected[first + _SCALE] = torch.empty(rows)
     check_fit(weights, expected, folder)
-    stored = {name: Int8Matrix(weights.pop(name), weights.pop(name + _SCALE)) for name in _stored(expected)}
+    quantized = [name for name, tensor in expected.items() if tensor.dtype == torch.int8]
+    matrices = {name: Int8Matrix(weights.pop(name), weights.pop(name + _SCALE)) for name in quantized}
     model.load_state_dict(weights, strict=False)
-    quantize(model, stored)
-
-
-def _stored(expected: dict[str, Tensor]) -> list[str]:
-    """Return the names of the matrices that are in int8."""
-    return [name for name, tensor in expected.items() if tensor.dtype == torch.int8]
+    quantize(model, matrices)

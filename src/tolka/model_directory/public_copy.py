@@ -1,8 +1,7 @@
-"""A copy of a model directory for everybody: without resume state, and without the folders of the machine it is from.
+"""A copy of a model directory for everybody: without resume state and without paths of the machine it is from.
 
-A path becomes its last name: /home/ann/texts/train becomes train. config.yaml has them in its settings, scores.json in
-the names of test sets, a SentencePiece model in the options that it was trained with. Facts have none: they are written
-without.
+A path becomes its last name: /home/ann/texts/train becomes train. config.yaml has paths in its settings, scores.json in
+the names of test sets, a SentencePiece model in its training options.
 """
 
 import re
@@ -20,7 +19,7 @@ import yaml
 from tolka.errors import CheckpointError
 from tolka.model_directory.card import DATA_SET, MADE_OF, REPOSITORY, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
-from tolka.model_directory.settings import find_model_folder
+from tolka.model_directory.settings import find_model_folder, read_yaml
 from tolka.model_directory.verify import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.write import finish
 from tolka.system.atomic import link_or_copy
@@ -34,7 +33,7 @@ _PATHS = {
     *("root_test", "model", "glossary", "banned"),
 }
 """Settings that name files. Whether a text with a slash in it is a path cannot be seen elsewhere, as in km/h."""
-_ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model that is no folder
+_ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model on the Hub, not a folder
 _FILES_OF_TRAINING = (
     *("trainer_spec.input", "trainer_spec.model_prefix", "trainer_spec.seed_sentencepieces_file"),
     *("normalizer_spec.normalization_rule_tsv", "denormalizer_spec.normalization_rule_tsv"),
@@ -44,10 +43,10 @@ _FILES_OF_TRAINING = (
 
 @dataclass
 class PublicCopy:
-    """What differs from the model directory.
+    """Differences from the model directory.
 
-    data_set: the training text's name on the Hub, "" for files of one's own. shortened: the settings and facts whose
-    paths were, and what else was cleared; left_out: files.
+    data_set: the training text's name on the Hub, "" for files of one's own. shortened: settings and facts with
+    shortened paths, and cleared fields. left_out: files.
     """
 
     data_set: str = ""
@@ -55,11 +54,12 @@ class PublicCopy:
     left_out: list[str] = field(default_factory=list)
 
     def without_folders(self, value: Any, place: str) -> Any:
-        """Return settings with their paths shortened; add the places where there were any to `shortened`."""
+        """Return settings with their paths shortened; add the changed ones to `shortened`. place: of `value`."""
         if isinstance(value, Mapping):
             return {key: self.without_folders(each, f"{place}.{key}".lstrip(".")) for key, each in value.items()}
         if isinstance(value, list):
             return [self.without_folders(each, place) for each in value]
+        # The name of a data set on the Hub, OWNER/NAME, looks like a path.
         if not isinstance(value, str) or (place == "corpus.path" and value == self.data_set):
             return value
         is_path = place.rpartition(".")[2] in _PATHS or _is_absolute(value)
@@ -69,25 +69,25 @@ class PublicCopy:
         return short
 
     def with_short_test_names(self, scores: dict[str, Any], corpus: Mapping[str, Any]) -> dict[str, Any]:
-        """Return scores whose test sets of one file name are numbered, not told apart by their folders."""
+        """Return scores with test sets of the same file name numbered, instead of named by their folders."""
         tests = scores.get("test", {})
         listed = [entries for key in ("test", "root_test") if isinstance(entries := corpus.get(key), list)]
         entries = [str(entry[0] if isinstance(entry, list) and entry else entry) for entry in chain(*listed)]
-        names = _numbered(_last_names(list(tests), entries))
+        names = _with_numbers(_last_names(list(tests), entries))
         if names != list(tests):
             self.shortened.append("scores.test")
         return {**scores, "test": dict(zip(names, tests.values(), strict=True))} if tests else scores
 
     def without_files_of_training(self, content: bytes, name: str) -> bytes:
-        """Return a SentencePiece model without the names of the files, and the text, that it was trained with.
+        """Return a SentencePiece model without the names and lines of its training text; it segments as before.
 
-        It segments as before. CheckpointError if it is none.
+        CheckpointError if it is not a SentencePiece model.
         """
         protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
         try:
             processor_of(content)
         except RuntimeError:
-            raise CheckpointError(f"{name} is no SentencePiece model") from None
+            raise CheckpointError(f"{name} is not a SentencePiece model") from None
         model = protobuf.ModelProto.FromString(content)
         size = model.ByteSize()
         model.DiscardUnknownFields()  # self_test_data of earlier versions holds lines of the training text
@@ -123,11 +123,12 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
                 (out / name).write_bytes(made.without_files_of_training(content, name))
             else:
                 link_or_copy(folder / name, out / name)
-    if "/" in facts.get(MADE_OF, ""):  # written by an earlier version
+    # Earlier versions wrote paths into facts; this one writes names alone.
+    if "/" in facts.get(MADE_OF, ""):
         facts[MADE_OF] = "other models"
         made.shortened.append("scores.facts.made of")
     quality = scores.get(QUALITY)
-    if isinstance(quality, dict) and "/" in str(quality.get("search")):  # likewise
+    if isinstance(quality, dict) and "/" in str(quality.get("search")):
         quality["search"] = str(quality["search"]).partition("(")[0]
         made.shortened.append("scores.quality.search")
     with as_written(str(folder / SCORES)):
@@ -142,7 +143,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
 
 
 def _last_name(path: str) -> str:
-    """Return the last name of a path; of a model on the Hub all of it."""
+    """Return the last name of a path; the whole name of a model on the Hub."""
     return path if _ON_THE_HUB.fullmatch(path) else re.split(r"[/\\]", path.strip('"').rstrip("/\\"))[-1]
 
 
@@ -152,26 +153,28 @@ def _is_absolute(text: str) -> bool:
 
 
 def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:
-    """Return names of test sets without the folders that tell those of one file name apart: test for acme-test.
+    """Return names of test sets without the folders that distinguish those of one file name: test for acme-test.
 
-    entries: of corpus.test. Where no two names end alike, none has a folder in it.
+    entries: of corpus.test.
     """
+    # Folders are only in names of which two end alike.
     ends = [name.rpartition("-")[2] for name in names]
     if len(set(ends)) == len(ends):
         return names
     files = [_last_name(entry).split(".") for entry in entries]
     known = {".".join(parts[:count]) for parts in files for count in range(1, len(parts) + 1)}  # test.tsv, and test
-    found = []
+    short_names = []
     for name, end in zip(names, ends, strict=True):
         parts = name.split("-")
         candidates = ["-".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]  # test, data-test, ...
-        found.append(
+        # An entry may be a pattern, as news*.
+        short_names.append(
             next((each for each in candidates if any(each == stem or fnmatchcase(each, stem) for stem in known)), end)
         )
-    return found
+    return short_names
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def _with_numbers(names: Sequence[str]) -> list[str]:
     """Return the names, with a number behind those that there are several of."""
     several, numbers = Counter(names), Counter[str]()
     numbered = []
@@ -182,11 +185,8 @@ def _numbered(names: Sequence[str]) -> list[str]:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Read config.yaml as it is: a plugin's model need not be importable to be copied."""
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    """Read config.yaml without building its options: a plugin's model need not be importable to be copied."""
+    config = read_yaml(path)
     if not isinstance(config, dict) or not all(isinstance(config.get(group), dict) for group in ("run", "corpus")):
         raise CheckpointError(f"{path} does not describe a training (run, corpus)")
     return config

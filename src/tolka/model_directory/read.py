@@ -10,13 +10,7 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.file_names import (
-    ADAPTER,
-    BASE,
-    CONFIG,
-    SCORES,
-    WEIGHTS,
-)
+from tolka.model_directory.file_names import ADAPTER, BASE, CONFIG, SCORES, WEIGHTS
 from tolka.model_directory.int8_weights import fill_int8
 from tolka.model_directory.settings import Folders as Folders
 from tolka.model_directory.settings import character_form as character_form
@@ -47,7 +41,8 @@ class SavedModel:
 
     @property
     def facts(self) -> ModelFacts:
-        """What translating texts needs to know of the model."""
+        """Facts of the model that translating needs."""
+        # Manifests of earlier versions have no directions, and config.yaml has the single one.
         directions = self.sources.directions or (direction_of(self.config),)
         form = character_form(self.config)
         return ModelFacts(self.tokenizer, self.sources, form, directions, self.scores.get(QUALITY))
@@ -56,7 +51,7 @@ class SavedModel:
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
     """Verify and load a model directory, or the `best/` of a run directory; CheckpointError if it is damaged.
 
-    or_int8: whether the weights may be stored in int8, which are for translating only.
+    or_int8: whether the weights may be stored in int8, which is for translating only.
     """
     folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
@@ -79,10 +74,9 @@ def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
 
 
 def as_ensemble(models: Sequence[SavedModel]) -> SavedModel:
-    """Return several models as one; of one model itself.
+    """Return several models as one; a single model as it is. CheckpointError if the models are incompatible.
 
-    An ensemble has the folder, configuration and scores of the first model, but no calibration of quality estimates,
-    and the smallest of each statistic of the sources. CheckpointError if the models are incompatible.
+    An ensemble has the folder, configuration and scores of the first model.
     """
     first, *others = models
     if not others:
@@ -92,8 +86,9 @@ def as_ensemble(models: Sequence[SavedModel]) -> SavedModel:
         if reasons:
             raise CheckpointError(f"{first.folder} and {other.folder} cannot translate together: {', '.join(reasons)}")
     ensemble = Ensemble([first.model, *(other.model for other in others)])
+    # A calibration fits the probabilities of one model. An ensemble can do what all of its models have learnt: min.
     scores = {name: value for name, value in first.scores.items() if name != QUALITY}
-    sources = TrainingSources.combined([saved.sources for saved in models], min)
+    sources = TrainingSources.combine([saved.sources for saved in models], min)
     return replace(first, model=ensemble.eval(), sources=sources, scores=scores)
 
 
@@ -110,10 +105,10 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
 
 @dataclass(frozen=True)
 class Adapter:
-    """A low-rank adapter, with the tokenizer and the base model that it belongs to.
+    """A low-rank adapter with its tokenizer.
 
     tensors: name of a weight + ".a" (r, in) or ".b" (out, r); B A is added to the weight. base: `base_digest` of the
-    model that it was trained with; None in a directory without it.
+    model that it was trained with, or None if the directory does not say it.
     """
 
     tensors: dict[str, Tensor]

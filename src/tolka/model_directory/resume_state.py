@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # torch's distributed checkpoints take a second to import
 
 @dataclass(frozen=True)
 class ResumeState:
-    """What training needs to resume besides the weights: named tensors, and values for JSON.
+    """State of a training besides the weights: named tensors, and values for JSON.
 
-    shards: more tensors, of which each process has a part, in a folder.
+    shards: further tensors in a folder, of which each process has a part.
     """
 
     tensors: dict[str, Tensor]
@@ -28,7 +28,7 @@ class ResumeState:
 
 
 def restoring(folder: Path) -> AbstractContextManager[None]:
-    """Raise CheckpointError where the values of a state are not those that a training wrote. folder: `last/`."""
+    """Raise CheckpointError if the values of a state are not those that a training writes. folder: `last/`."""
     return as_written(f"{folder / STATE_FACTS} or {STATE_TENSORS}")
 
 

@@ -1,4 +1,4 @@
-"""What can be read of model directories without torch: where they are, their settings, digests of their content."""
+"""Model directories without torch: where they are, their settings, digests of their content."""
 
 import hashlib
 import json
@@ -27,16 +27,15 @@ from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.vocabulary import VOCABULARY
 
 _MOST_YAML = 2**20  # bytes: parsing that many takes seconds
+# Files that translations depend on, beside the SentencePiece models; scores and the card may change.
 _DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", VOCABULARY, EXPORTED)
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
 
 
 def digest(folder: Path) -> str:
-    """Return a digest of what a model translates with: its weights, tokenizer and settings, from the manifest.
-
-    Of another program's folder, it is one of names, sizes and times of its files.
-    """
+    """Return a digest of the files that a model's translations depend on."""
+    # No manifest has their checksums, and weights of gigabytes are not hashed for a digest.
     if is_of_transformers(folder):
         stats = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
         text = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
@@ -65,16 +64,17 @@ def find_model_folder(folder: Path) -> Path:
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
     if _has_model_type(folder):
         raise CheckpointError(
-            f"{folder} is no model directory, but a folder of Hugging Face's transformers: run mt-train import first, "
-            "and give its OUT"
+            f"{folder} is not a model directory, but a folder of Hugging Face's transformers: run mt-train import "
+            "first, and give its OUT"
         )
     raise CheckpointError(
-        f"{folder} is no model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ itself"
+        f"{folder} is not a model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ "
+        "itself"
     )
 
 
 def _on_the_hub(folder: Path) -> str:
-    """Return a hint where the name of a folder that is not there looks like that of a model on the Hub."""
+    """Return a hint if the name of a missing folder looks like that of a model on the Hub; "" otherwise."""
     if folder.name.startswith("opus-mt-"):
         return f"; on the Hugging Face Hub it is hub:Helsinki-NLP/{folder.name}"
     is_owner = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.exists()
@@ -101,44 +101,43 @@ def direction_of(settings: Mapping[str, Any]) -> Direction:
 
 
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:
-    """Return the form of characters of a training configuration, which every text for its model gets.
-
-    From before there was cleaning.blanks, training kept all blanks. A source gets ordinary ones where unseen characters
-    were removed: hardly any training text has as many of the others. Its translations have the blanks they were taught.
-    """
+    """Return the form of characters of a training configuration, which every text for its model gets."""
     cleaning = settings.get("cleaning", {})
     control = cleaning.get("control", "keep")
+    # Before there was cleaning.blanks, training kept all blanks. A source gets ordinary ones all the same where unseen
+    # characters were removed: hardly any training text has as many others. Translations keep those that were learnt.
     blanks = cleaning.get("blanks", "keep" if control == "keep" else "source")
     return CharacterForm(cleaning.get("unicode", "keep"), control, blanks)
 
 
-def _is_language(value: object) -> bool:
-    return isinstance(value, str) and is_utf8(value)
+def read_yaml(path: Path) -> Any:
+    """Return the content of a YAML file; CheckpointError if it cannot be read."""
+    try:
+        return yaml.safe_load(read_text(path, _MOST_YAML))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 
 
 def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """Read config.yaml of a model directory, and its model's options; those newer than the file have their defaults.
+    """Read config.yaml of a model directory, and its model's options; settings of earlier versions are converted.
 
-    Settings of earlier versions are converted. CheckpointError if it cannot be read, lacks its model or its languages,
-    or has options that are not valid.
+    CheckpointError if it cannot be read, lacks its model or its languages, or has invalid options.
     """
     path = folder / CONFIG
     if (folder / EXPORTED).is_file():
         raise CheckpointError(
             f"{folder} was exported for CTranslate2, which mt-translate reads; here, give the model it was made from"
         )
-    try:
-        config = yaml.safe_load(read_text(path, _MOST_YAML))
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+    config = read_yaml(path)
     if not isinstance(config, dict) or not isinstance(config.get("model"), dict):
         raise CheckpointError(f"{path} does not describe a model")
     corpus = config.get("corpus")
-    if not isinstance(corpus, dict) or not all(_is_language(corpus.get(side)) for side in ("source", "target")):
+    codes = [corpus.get(side) for side in ("source", "target")] if isinstance(corpus, dict) else [None]
+    if not all(isinstance(code, str) and is_utf8(code) for code in codes):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
     config = upgrade_config(config)
     try:
-        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # has the form of characters
+        build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # checked here for `character_form`
         options = {str(key): value for key, value in config["model"].items()}
         model = build(MODELS.get(str(options.get("name")), plugins_of(config)), options, "model")
     except TolkaError as error:
@@ -149,7 +148,7 @@ def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
 def load_settings(folder: Path) -> dict[str, Any]:
     """Return the training configuration of a model directory, or of a run directory's `best/`.
 
-    Options of model and tokenizer that are newer than the file have their defaults.
+    Options that are newer than the file have their defaults.
     """
     folder = find_model_folder(folder)
     settings, _ = read_settings(folder)

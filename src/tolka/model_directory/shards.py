@@ -1,4 +1,4 @@
-"""Tensors that several processes share out among them, written by all of them at once.
+"""Tensors of which each of several processes has a part, written by all of them at once.
 
 torch's distributed checkpoints in its safetensors format: each process writes what it has to a file of its own, and any
 number of processes reads them.
@@ -27,13 +27,13 @@ from tolka.system.atomic import link_or_copy
 
 @dataclass(frozen=True)
 class Shards:
-    """A folder of such files. writing: done once all processes have written theirs; None for a folder that is whole."""
+    """A folder of such files. writing: a future of all processes' parts; None for a folder that is complete."""
 
     folder: Path
     writing: Future[Any] | None = None
 
     def link_into(self, folder: Path) -> None:
-        """Let the files stand in another folder of the same disk too, once they are whole; CheckpointError if not."""
+        """Wait until the files are complete, and link them into another folder; CheckpointError if a write failed."""
         try:
             if self.writing:
                 self.writing.result()
@@ -43,28 +43,29 @@ class Shards:
             ) from None
         shutil.copytree(self.folder, folder, copy_function=link_or_copy)
 
-    def forget(self) -> None:
-        """Delete the folder of the files and all that is in it."""
+    def delete(self) -> None:
+        """Delete the folder and its files."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def shapes(self) -> dict[str, torch.Size]:
-        """Return the whole shape of each tensor."""
-        return {name: kept.size for name, kept in self._kept().items()}
+        """Return the shape of each whole tensor."""
+        return {name: stored.size for name, stored in self._metadata().items()}
 
     def read(self, like: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Return the tensors, whole. like: those to fill instead, of which each process has its part."""
+        """Return the whole tensors. like: tensors to fill instead, of which each process has its part."""
         tensors = {
-            name: like[name] if like and name in like else torch.empty(kept.size, dtype=kept.properties.dtype)
-            for name, kept in self._kept().items()
+            name: like[name] if like and name in like else torch.empty(stored.size, dtype=stored.properties.dtype)
+            for name, stored in self._metadata().items()
         }
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that one process reads by itself
+            warnings.simplefilter("ignore", UserWarning)  # torch's, that one process reads by itself
             load(tensors, storage_reader=HuggingFaceStorageReader(str(self.folder)), no_dist=not like)
         return tensors
 
-    def _kept(self) -> dict[str, TensorStorageMetadata]:
-        found = HuggingFaceStorageReader(str(self.folder)).read_metadata().state_dict_metadata
-        return {name: kept for name, kept in found.items() if isinstance(kept, TensorStorageMetadata)}
+    def _metadata(self) -> dict[str, TensorStorageMetadata]:
+        """Return shape and dtype of each tensor."""
+        stored = HuggingFaceStorageReader(str(self.folder)).read_metadata().state_dict_metadata
+        return {name: each for name, each in stored.items() if isinstance(each, TensorStorageMetadata)}
 
 
 def begin_writing(tensors: Mapping[str, Tensor], folder: Path, group: dist.ProcessGroup) -> Shards:

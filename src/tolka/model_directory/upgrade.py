@@ -9,8 +9,8 @@ _RENAMED_VALUES: dict[tuple[str, str], dict[str, Any]] = {
     ("trainer", "compile"): {"False": "off", "True": "default", "reduce-overhead": "default"},
     ("trainer", "parallel"): {"diloco": "auto"},
 }
-# Removed setting, or setting=value -> what to use instead. Typed ones are refused with it, and saved ones are dropped.
-GONE = {
+# Removed setting, or setting=value -> replacement. Typed ones are refused with it, and saved ones are dropped.
+REMOVED = {
     **{f"corpus.root_{key}": f"corpus.{key}=[[SPLIT,PREFIX]]" for key in ("train", "valid", "test")},
     "corpus.caps": "corpus.weights or corpus.temperature, or a text with fewer lines",
     "corpus.check": "mt-train --check, before the training",
@@ -60,8 +60,8 @@ GONE = {
     "trainer.cuda_graphs": "trainer.compile=default (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
-# Those that a run cannot silently go on without -> the value with which they did nothing.
-_IDLE: dict[str, Any] = {
+# Settings whose loss changes how a run continues -> the value with which they had no effect.
+_WITHOUT_EFFECT: dict[str, Any] = {
     "corpus.caps": [],
     "model.embedding_dropout": -1.0,
     "model.layerdrop": 0.0,
@@ -73,22 +73,24 @@ _IDLE: dict[str, Any] = {
     "optimizer.clip": 1.0,
     "optimizer.least_size": 0.001,
 }
-# Of which kinds the removed settings of a group were; another kind, of a plugin, may have a setting of the same name.
+# The kinds that had the removed settings of a group; another kind, of a plugin, may have a setting of the same name.
 _KINDS = {"model": ("rnn", "transformer"), "search": ("beam", "diverse", "greedy", "mbr", "sampling")}
 _OPTIMIZERS = {"nesterov": ("sgd",), **dict.fromkeys(("decay", "clip", "least_size"), ("adafactor",))}
 
 
-def gone(key: str, value: object) -> str:
-    """Return what to use instead of a removed setting, or of a removed value of one; "" for any other."""
+def removal_message(key: str, value: object) -> str:
+    """Return the message for a removed setting, or a removed value of one, with its replacement; "" for any other."""
     choice = f"{key}={value}" if isinstance(value, str) else key  # a list of a damaged file may be endless as text
-    removed = next((each for each in (key, choice) if each in GONE), "")
-    return f"{removed} is gone; in its place: {GONE[removed]}" if removed else ""
+    removed = next((each for each in (key, choice) if each in REMOVED), "")
+    return f"{removed} is gone; in its place: {REMOVED[removed]}" if removed else ""
 
 
 def lost_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a saved run cannot silently go on without: "group.key" of removed settings -> value."""
+    """Return the removed settings of a saved run without which it would continue otherwise: "group.key" -> value."""
     removed = {f"{group}.{key}": value for group, key, value in _removed(_renamed(config))}
-    return {key: value for key, value in removed.items() if key not in GONE or _IDLE.get(key, value) != value}
+    return {
+        key: value for key, value in removed.items() if key not in REMOVED or _WITHOUT_EFFECT.get(key, value) != value
+    }
 
 
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def _removed(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
         for key, value in options.items() if isinstance(options, Mapping) else ():
             kinds = _OPTIMIZERS.get(key, ()) if group == "optimizer" else _KINDS.get(group, ())
             is_other_kind = bool(kinds) and "name" in options and options["name"] not in kinds
-            if gone(f"{group}.{key}", value) and not is_other_kind:
+            if removal_message(f"{group}.{key}", value) and not is_other_kind:
                 yield group, key, value
 
 
@@ -114,10 +116,8 @@ def _renamed(config: Mapping[str, Any]) -> dict[str, Any]:
     upgraded = {group: dict(options) if isinstance(options, Mapping) else options for group, options in config.items()}
     groups = {group: options for group, options in upgraded.items() if isinstance(options, dict)}
     corpus, metrics, trainer = (groups.get(group, {}) for group in ("corpus", "metrics", "trainer"))
-    if "cleaning" not in config and corpus.keys() & {
-        "max_characters",
-        "drop_duplicates",
-    }:  # later ones write it
+    # The first versions had these in the corpus group, and wrote no cleaning group.
+    if "cleaning" not in config and corpus.keys() & {"max_characters", "drop_duplicates"}:
         upgraded["cleaning"] = {"duplicates": "exact" if corpus.pop("drop_duplicates", False) else "keep"}
         if "max_characters" in corpus:
             upgraded["cleaning"]["max_characters"] = corpus.pop("max_characters")

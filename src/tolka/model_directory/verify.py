@@ -1,6 +1,6 @@
-"""The manifest: a model directory's files with their checksums, which are verified before anything is read.
+"""The manifest: the files of a model directory with their checksums, verified before anything else is read.
 
-`manifest.json` is written last; a folder without it is incomplete.
+`manifest.json` is written last: a folder without it is incomplete.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from tolka.system.whole_files import read_text
 from tolka.text.direction import Direction
 from tolka.version import __version__
 
-FORMAT, INT8_FORMAT = 1, 2  # earlier versions read the first only, and say so
+FORMAT, INT8_FORMAT = 1, 2  # versions before int8 refuse the second with a message
 MANIFEST = "manifest.json"
 QUALITY = "quality"  # the key in scores.json of the calibration of quality estimates
 _MOST_LOGARITHM = 20.0  # of a ratio of lengths
@@ -28,7 +28,7 @@ _MOST_LOGARITHM = 20.0  # of a ratio of lengths
 
 @dataclass(frozen=True)
 class LengthRatio:
-    """How much longer targets are than their sources: mean and standard deviation of the logarithm of the ratio."""
+    """Mean and standard deviation of the logarithm of the ratio of target length to source length."""
 
     mean: float
     deviation: float
@@ -47,8 +47,7 @@ class TrainingSources:
     """Statistics of the texts that a model was trained on.
 
     longest: subwords of the longest source. several_sentences: share of sources with several sentences. length_ratio:
-    of targets and sources. Both are None for a model written by an earlier version. directions: those of the texts;
-    empty for such a model, whose config.yaml has its single one.
+    of targets and sources. directions: of the texts. Models of earlier versions have longest alone.
     """
 
     longest: int
@@ -57,10 +56,10 @@ class TrainingSources:
     directions: tuple[Direction, ...] = ()
 
     @classmethod
-    def combined(cls, sources: Sequence["TrainingSources"], choose: Callable[..., Any]) -> "TrainingSources":
-        """Return the statistics of several models as one: what `choose` (min or max) takes; the first one's the rest.
+    def combine(cls, sources: Sequence["TrainingSources"], choose: Callable[..., Any]) -> "TrainingSources":
+        """Return the statistics of several models as one, of which `choose` is min or max.
 
-        The share of several sentences is None if one model has none.
+        The first model's length ratio and directions stand for all.
         """
         shares = [each.several_sentences for each in sources]
         share = None if None in shares else choose(shares)
@@ -70,7 +69,7 @@ class TrainingSources:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of `manifest.json`. files: paths relative to the folder. int8: whether its weights are stored so."""
+    """The content of `manifest.json`. files: paths relative to the folder. int8: whether the weights are in int8."""
 
     folder: Path
     sources: TrainingSources
@@ -86,6 +85,7 @@ class Manifest:
 
 def write_manifest(folder: Path, sources: TrainingSources, int8: bool = False) -> None:
     """Write the manifest of all files that are in the folder now. int8: whether the weights are stored in int8."""
+    # Keys that have nothing to say are left out: earlier versions wrote none of them.
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     manifest = {
         "format": INT8_FORMAT if int8 else FORMAT,
@@ -107,7 +107,7 @@ def checked_manifest(folder: Path) -> Manifest:
         version, files = int(manifest["format"]), dict(manifest["files"])
         sources = _sources(manifest)
     except FileNotFoundError:
-        raise CheckpointError(f"{folder} has no {MANIFEST}: it is no model directory") from None
+        raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a model directory") from None
     except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
     if version > INT8_FORMAT:
@@ -132,11 +132,11 @@ def verified_manifest(folder: Path) -> Manifest:
 
 @contextmanager
 def as_written(what: str) -> Iterator[None]:
-    """Raise CheckpointError where values that were read are not of the kinds that tolka writes. what: the files."""
+    """Raise CheckpointError instead of the errors that values of unexpected kinds lead to. what: the files."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if "memory" in str(error):  # torch's RuntimeError
+        if "memory" in str(error):  # torch's RuntimeError: the file may well be whole
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise CheckpointError(f"{what} is damaged ({reason:.200})") from error
@@ -164,31 +164,34 @@ def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
     return TrainingSources(longest, share, _length_ratio(manifest.get("length_ratio")), directions)
 
 
-def _direction(found: Any) -> Direction:
-    """Read a direction; ValueError if it is not two codes of languages."""
-    if not isinstance(found, list) or not all(isinstance(code, str) and is_utf8(code) for code in found):
-        raise ValueError(f"a direction is {found!r:.80}")
-    return Direction(*found)  # TypeError for another number of them
+def _direction(codes: Any) -> Direction:
+    """Read a direction; ValueError or TypeError unless it is two codes of languages."""
+    if not isinstance(codes, list) or not all(isinstance(code, str) and is_utf8(code) for code in codes):
+        raise ValueError(f"a direction is {codes!r:.80}")
+    return Direction(*codes)  # TypeError for more than two
 
 
-def _length_ratio(found: Any) -> LengthRatio | None:
+def _length_ratio(values: Any) -> LengthRatio | None:
     """Read the ratio of lengths; ValueError if it is invalid."""
-    if found is None:
+    if values is None:
         return None
     if (
-        not isinstance(found, list)
-        or len(found) != 2
-        or not all(isinstance(value, int | float) and abs(value) <= _MOST_LOGARITHM for value in found)
-        or found[1] < 0
+        not isinstance(values, list)
+        or len(values) != 2
+        # NaN fails as well: no comparison with it is true.
+        or not all(isinstance(value, int | float) and abs(value) <= _MOST_LOGARITHM for value in values)
+        or values[1] < 0
     ):
-        raise ValueError(f"length_ratio is {found!r}")
-    return LengthRatio(*map(float, found))
+        raise ValueError(f"length_ratio is {values!r}")
+    return LengthRatio(*map(float, values))
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:
     path = folder / name
-    if not name.isprintable():  # a zero byte or a lone surrogate, say, which no file system allows
+    # A zero byte or a lone surrogate, say, would be an error of the operating system.
+    if not name.isprintable():
         raise CheckpointError(f"{folder / MANIFEST} is damaged (a file is called {name!r})")
+    # A manifest may come from anybody: no file outside the folder is read, through a link neither.
     if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
         raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")
     if not path.is_file():

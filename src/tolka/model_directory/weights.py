@@ -16,7 +16,8 @@ from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.initialization import SkipInitialization
 
 _BYTES, _INT8_BYTES = 4, 1  # per parameter in fp32, and at least in int8
-_SLACK = 64 * 2**20  # bytes allowed beyond the file's size, so that a later message names the missing weights
+# Bytes that a model may have beyond its file's size: where a few weights are missing, a later message names them.
+_SLACK = 64 * 2**20
 
 
 def unique_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -33,9 +34,10 @@ def unique_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, int8: bool = False) -> None:
     """Raise CheckpointError if a configuration describes a larger model than the weights file can hold.
 
-    A directory may come from an untrusted source: no memory is allocated for sizes that it only claims. sizes: as for
-    `ModelConfig.build`. path: of the weights. int8: whether they are stored so.
+    sizes: as for `ModelConfig.build`. path: of the weights. int8: whether they are stored in int8.
     """
+    # A directory may come from anybody: no memory is allocated for sizes that it only claims. Single options come
+    # first, since even the shapes of billions of layers would fill the memory.
     tensors, size = len(_tensor_names(path)), path.stat().st_size
     for key, value in asdict(config).items():
         most = tensors if key.endswith("layers") else size
@@ -57,7 +59,7 @@ def _tensor_names(path: Path) -> list[str]:
 
 
 def load_weights(model: Seq2Seq, folder: Path) -> None:
-    """Verify a directory and load its weights into a model of the same configuration."""
+    """Verify a directory and load its weights into a model with its configuration."""
     verified_manifest(folder)
     fill(model, folder)
 
@@ -65,10 +67,10 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
 def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor]:
     """Return the mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
 
-    model: one of the same shape. CheckpointError, with what differs, if the shapes differ.
+    model: one of the same shape. CheckpointError, with the tensors that differ, if another shape is among them.
     """
     totals: dict[str, Tensor] = {}
-    shapes: dict[str, Tensor] = {}  # of the first, on the meta device
+    shapes: dict[str, Tensor] = {}  # of the first, on the meta device: shapes and dtypes without values
     for folder in folders:
         verified_manifest(folder)
         weights = _read_weights(folder, model)
@@ -89,7 +91,7 @@ def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
     """Read a directory's weights, under the model's names for them; CheckpointError if one is NaN or inf."""
     weights, state = read_finite(folder / WEIGHTS), model.state_dict()
     first_names = {state[name].data_ptr(): name for name in unique_tensors(state)}
-    # A shared matrix may have been saved under another of its names: which is the first depends on the version.
+    # A shared matrix is stored under the first of its names, which depends on the version that wrote it.
     for name in state.keys() & weights.keys():
         first_name = first_names[state[name].data_ptr()]
         if first_name not in weights:
@@ -111,9 +113,10 @@ def read_finite(path: Path) -> dict[str, Tensor]:
 
 
 def fill(model: Seq2Seq, folder: Path) -> None:
-    """Load the weights of a directory that is verified; CheckpointError if they are not those of the model."""
+    """Load the weights of a verified directory; CheckpointError if they do not fit the model."""
     weights = _read_weights(folder, model)
     check_fit(weights, unique_tensors(model.state_dict()), folder)
+    # Not strict: a shared matrix has several names in the model, and one here.
     model.load_state_dict(weights, strict=False)
 
 

@@ -43,7 +43,7 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A copy of a model on the CPU, independent of further training, with all that its directory contains.
+    """A copy of a model on the CPU, independent of further training, with all other content of its directory.
 
     config: the whole training configuration. base: `base_digest` of the weights that the adapter was trained with.
     int8: whether the weights are those of `int8_tensors`.
@@ -84,8 +84,9 @@ class Snapshot:
                 if self.state.shards:
                     self.state.shards.link_into(work / STATE_SHARDS)
             finish(work, self.scores, self.card, self.sources, self.int8)
+        # Only once the directory is complete.
         if self.state is not None and self.state.shards:
-            self.state.shards.forget()
+            self.state.shards.delete()
 
 
 def snapshot(
@@ -104,7 +105,7 @@ def snapshot(
 
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
-    """Replace the scores and the card of a model directory."""
+    """Replace the scores and the card of a model directory, which stays complete if it fails."""
     manifest = checked_manifest(folder)
     with whole_folder(folder) as work:
         shutil.copytree(folder, work, copy_function=shutil.copyfile, dirs_exist_ok=True)
@@ -112,7 +113,7 @@ def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
 
 
 def finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSources, int8: bool) -> None:
-    """Write the scores, the card and, last, the manifest; verify all files."""
+    """Write the scores, the card and, last, the manifest; verify all files by reading them again."""
     (work / SCORES).write_text(json_text(scores, ensure_ascii=False, indent=1), encoding="utf-8")
     (work / CARD).write_text(card, encoding="utf-8")
     write_manifest(work, sources, int8)

@@ -44,7 +44,7 @@ def _missing_file(config: TrainConfig) -> TolkaError | None:
     """Return the error of a file that is named and not there: a mistyped path differs from the run's own, too."""
     try:
         config.corpus.open()
-        config.tokenizer.given()
+        config.tokenizer.load_given()
     except TolkaError as error:
         return error
     return None

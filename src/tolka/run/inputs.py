@@ -31,7 +31,7 @@ from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import hold_out_sets
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
-from tolka.tokenizer.extension import Extension, unspelt
+from tolka.tokenizer.extension import Extension, unspelt_count
 from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
@@ -112,7 +112,7 @@ class Inputs:
             self.corpus,
             self.config.corpus,
             self.config.cleaning,
-            extension or tokenizer or kind.given() or kind,
+            extension or tokenizer or kind.load_given() or kind,
             self.config.batching,
             kept_out,
             [pair for name in self.set_aside for pair in self.held_out[name]],
@@ -146,7 +146,7 @@ class Inputs:
         }
         for side, (ids_of, pieces_of) in sides.items():
             ids = [number for row in rows for number in ids_of(row).tolist()]
-            share = unspelt(ids, pieces_of) / max(len(ids), 1)
+            share = unspelt_count(ids, pieces_of) / max(len(ids), 1)
             if share > _MUCH_UNSPELT:
                 self._note(
                     f"{share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: tokenizer.extend=2000 "

@@ -1,4 +1,4 @@
-"""Rules for characters in a SentencePiece model, for programs that give it text as it comes."""
+"""Rules for characters in a SentencePiece model, for programs that do not clean the text before it."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -15,34 +15,35 @@ _LETTERS = "กກကកאب"  # of the scripts in which a character's fate depe
 def with_rules(model: bytes, rewrite: Callable[[str], str], language: str) -> bytes:
     """Return a SentencePiece model that replaces control characters and blanks as `rewrite` does in the language.
 
-    The same model where it has rules of its own, or where `rewrite` changes none.
+    It is the same model if that has rules of its own, or if `rewrite` changes nothing.
     """
     from sentencepiece import SentencePieceTrainer
 
-    made, learnt = _proto(model), BytesIO()
+    result, trained = _proto(model), BytesIO()
     letters = letters_of(language)
     beside = next((letter for letter in _LETTERS if letters and letters.match(letter)), "a")
     # All control characters and blanks are in the first plane.
     unprintable = [character for character in map(chr, range(1, 0x10000)) if not character.isprintable()]
     pairs = [(each, rewrite(f"{beside}{each}{beside}")[1:-1]) for each in unprintable]
     rules = [f"{ord(each):X}\t{f'{ord(to):X}' if to else ''}\n" for each, to in pairs if to != each]
-    if not rules or made.normalizer_spec.precompiled_charsmap:
+    if not rules or result.normalizer_spec.precompiled_charsmap:
         return model
-    with TemporaryDirectory() as work:  # SentencePiece compiles rules only where it trains
+    # SentencePiece compiles rules only when it trains: here the smallest model, of which only the rules are used.
+    with TemporaryDirectory() as work:
         file = Path(work) / "rules.tsv"
         file.write_text("".join(rules), encoding="ascii")
         SentencePieceTrainer.train(
             sentence_iterator=iter(["a"]),
-            model_writer=learnt,
+            model_writer=trained,
             model_type="char",
             vocab_size=8,
             hard_vocab_limit=False,
             normalization_rule_tsv=str(file),
             minloglevel=2,
         )
-    made.normalizer_spec.name = "user_defined"
-    made.normalizer_spec.precompiled_charsmap = _proto(learnt.getvalue()).normalizer_spec.precompiled_charsmap
-    return bytes(made.SerializeToString())
+    result.normalizer_spec.name = "user_defined"
+    result.normalizer_spec.precompiled_charsmap = _proto(trained.getvalue()).normalizer_spec.precompiled_charsmap
+    return bytes(result.SerializeToString())
 
 
 def _proto(model: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""One side of a tokenizer: text to ids and back, with a SentencePiece model alone or with a vocabulary beside it."""
+"""One side of a tokenizer: text to ids and back, by a SentencePiece model, or by one and a vocabulary beside it."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -10,7 +10,7 @@ from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.vocabulary import Vocabulary
 
 _BLANK = "\u2581"  # SentencePiece's word boundary; decoded text contains it only if it was spelt as bytes
-# A translation is one line; and tools take a file with a NUL byte for binary.
+# A translation is one line, and tools take a file with a NUL byte for binary.
 _REPLACEMENTS = str.maketrans(dict.fromkeys(f"\n\r\0{_BLANK}", " "))
 _BROKEN = "\N{REPLACEMENT CHARACTER}"  # what SentencePiece writes for bytes that are not UTF-8
 _BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}  # how SentencePiece names them
@@ -19,12 +19,13 @@ S = TypeVar("S", int, str)
 
 
 def processor_of(model: bytes) -> Any:
-    """Load a SentencePiece model; RuntimeError, as SentencePiece raises it, also where a subword is not UTF-8."""
+    """Load a SentencePiece model; RuntimeError, as SentencePiece raises it, also for a subword that is not UTF-8."""
     from sentencepiece import SentencePieceProcessor
 
     if not model:
         raise RuntimeError("it is empty")
     processor = SentencePieceProcessor(model_proto=model)
+    # Loading accepts any bytes as subwords; only reading them fails, later and with a traceback.
     try:
         processor.id_to_piece(list(range(processor.get_piece_size())))
     except UnicodeDecodeError:
@@ -59,15 +60,16 @@ class Coder:
         return [str(self._processor.id_to_piece(piece)) for piece in ids]
 
     def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
-        """Return other segmentations of the same texts; see `Resampler`."""
+        """Return other segmentations of the same texts, as `Resampler` draws them."""
         return self._resampler(rows, amount, seed)
 
     def _text(self, subwords: list[S], byte_of: Mapping[S, int]) -> str:
         """Return the text of subwords, without bytes that make no character and without the first word boundary."""
         text = self._processor.decode(subwords)
+        # U+FFFD may also be in the text itself: then the second decoding returns the same.
         if _BROKEN in text:
             text = self._processor.decode(whole_characters(subwords, byte_of))
-        return plain(text)
+        return as_line(text)
 
     @cached_property
     def _bytes(self) -> dict[int, int]:
@@ -80,7 +82,7 @@ class Coder:
 
 
 class VocabularyCoder(Coder):
-    """The ids are places in a vocabulary; a subword that the vocabulary lacks is unknown, as in Marian.
+    """Text to ids and back, where ids are places in a vocabulary; subwords that it lacks are unknown, as in Marian.
 
     tags: whether a language tag (`>>deu<<`) at the beginning of a text is one subword, if the vocabulary has it.
     """
@@ -102,12 +104,13 @@ class VocabularyCoder(Coder):
         if self._tags and text.startswith(">>") and (end := text.find("<<") + 2) > 1 and text[:end] in self._ids:
             start, text = [self._ids[text[:end]]], text[end:]
         pieces = self._processor.encode(text, out_type=int)
-        if self._processor.unk_id() in pieces:  # characters that the other side's model may know
+        # What is unknown to this side's model may be in a vocabulary that both share: look it up by its text.
+        if self._processor.unk_id() in pieces:
             return start + [self._ids.get(piece, UNK) for piece in self._processor.encode(text, out_type=str)]
         return start + [self._known[piece] for piece in pieces]
 
     def decode(self, row: Sequence[int]) -> str:
-        """Return the text of ids; unknown subwords are left out, as Marian's tokenizer does."""
+        """Return the text of ids; unknown subwords are left out, as by Marian's tokenizer."""
         return self._text([self._subwords[number] for number in row if number > UNK], _BYTES).strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -115,6 +118,7 @@ class VocabularyCoder(Coder):
 
     def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
         """Return other segmentations; subwords that the SentencePiece model does not have stay as they are."""
+        # Stretches of its own subwords are drawn again; an empty draw stands for the stretches between them.
         stretches = [[[*group] for _, group in groupby(row, self._own.__contains__)] for row in rows]
         own = [[self._own[number] for number in each if number in self._own] for row in stretches for each in row]
         drawn = iter(self._resampler(own, amount, seed))
@@ -137,13 +141,13 @@ def whole_characters(subwords: Sequence[S], byte_of: Mapping[S, int]) -> list[S]
     result = list[S]()
     for is_byte, group in groupby(subwords, byte_of.__contains__):
         if is_byte:
-            whole = bytes(byte_of[each] for each in group).decode(errors="ignore")
-            result += [subword_of[byte] for byte in whole.encode()]
+            text = bytes(byte_of[each] for each in group).decode(errors="ignore")
+            result += [subword_of[byte] for byte in text.encode()]
         else:
             result += group
     return result
 
 
-def plain(decoded: str) -> str:
+def as_line(decoded: str) -> str:
     """Return decoded text as one line, without the word boundary at its beginning."""
     return decoded.removeprefix(_BLANK).translate(_REPLACEMENTS)

@@ -17,7 +17,7 @@ from tolka.tokenizer.training import train_model
 from tolka.tokenizer.vocabulary import Vocabulary
 
 _BLANK = "\u2581"  # SentencePiece's word boundary
-_MARGIN = 0.01  # a unigram subword's score beyond its parts': far more than rounding, far less than a score
+_MARGIN = 0.01  # added to the sum of a unigram subword's parts: far more than rounding, far less than a score
 _TRIES = 4  # trainings of a unigram model, each larger, until it has enough new subwords
 _INHERITED = "inherited"  # script of marks, which join any letter
 _TAG = re.compile(r">>[^<>\s]+<<\s*")
@@ -25,9 +25,9 @@ _TAG = re.compile(r">>[^<>\s]+<<\s*")
 
 @dataclass(frozen=True)
 class NewSubword:
-    """A subword to add. score: for a unigram model. saves: subwords that it saves in the new text, about.
+    """A subword to add. score: for a unigram model. saves: number of subwords that it saves in the new text, about.
 
-    is_unknown: whether it is unknown to the model, and no other subwords spell it; `saves` are its occurrences then.
+    is_unknown: whether no other subwords of the model spell it; `saves` is then the number of its occurrences.
     """
 
     text: str
@@ -37,7 +37,7 @@ class NewSubword:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """What comes first is larger: what is unknown, then what saves most."""
+        """Sort key, the largest first: unknown subwords, then those that save most."""
         return self.is_unknown, self.saves
 
 
@@ -60,6 +60,7 @@ class ExtendedSide:
         symbols = [piece.piece for piece in pieces if piece.type == kinds.USER_DEFINED]
         self.characters = {name for name in (*self._scores, *symbols) if len(name) == 1 and self.has_id(name)}
         self._tags = vocabulary is not None
+        # Longer symbols first, as a regular expression takes the first alternative that matches; (?!) never does.
         self._symbols = re.compile("|".join(map(re.escape, sorted(symbols, key=len, reverse=True))) or r"(?!)")
         around = (r"{0}*[^{0}]+|{0}+", r"[^{0}]+{0}*|{0}+")[self._spec.treat_whitespace_as_suffix]
         self._word = re.compile(around.format(_BLANK))
@@ -84,7 +85,7 @@ class ExtendedSide:
     def candidates(self, most: int, coverage: float, texts: Iterator[str]) -> list[NewSubword]:
         """Return subwords that the model lacks, the most useful first, about `most` beside the characters.
 
-        coverage: share of the characters read that are given subwords. texts: those read, for a unigram model.
+        coverage: share of the characters read that get subwords. texts: the texts read, for a unigram model.
         """
         characters = self._new_characters(coverage)
         unknown = characters | self._without_ids()
@@ -105,7 +106,7 @@ class ExtendedSide:
         return [*new, *sorted(found, key=lambda each: (-each.saves, each.text))]
 
     def _without_ids(self) -> dict[str, int]:
-        """Return subwords that the model cuts and the vocabulary beside it lacks -> occurrences."""
+        """Return subwords of the model that the vocabulary beside it lacks -> occurrences."""
         counts: Counter[str] = Counter()
         for word, number in self._words.items() if self._tags else ():
             for piece in self._plain.encode(word.replace(_BLANK, " "), out_type=str):
@@ -136,6 +137,7 @@ class ExtendedSide:
         splits = self._spec.split_by_unicode_script
 
         def allowed(text: str) -> bool:
+            # The rules by which SentencePiece trained the model, from its trainer_spec.
             body = text.strip(_BLANK)
             return (
                 len(text) <= self._spec.max_sentencepiece_length
@@ -149,16 +151,19 @@ class ExtendedSide:
         if scores:
             merges = continued_merges(segmented, scores, most, allowed)
             return [NewSubword(merge.text, 0.0, merge.occurrences) for merge in merges]
+        # A unigram model prefers the segmentation with the largest sum of scores: a new subword has that of its parts
+        # and a little more, so that it replaces just these.
         found, summed, parts = list[NewSubword](), dict(self._scores), dict.fromkeys(self._scores, 1)
         for merge in continued_merges(segmented, {}, 2 * most, allowed):
             summed[merge.text] = sum(summed[part] for part in merge.parts) + _MARGIN
             parts[merge.text] = sum(parts[part] for part in merge.parts)
-            if merge.left > 1:  # what is only a part of others is not needed: nothing is merged by this model
+            # Nothing is merged by a unigram model: a subword that is only a part of others is not needed.
+            if merge.left > 1:
                 found.append(NewSubword(merge.text, summed[merge.text], merge.left * (parts[merge.text] - 1)))
         return found
 
     def _segmentation(self, word: str) -> tuple[str, ...]:
-        """Return the subwords of a word; what is unknown by its characters."""
+        """Return the subwords of a word, with unknown stretches cut into characters."""
         parts: list[str] = []
         pieces = self._plain.encode(word.replace(_BLANK, " "), out_type=str)
         for is_byte, group in groupby(pieces, self._bytes.__contains__):
@@ -170,7 +175,7 @@ class ExtendedSide:
 
     @cached_property
     def _plain(self) -> Any:
-        """The SentencePiece model without normalisation, for parts of texts that are normalised."""
+        """The SentencePiece model without normalisation, for stretches of text that are normalised already."""
         from sentencepiece import SentencePieceProcessor
 
         model = _proto(self._content)
@@ -187,6 +192,7 @@ class ExtendedSide:
         lines = [stretch.replace(_BLANK, " ").strip() for text in texts for stretch in self._stretches(text)]
         alphabet = {character for word in self._words for character in word}
         size = max(most + len(alphabet) + 8, 100)
+        # Many subwords of the new model have no new character, and are not used: it grows until enough have one.
         for _ in range(_TRIES):
             config = TokenizerConfig("unigram", size, byte_fallback=False, character_coverage=1.0)
             content = train_model(config, lambda: iter(lines), "new", lambda note: None)
@@ -195,7 +201,7 @@ class ExtendedSide:
             if len(own) >= most + len(characters) or len(pieces) < size:
                 break
             size += 2 * (most + len(characters) - len(own))
-        best = max(self._scores.values())
+        best = max(self._scores.values())  # no new subword is more likely than all old ones
         processor, counts = SentencePieceProcessor(model_proto=content), Counter[str]()
         for word, number in self._words.items():
             for piece in processor.encode(word.replace(_BLANK, " ").strip(), out_type=str):
@@ -211,7 +217,7 @@ class ExtendedSide:
     def ids(self, subword: str, by_character: bool = False) -> list[int]:
         """Return the ids by which the model spells a subword.
 
-        by_character: whether each unknown character counts, and not only each stretch of them.
+        by_character: whether each unknown character has an id, and not only each stretch of them.
         """
         found = []
         for piece in self._plain.encode(subword.replace(_BLANK, " "), out_type=str):
@@ -219,8 +225,8 @@ class ExtendedSide:
             found += [self._ids[piece]] if known else [self._ids.get(piece, UNK)] * (len(piece) if by_character else 1)
         return found
 
-    def extended(self, added: Sequence[NewSubword]) -> bytes:
-        """Return the SentencePiece model with subwords appended, none of which comes before an old one in merging."""
+    def extended_model(self, added: Sequence[NewSubword]) -> bytes:
+        """Return the SentencePiece model with subwords appended, which BPE merges after all old ones."""
         model = _proto(self._content)
         is_unigram, lowest = self._spec.model_type == self._spec.UNIGRAM, min(self._scores.values(), default=0.0)
         for place, candidate in enumerate(each for each in added if each.text not in self.names):
@@ -230,7 +236,7 @@ class ExtendedSide:
 
 
 def _proto(content: bytes) -> Any:
-    """Parse a model; without its self-test, which names segmentations that new subwords may change."""
+    """Parse a model, without its self-test: new subwords may change the segmentations that it expects."""
     protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
     model = protobuf.ModelProto.FromString(content)
     model.DiscardUnknownFields()  # in which Python's protobuf keeps the self-test

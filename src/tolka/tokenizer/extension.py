@@ -30,10 +30,10 @@ _COUNTED = 2000  # lines whose subwords are counted for the note
 
 @dataclass(frozen=True)
 class Extension:
-    """A tokenizer, and what is added to it. size: new subwords of each vocabulary, at most.
+    """A tokenizer to extend. size: most new subwords of each vocabulary.
 
-    learns_from: both sides' texts, or the source's or the target's alone; the other side's own vocabulary stays as it
-    is. sample: pairs that they are learnt from; 0 = all. character_coverage: see `TokenizerConfig`.
+    learns_from: both, source or target; the other side's own vocabulary does not change. sample: number of pairs to
+    learn from; 0 = all. character_coverage: see `TokenizerConfig`.
     """
 
     base: Tokenizer
@@ -43,12 +43,12 @@ class Extension:
     character_coverage: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what determines the result, beside the text."""
+        """Return the values that the result depends on, beside the text."""
         own = {key: value for key, value in vars(self).items() if key != "base"}
         return {"base": self.base.digests, **own}
 
     def texts(self, pair: Pair) -> list[list[str]]:
-        """Return what each SentencePiece model learns from a pair."""
+        """Return the texts of a pair that each SentencePiece model learns from."""
         sides = [[getattr(pair, side)] if self.learns_from in (side, "both") else [] for side in ("source", "target")]
         return sides if len(self.base.models) == 2 else [sides[0] + sides[1]]
 
@@ -58,7 +58,7 @@ def extend_tokenizer(
 ) -> Tokenizer:
     """Return the tokenizer with subwords of the pairs' text added, the same for the same text on every machine.
 
-    pairs: returns the training pairs from the start each time it is called. say: called with notes for the user.
+    pairs: returns the training pairs from the start each time it is called. say: receives notes.
     """
     base = extension.base
     sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(base.models, _beside(base), strict=True)]
@@ -75,7 +75,7 @@ def extend_tokenizer(
             [candidates[number] for number in group], [sides[number] for number in group], extension.size
         )
         for number, added in zip(group, chosen, strict=True):
-            models[number] = sides[number].extended(added)
+            models[number] = sides[number].extended_model(added)
         if vocabularies:
             old = vocabularies[vocabulary]
             vocabularies[vocabulary] = Vocabulary((*old.subwords, *known), old.places)
@@ -88,29 +88,29 @@ def extend_tokenizer(
 def spellings(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], list[list[int]]]:
     """Return the old ids that spell the subword of each new id, of the source and of the target.
 
-    new: what `extend_tokenizer` made of `old`. With one vocabulary of two SentencePiece models, a subword is spelt by
-    the one that was given it, the source's if both were.
+    new: the result of `extend_tokenizer` for `old`.
     """
     sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(old.models, _beside(old), strict=True)]
     owners = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(new.models, _beside(new), strict=True)]
 
     def ids(subword: str, group: Sequence[int]) -> list[int]:
+        # Of two models with one vocabulary, the first that has the subword spells it: the source's if both have it.
         return sides[next(number for number in group if subword in owners[number].names)].ids(subword)
 
     groups = _groups(old)
-    source, target = _added(old, new)
+    source, target = _new_subwords(old, new)
     return [ids(subword, groups[0]) for subword in source], [ids(subword, groups[-1]) for subword in target]
 
 
-def unspelt(ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]) -> int:
-    """Return how many ids are bytes or unknown. pieces: returns the subwords of ids."""
+def unspelt_count(ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]) -> int:
+    """Return the number of ids that are bytes or unknown. pieces: returns the subwords of ids."""
     counts = Counter(ids)
     numbers = list(counts)
     named = zip(numbers, pieces(numbers), strict=True)
     return sum(counts[number] for number, piece in named if number == UNK or _BYTE.fullmatch(piece))
 
 
-def _added(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]:
+def _new_subwords(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]:
     """Return the subwords of the source's new ids, and of the target's."""
     source, target = range(old.source_size, new.source_size), range(old.target_size, new.target_size)
     return new.source_pieces(source), new.target_pieces(target)
@@ -131,10 +131,9 @@ def _groups(tokenizer: Tokenizer) -> list[list[int]]:
 def _chosen(
     candidates: Sequence[list[NewSubword]], sides: Sequence[ExtendedSide], size: int
 ) -> tuple[list[list[NewSubword]], list[str]]:
-    """Return what each SentencePiece model of a vocabulary gets, and the vocabulary's new subwords, at most `size`.
-
-    Of two models the one whose next candidate saves more is served first; each keeps its own order.
-    """
+    """Return the new subwords of each SentencePiece model of a vocabulary, and the vocabulary's, at most `size`."""
+    # Of two models the one whose next candidate ranks higher is served first; each keeps its own order, on which merges
+    # depend. Reversed, since lists are popped at their end.
     waiting = [list(reversed(own)) for own in candidates]
     chosen: list[list[NewSubword]] = [[] for _ in candidates]
     new: dict[str, None] = {}
@@ -150,9 +149,9 @@ def _chosen(
 
 
 def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield what was added, what it saves, and where old text may get other ids."""
+    """Yield notes on the new subwords, on what they save, and on old text that gets other ids."""
     old = extension.base
-    for group, side, added in zip(_groups(old), ("source", "target"), _added(old, new), strict=False):
+    for group, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
         if not old.shared and extension.learns_from not in (side, "both"):
             continue
         name = "both sides" if old.shared else f"the {side}"

@@ -1,9 +1,4 @@
-"""More merges for a tokenizer, learnt on new text after the subwords that it has.
-
-A model that is trained afresh on the new text, and whose subwords are appended, has many that never occur: the old ones
-come first, and cut words elsewhere. Continued merging starts from the old segmentation instead, so that each new
-subword is made of two that occur side by side there (Purason et al. 2025, arXiv:2512.03989).
-"""
+"""Further merges for a tokenizer, learnt on new text after its own subwords (Purason et al. 2025, arXiv:2512.03989)."""
 
 import math
 from collections import Counter, defaultdict
@@ -15,10 +10,13 @@ from itertools import pairwise
 
 _LEAST = 2  # occurrences of a pair that becomes a subword
 
+# Subwords of a model trained afresh on the new text would often never occur if they were appended: the old ones come
+# first, and cut words elsewhere. Merging continues from the old segmentation, where both parts of each new one occur.
+
 
 @dataclass(frozen=True)
 class Merge:
-    """A new subword, its two parts, and how often they were merged; `left`: how often it is in no larger subword."""
+    """A new subword and its two parts. occurrences: merges of these. left: of them, those not in a larger subword."""
 
     text: str
     parts: tuple[str, str]
@@ -27,16 +25,12 @@ class Merge:
 
 
 def continued_merges(
-    words: Mapping[tuple[str, ...], int],
-    scores: Mapping[str, float],
-    most: int,
-    allowed: Callable[[str], bool],
+    words: Mapping[tuple[str, ...], int], scores: Mapping[str, float], most: int, allowed: Callable[[str], bool]
 ) -> list[Merge]:
     """Return at most `most` new subwords in the order in which they are merged.
 
-    words: the old segmentation of each word of the new text -> occurrences. scores: of the old subwords where they are
-    merges themselves, the higher first (BPE); empty otherwise. allowed: whether a text may be a subword. Of equally
-    frequent pairs the first in the alphabet is merged, so that the result does not depend on the order of the words.
+    words: the old segmentation of each word of the new text -> occurrences. scores: of the old subwords if they are
+    merges themselves (BPE), the higher first; empty otherwise. allowed: whether a text may be a subword.
     """
     ranks, lowest = dict(scores), min(scores.values(), default=0.0)
     symbols, counts = list(words), list(words.values())
@@ -56,12 +50,15 @@ def continued_merges(
 
     for word in range(len(symbols)):
         count(word, 1)
+    # A heap of (-number, pair): of equally frequent pairs the first in the alphabet is merged, whatever the order of
+    # the words. Numbers in it may be outdated, since a heap cannot change an entry.
     queue = [(-number, pair) for pair, number in total.items()]
     heapify(queue)
     found: list[tuple[str, tuple[str, str], int]] = []
     while queue and len(found) < most:
         number, pair = heappop(queue)
-        if -number != total[pair]:  # outdated: the present number is in the queue as well, or is put there
+        if -number != total[pair]:
+            # A larger number is in the queue as well; a smaller one is put there.
             if 0 < total[pair] < -number:
                 heappush(queue, (-total[pair], pair))
             continue
@@ -72,7 +69,7 @@ def continued_merges(
         for word in affected:
             parts = parts or next((two for two in pairwise(symbols[word]) if "".join(two) == pair), None)
             changed |= count(word, -1)
-            symbols[word] = merged(symbols[word], ranks)
+            symbols[word] = merge(symbols[word], ranks)
             changed |= count(word, 1)
         assert parts is not None
         found.append((pair, parts, -number))
@@ -87,7 +84,7 @@ def continued_merges(
     return [Merge(*each, left[each[0]]) for each in found]
 
 
-def merged(symbols: Sequence[str], scores: Mapping[str, float]) -> tuple[str, ...]:
+def merge(symbols: Sequence[str], scores: Mapping[str, float]) -> tuple[str, ...]:
     """Merge neighbours into the subword of the highest score, the leftmost of equal ones, until there is none."""
     left = list(symbols)
     while len(left) > 1:

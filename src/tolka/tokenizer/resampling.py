@@ -1,7 +1,4 @@
-"""Random segmentations of words, drawn by a seed: the same in every process and on every machine.
-
-SentencePiece can sample as well, but its generator cannot be seeded to repeat a result in another process.
-"""
+"""Random segmentations of words, drawn by a seed: the same in every process and on every machine."""
 
 import math
 import random
@@ -14,18 +11,17 @@ from typing import Any
 from tolka.errors import ConfigError
 
 _BLANK = "\u2581"
-_CACHED_WORDS = 200_000
+_CACHED_WORDS = 200_000  # text repeats its words
 Word = tuple[int, ...]
 
 
 class Resampler:
     """Draws new segmentations of id rows, for one SentencePiece model."""
 
-    def __init__(self, processor: Any, allowed: Collection[int] | None = None) -> None:
-        """allowed: ids that a segmentation may have; None for all. A draw with others is replaced by the given one.
+    # SentencePiece can sample as well, but its generator cannot be seeded to repeat a result in another process.
 
-        ConfigError when the model has only one segmentation of a word.
-        """
+    def __init__(self, processor: Any, allowed: Collection[int] | None = None) -> None:
+        """allowed: ids that a segmentation may have; None = all. ConfigError if words have only one segmentation."""
         proto: Any = import_module("sentencepiece.sentencepiece_model_pb2").ModelProto
         model = proto.FromString(processor.serialized_model_proto())
         kinds = {model.trainer_spec.BPE: self._drop_merges, model.trainer_spec.UNIGRAM: self._choose}
@@ -55,7 +51,7 @@ class Resampler:
         return [[piece for word in self._words(row) for piece in self._draw(word, amount, rng)] for row in rows]
 
     def _draw(self, word: Word, amount: float, rng: random.Random) -> Sequence[int]:
-        """Draw a segmentation of the word; the word itself if not all of its subwords are allowed."""
+        """Draw a segmentation of the word; the given one instead of one with a subword that is not allowed."""
         drawn = self._draw_any(word, amount, rng)
         return drawn if self._allowed is None or all(piece in self._allowed for piece in drawn) else word
 
@@ -70,23 +66,24 @@ class Resampler:
         while True:
             best_score, best = -math.inf, -1
             for i in range(len(symbols) - 1):
-                merged = self._merged(symbols[i], symbols[i + 1])
+                merged = self._merge(symbols[i], symbols[i + 1])
                 if merged >= 0 and self._scores[merged] > best_score and rng.random() >= amount:
                     best_score, best = self._scores[merged], i
             if best < 0:
                 return symbols
-            symbols[best : best + 2] = [self._merged(symbols[best], symbols[best + 1])]
+            symbols[best : best + 2] = [self._merge(symbols[best], symbols[best + 1])]
 
-    def _merged(self, left: int, right: int) -> int:
+    def _merge(self, left: int, right: int) -> int:
         """Return the subword that two merge into; -1 if there is none."""
         if self._unsplittable[left] or self._unsplittable[right]:
             return -1
         return self._ids.get(self._pieces[left] + self._pieces[right], -1)
 
     def _symbols_of(self, word: Word) -> Word:
-        """Return the symbols that merging starts from: characters, except bytes, user-defined and unknown symbols."""
+        """Return the symbols that merging starts from: characters, and subwords that are never split."""
         symbols: list[int] = []
         for piece in word:
+            # Bytes, user-defined and unknown subwords, and those with a character that has no id.
             characters = [self._ids.get(character, -1) for character in self._pieces[piece]]
             symbols += [piece] if self._unsplittable[piece] or min(characters) < 0 else characters
         return tuple(symbols)
@@ -94,7 +91,7 @@ class Resampler:
     def _choose(self, word: Word, amount: float, rng: random.Random) -> Sequence[int]:
         """Draw one of a word's segmentations, by its probability to the power of `amount`."""
         segmentations, scores = self._segmentations(word)
-        best = max(scores)
+        best = max(scores)  # subtracted, so that exp does not underflow to 0 for all
         return rng.choices(segmentations, [math.exp(amount * (score - best)) for score in scores])[0]
 
     def _segmentations_of(self, word: Word) -> tuple[list[Word], list[float]]:
@@ -102,6 +99,7 @@ class Resampler:
         if any(self._unsplittable[piece] for piece in word):
             return [word], [0.0]
         text = "".join(self._pieces[piece] for piece in word)
+        # Those of another text are dropped: the model may normalise it.
         best = self._processor.nbest_encode(text.replace(_BLANK, " "), nbest_size=64, out_type=int)
         segmentations = [tuple(row) for row in best if "".join(self._pieces[piece] for piece in row) == text] or [word]
         return segmentations, [sum(self._scores[piece] for piece in row) for row in segmentations]

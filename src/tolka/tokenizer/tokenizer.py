@@ -1,4 +1,4 @@
-"""SentencePiece (Kudo and Richardson 2018), trained on the training text only; its model *is* the vocabulary."""
+"""SentencePiece tokenizers (Kudo and Richardson 2018); the model *is* the vocabulary."""
 
 import hashlib
 import re
@@ -73,7 +73,8 @@ class TokenizerConfig:
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
                 + (", because 260 of the subwords are bytes and special symbols" if self.byte_fallback else "")
             )
-        if not 0.98 <= self.character_coverage <= 1.0:  # SentencePiece's own limits
+        # SentencePiece's own limits.
+        if not 0.98 <= self.character_coverage <= 1.0:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.98 to 1.0")
         if self.symbols:
             self._check_symbols(self.vocab_size - least)
@@ -119,10 +120,10 @@ class TokenizerConfig:
 
     @property
     def can_sample(self) -> bool:
-        """Whether words have several segmentations to draw from; assumed for a given model, whose type is not known."""
+        """Whether words have several segmentations to draw from; True for a given model, of unknown type."""
         return bool(self.model) or self.type in ("bpe", "unigram")
 
-    def given(self) -> "Tokenizer | None":
+    def load_given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
         if not self.model:
             return None
@@ -133,13 +134,12 @@ _SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # fi
 
 
 class Tokenizer:
-    """Text to ids and back, for both sides, without special symbols: the batch adds `<s>` and `</s>`."""
+    """Text to ids and back, for both sides, without special tokens: `collate` adds `<s>` and `</s>`."""
 
     def __init__(self, models: Sequence[bytes], vocabularies: Sequence[Vocabulary] = ()) -> None:
         """models: one serialised SentencePiece model for both sides, or one for each (source, target).
 
-        vocabularies: where ids are not those of the models, one for both sides or one for each; there are two models
-        then.
+        vocabularies: if ids are not those of the models, one for both sides or one for each, beside two models.
         """
         self.models, self.listed = list(models), list(vocabularies)
         self._processors = [processor_of(model) for model in self.models]
@@ -150,6 +150,7 @@ class Tokenizer:
                 VocabularyCoder(target, vocabularies[-1], tags=False),
             ]
             return
+        # Batches, losses and searches know these tokens by their ids.
         for processor in self._processors:
             if (ids := _special_ids(processor)) != (PAD, BOS, EOS, UNK):
                 raise CheckpointError(f"this SentencePiece model numbers its special symbols {ids}, not (0, 1, 2, 3)")
@@ -162,7 +163,7 @@ class Tokenizer:
 
     @property
     def vocabularies(self) -> list[Vocabulary]:
-        """The vocabulary of both sides, or of each, with the order that Marian has for it."""
+        """The vocabulary of both sides, or of each, with the places that it has in Marian's order."""
         if self.listed:
             return list(self.listed)
         return [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
@@ -182,7 +183,8 @@ class Tokenizer:
         """Number of target subwords."""
         return self._coders[-1].size
 
-    # One by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a busy machine).
+    # Texts are encoded one by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a
+    # busy machine).
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each source text; none for a blank one."""
         return [self._coders[0].encode(text) for text in texts]
@@ -192,11 +194,11 @@ class Tokenizer:
         return [self._coders[-1].encode(text) for text in texts]
 
     def resample_source(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Return other segmentations of the same source texts; see `Resampler`."""
+        """Return other segmentations of the same source texts, as `Resampler` draws them."""
         return self._coders[0].resample(rows, amount, seed)
 
     def resample_target(self, rows: Sequence[Sequence[int]], amount: float, seed: int) -> list[list[int]]:
-        """Return other segmentations of the same target texts; see `Resampler`."""
+        """Return other segmentations of the same target texts, as `Resampler` draws them."""
         return self._coders[-1].resample(rows, amount, seed)
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
@@ -245,7 +247,7 @@ class Tokenizer:
         except ValueError as error:
             raise CheckpointError(f"{folder / names[0]} cannot be read ({error})") from None
         except RuntimeError:
-            raise CheckpointError(f"{folder / names[0]} is no SentencePiece model") from None
+            raise CheckpointError(f"{folder / names[0]} is not a SentencePiece model") from None
 
 
 def load_pretrained(path: Path) -> bytes:
@@ -261,10 +263,10 @@ def load_pretrained(path: Path) -> bytes:
         raise DataError(f"tokenizer.model: {path} cannot be read ({getattr(error, 'strerror', error)})") from None
     except RuntimeError:
         raise DataError(
-            f"tokenizer.model: {path} is no SentencePiece model (as spm_train writes, NAME.model)"
+            f"tokenizer.model: {path} is not a SentencePiece model (as spm_train writes, NAME.model)"
         ) from None
     model = protobuf.ModelProto.FromString(content)
-    ids = _special_ids(processor)
+    ids = _special_ids(processor)  # -1 for one that the model lacks
     if ids == (PAD, BOS, EOS, UNK):
         return content
     others = [piece for number, piece in enumerate(model.pieces) if number not in ids]

@@ -1,4 +1,4 @@
-"""Training SentencePiece models: on the training text only, the same for the same text on every machine."""
+"""Train SentencePiece models: on the training text only, and the same for the same text on every machine."""
 
 import io
 import json
@@ -14,22 +14,22 @@ from typing import Any
 
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.system.child_processes import end_with_parent, start
+from tolka.system.progress import Say
 from tolka.text.pairs import Pair
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 _MAX_LINE_BYTES = 16384
-_IN_PROCESS_CHARACTERS = 500_000  # up to so much text, training takes half a second (unigram, 8000 subwords)
+_IN_PROCESS_CHARACTERS = 500_000  # with this much text, training takes half a second (unigram, 8000 subwords)
 _SPECIAL = 4 + 256  # subwords that are special ids, or bytes
-_TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"  # first bytes of the lines to the child, and of its answer
+# First bytes of the lines to the child, and of its answer: a text may look like anything else.
+_TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"
 
 
-def train_tokenizer(
-    config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Callable[[str], None]
-) -> Tokenizer:
+def train_tokenizer(config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Say) -> Tokenizer:
     """Train one model on both sides of the pairs, or one on each side.
 
-    pairs: returns the training pairs from the start each time it is called. say: called with notes for the user.
+    pairs: returns the training pairs from the start each time it is called. say: receives notes.
     """
     sides: dict[str, Callable[[], Iterator[str]]] = {
         "source": lambda: (p.source for p in pairs()),
@@ -40,10 +40,12 @@ def train_tokenizer(
     return Tokenizer([train_model(config, texts, side, say) for side, texts in sides.items()])
 
 
-def train_model(
-    config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Callable[[str], None]
-) -> bytes:
-    """Train one SentencePiece model; return it serialised. side: what notes call it. texts, say: see above."""
+def train_model(config: TokenizerConfig, texts: Callable[[], Iterator[str]], side: str, say: Say) -> bytes:
+    """Train one SentencePiece model; return it serialised.
+
+    texts: returns the lines from the start each time it is called. side: its name in notes. say: receives them.
+    """
+    # SentencePiece finds out only while training that a size is impossible; its message says which one is not.
     size, learnt, characters = config.vocab_size, texts, config.vocab_size
     while True:
         try:
@@ -52,7 +54,8 @@ def train_model(
             break
         except RuntimeError as error:
             if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
-                characters = min(characters, size - _SPECIAL) * 9 // 10  # the rest of the subwords are longer ones
+                # A tenth of the subwords is left for longer ones than characters.
+                characters = min(characters, size - _SPECIAL) * 9 // 10
                 config, learnt = _with_common_characters(config, characters, texts, int(needed[1]), side, say)
             else:
                 size = _possible_size(str(error), size)
@@ -73,7 +76,7 @@ def _short_lines(texts: Iterator[str], skipped: list[int]) -> Iterator[str]:
 
 
 def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
-    """Run SentencePiece's training, in a child process if there is much text; RuntimeError with its message."""
+    """Run SentencePiece's training, in a child process for much text; RuntimeError with its message."""
     options = {
         "model_type": config.type,
         "vocab_size": size,
@@ -82,7 +85,8 @@ def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
         "character_coverage": config.character_coverage,
         "user_defined_symbols": config.symbols,
         "max_sentence_length": _MAX_LINE_BYTES,
-        "num_threads": 1,  # more threads add in another order: the model would depend on the machine
+        # More threads add floats in another order: the model would depend on the machine.
+        "num_threads": 1,
         "pad_id": PAD,
         "bos_id": BOS,
         "eos_id": EOS,
@@ -106,7 +110,8 @@ def _run_in_process(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
     def guarded() -> Iterator[str]:
         try:
             yield from texts
-        except BaseException as error:  # SentencePiece would replace it by an error of its own
+        except BaseException as error:
+            # SentencePiece would replace it by an error of its own.
             raised.append(error)
 
     model = io.BytesIO()
@@ -121,7 +126,8 @@ def _run_in_process(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
 
 
 def _run_in_child(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
-    """Run SentencePiece's training in a child process: it may take an hour, during which Python handles no signal."""
+    """Run SentencePiece's training in a child process."""
+    # It may take an hour, during which Python handles no signal: Ctrl-C ends the child.
     child = start(__name__, answers=True)
     to_child, from_child = child.process.stdin, child.process.stdout
     assert to_child is not None
@@ -163,17 +169,11 @@ def main() -> None:
 
 
 def _with_common_characters(
-    config: TokenizerConfig,
-    most: int,
-    texts: Callable[[], Iterator[str]],
-    needed: int,
-    side: str,
-    say: Callable[[str], None],
+    config: TokenizerConfig, most: int, texts: Callable[[], Iterator[str]], needed: int, side: str, say: Say
 ) -> tuple[TokenizerConfig, Callable[[], Iterator[str]]]:
-    """Return options and texts with the most frequent characters alone; bytes spell the others, which are blanks there.
+    """Return options and texts with the `most` frequent characters alone; bytes spell the others.
 
-    SentencePiece itself covers no less than 0.98 of a text. ConfigError without bytes to fall back to. needed: the size
-    of a vocabulary with all of the characters.
+    needed: the size of a vocabulary with all characters. ConfigError without bytes to fall back to.
     """
     if not config.byte_fallback or most < 1:
         raise ConfigError(
@@ -181,6 +181,7 @@ def _with_common_characters(
             f"tokenizer.character_coverage ({config.character_coverage:g}) asks for: raise it, lower the coverage (to "
             "0.98 at least), or set tokenizer.byte_fallback=true"
         )
+    # SentencePiece itself covers at least 0.98 of a text: rare characters become blanks, and all others are covered.
     counts = Counter(chain.from_iterable(texts()))
     common = dict(counts.most_common(most))
     rare = dict.fromkeys(map(ord, counts.keys() - common.keys()), " ")

@@ -1,4 +1,4 @@
-"""Vocabularies that are lists of their own, as Marian's: their ids are not those of the SentencePiece model.
+"""Vocabularies beside SentencePiece models, as Marian's, whose ids are not those of the model.
 
 `vocabulary.json` has the subwords in the order of their ids, one list for both sides or one for each.
 """
@@ -17,7 +17,7 @@ VOCABULARY = "vocabulary.json"
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 """The first subwords of every vocabulary; their ids are PAD, BOS, EOS and UNK."""
 MOST_BYTES = 2**26
-"""Of a vocabulary or a SentencePiece model."""
+"""Ceiling on the size of a vocabulary or a SentencePiece model."""
 _MOST = 2_000_000  # subwords
 
 
@@ -25,8 +25,8 @@ _MOST = 2_000_000  # subwords
 class Vocabulary:
     """Subwords in the order of their ids, `SPECIAL` first.
 
-    places: where `</s>`, `<unk>` and `<pad>` are in the vocabulary that this one was made of, which has no `<s>`; all
-    others have the same order in both.
+    places: ids of `</s>`, `<unk>` and `<pad>` in the original vocabulary, which has no `<s>`; all other subwords have
+    the same order in both.
     """
 
     subwords: tuple[str, ...]
@@ -34,13 +34,14 @@ class Vocabulary:
 
     @classmethod
     def of(cls, subwords: Sequence[str], eos: int, unk: int, pad: int) -> "Vocabulary":
-        """Make one of subwords in another order, in which these ids are those of the special tokens."""
+        """Make a vocabulary of the subwords of another one, in which these ids are those of the special tokens."""
         special = {eos, unk, pad}
         others = [subword for number, subword in enumerate(subwords) if number not in special]
         return cls((*SPECIAL, *others), (eos, unk, pad))
 
     def ids_in_original_order(self) -> list[int]:
-        """Return, for each id of the vocabulary that this one was made of, the id here; BOS in the place of its pad."""
+        """Return, for each id of the original vocabulary, the id here; for its `<pad>`, BOS."""
+        # Marian's decoder starts from <pad>: it is our <s>, and our <pad> has no counterpart.
         eos, unk, pad = self.places
         special = {eos: SPECIAL.index("</s>"), unk: UNK, pad: SPECIAL.index("<s>")}
         others = iter(range(len(SPECIAL), len(self.subwords)))
@@ -48,10 +49,8 @@ class Vocabulary:
 
 
 def in_sentencepiece_order(pieces: Sequence[str]) -> Vocabulary:
-    """Return the vocabulary of a SentencePiece model with tolka's ids, to be written in Marian's usual order.
-
-    That is `</s>`, `<unk>`, the others, `<pad>`. pieces: all of the model's.
-    """
+    """Return the vocabulary of a SentencePiece model with tolka's ids. pieces: all subwords of the model."""
+    # The places are those of Marian's usual order: </s>, <unk>, the others, <pad>.
     return Vocabulary((*SPECIAL, *pieces[len(SPECIAL) :]), (0, 1, len(pieces) - 2))
 
 
@@ -62,7 +61,7 @@ def as_json(vocabularies: Sequence[Vocabulary]) -> str:
 
 
 def read_vocabularies(folder: Path) -> list[Vocabulary]:
-    """Read `vocabulary.json`; return none if there is no such file. CheckpointError if it is damaged."""
+    """Read `vocabulary.json`; [] if there is no such file. CheckpointError if it is damaged."""
     path = folder / VOCABULARY
     try:
         content = json.loads(read_text(path, MOST_BYTES))
@@ -77,7 +76,7 @@ def read_vocabularies(folder: Path) -> list[Vocabulary]:
 
 
 def _checked(subwords: Any, places: Any) -> Vocabulary:
-    """Return the vocabulary; ValueError if it is none."""
+    """Return the vocabulary; ValueError for anything else."""
     if not isinstance(subwords, list) or not all(isinstance(subword, str) for subword in subwords):
         raise ValueError("a vocabulary is a list of texts")
     if tuple(subwords[: len(SPECIAL)]) != SPECIAL or len(subwords) > _MOST:

@@ -17,7 +17,7 @@ from tolka.errors import ConfigError
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.results import Candidate, Translation
 
-_WEIGHTS_AT_ONCE = 2**20  # of one map and head, in a batch: memory grows with the square of the lengths
+_WEIGHTS_PER_BATCH = 2**20  # of one map and head: memory grows with the square of the lengths
 _END, _BLANK = "</s>", "▁"
 
 
@@ -45,7 +45,7 @@ class AttentionMap:
 
 
 class Inspected(Protocol):
-    """What attention maps are computed with: a Translator."""
+    """The part of Translator that attention maps are computed with."""
 
     engine: TorchEngine
     tokenizer: Tokenizer
@@ -62,15 +62,16 @@ class AttentionReader:
         self._translator = translator
 
     def __call__(self, translations: Sequence[Translation | Candidate]) -> list[list[AttentionMap]]:
-        """Return the maps of each translation, one for every segment in turn; none for a blank text.
+        """Return the maps of each translation, one for each segment, in order; none for a blank text.
 
-        ConfigError when the model has no such map.
+        ConfigError for a model without cross-attention.
         """
         segments = [segment for translation in translations for segment in translation.segments]
         lengths = [max(len(source), len(target)) + 1 for source, target in segments]
         maps_by_number: dict[int, AttentionMap] = {}
         for batch in longest_first(lengths, self._translator.tokens):
-            most = max(1, _WEIGHTS_AT_ONCE // lengths[batch[0]] ** 2)
+            # Batches have a ceiling on tokens; that alone would let maps of long segments fill the memory.
+            most = max(1, _WEIGHTS_PER_BATCH // lengths[batch[0]] ** 2)
             for numbers in (batch[start : start + most] for start in range(0, len(batch), most)):
                 maps_by_number |= zip(numbers, self._read([segments[number] for number in numbers]), strict=True)
         ordered = iter(maps_by_number[number] for number in range(len(segments)))
@@ -80,12 +81,12 @@ class AttentionReader:
         """Return whether the model has such maps, tried with one segment."""
         try:
             self._read([segment])
-        except ConfigError:  # as an ensemble says
+        except ConfigError:  # from `_read`, or from a model without `inspect`, as an ensemble
             return False
         return True
 
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> list[AttentionMap]:
-        """Return the map of each segment, computed in one forward pass."""
+        """Return the map of each segment, from one forward pass."""
         sources, targets = zip(*segments, strict=True)
         engine, tokenizer = self._translator.engine, self._translator.tokenizer
         with torch.inference_mode():
@@ -95,6 +96,7 @@ class AttentionReader:
             known = ", ".join(attention) or "no attention at all"
             raise ConfigError(f"attention maps are those of a decoder to the source, and this model has {known}")
         maps = []
+        # (B, H, T, S) -> (B, T, S): the mean over the heads. Padding is cut off below.
         for source, target, weights in zip(sources, targets, attention[names[-1]].mean(dim=1).cpu(), strict=True):
             rows, columns = [*tokenizer.target_pieces(target), _END], [*tokenizer.source_pieces(source), _END]
             maps.append(AttentionMap(names[-1], rows, columns, weights[: len(rows), : len(columns)].tolist()))
@@ -104,9 +106,7 @@ class AttentionReader:
 def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     """Return (source, target) for each target word and the source word with its largest weight, numbered from 0.
 
-    maps: one per segment. Words are separated by blanks; weights are summed over a
-    source word's subwords and averaged over a target word's (Garg et al. 2019 extract alignments likewise). Words of a
-    segment whose source is blank are aligned to none.
+    maps: one per segment. Words are separated by blanks. Words of a segment whose source is blank are not aligned.
     """
     pairs: list[tuple[int, int]] = []
     sources = targets = 0  # words in earlier segments
@@ -114,6 +114,7 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
         columns, rows = word_numbers(each.columns), word_numbers(each.rows)
         weights = np.array(each.weights)
         aligned = {number for number in rows if number is not None} if any(n is not None for n in columns) else set()
+        # Weights are averaged over a target word's subwords and summed over a source word's (as Garg et al. 2019 do).
         for word in sorted(aligned):
             of_word = weights[[number == word for number in rows]].mean(axis=0)
             shares = np.zeros(1 + max(number for number in columns if number is not None))
@@ -127,7 +128,7 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
 
 
 def word_numbers(subwords: Sequence[str]) -> list[int | None]:
-    """Return the number of each subword's word; None for the end of the sentence."""
+    """Return the number of the word that each subword belongs to, from 0; None for `</s>`."""
     numbers: list[int | None] = []
     word, at_boundary = -1, True
     for subword in subwords:

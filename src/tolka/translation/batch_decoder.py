@@ -14,18 +14,18 @@ from tolka.search.hypothesis import Hypothesis, Rendered
 from tolka.search.options import SearchConfig, Selection
 from tolka.system.progress import Say, silent
 from tolka.tokenizer.tokenizer import Tokenizer
-from tolka.translation.request import Request
+from tolka.translation.request import ResolvedRequest
 from tolka.translation.segments import Segment
 
-_MIN_LENGTH = 16  # subwords as which shorter sentences count in a batch
-_WORKERS = 2  # batches side by side on a CPU, at most: each needs memory of its own
+_MIN_LENGTH = 16  # subwords: shorter sentences count as this long
+_WORKERS = 2  # batches in parallel on a CPU: each needs memory of its own
 _CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
 Tick = Callable[[float], object]
 
 
 @dataclass(frozen=True)
 class _PendingBatch:
-    """A batch that is being translated: its segments' numbers, their hypotheses, and the ceiling on its tokens."""
+    """A batch that is being translated, and the ceiling on tokens that it was made under."""
 
     numbers: list[int]
     hypotheses: Future[list[list[Hypothesis]] | None]
@@ -33,13 +33,14 @@ class _PendingBatch:
 
 
 class _UntilFailure:
-    """A function that is not called again after an error; for jobs that wait in a queue behind the one that failed."""
+    """A function that is not called again after an error, so that jobs queued behind the failed one cost nothing."""
 
     def __init__(self, function: Callable[..., list[list[Hypothesis]] | None]) -> None:
         self._function, self._failed = function, False
 
     def __call__(self, *arguments: Any) -> list[list[Hypothesis]] | None:
-        if self._failed:  # results are awaited in the order of the jobs, so that the first error is the one raised
+        if self._failed:
+            # Nobody sees this error: results are awaited in the order of the jobs, and the first error is raised.
             raise CancelledError
         try:
             return self._function(*arguments)
@@ -49,36 +50,38 @@ class _UntilFailure:
 
 
 class BatchDecoder:
-    """An engine that is given batches of similar length, and gives the results back in order; safe for threads."""
+    """Runs an engine on batches of segments of similar length; results are in the segments' order. Thread-safe."""
 
     def __init__(self, engine: Engine, tokenizer: Tokenizer, tokens: int, say: Say = silent) -> None:
-        """tokens: see DecodingConfig. say: is given notes."""
+        """tokens: see DecodingConfig. say: receives notes."""
         self.tokens = tokens
         self.workers = min(engine.cpu_threads, _WORKERS) or 1
         self._engine, self._tokenizer, self._say = engine, tokenizer, say
-        self._reducing = Lock()
+        self._reducing = Lock()  # several threads may run out of memory at once
 
-    def translate(self, segments: Sequence[Segment], request: Request, tick: Tick) -> list[list[Rendered]]:
-        """Return texts and hypotheses of each segment, in order. tick: is called with the number of segments done."""
-        search = request.search_config
-        selection = search.selection(request.direction.target if request.direction else "")
+    def translate(self, segments: Sequence[Segment], request: ResolvedRequest, tick: Tick) -> list[list[Rendered]]:
+        """Return texts and hypotheses of each segment, in order. tick: receives the number of each batch's segments."""
+        search = request.search
+        selection = search.selection(request.direction.target)
         sources = [segment.ids for segment in segments]
         results: dict[int, list[Rendered]] = {}
         remaining = self._batches(sources, range(len(sources)), search.width)
         workers = max(1, min(self.workers, len(remaining)))
-        most_pending = 2 * workers if workers > 1 else 1  # two per worker, so that none idles
+        # Two batches per worker, so that none idles while this thread decodes a result. One worker is this thread.
+        most_pending = 2 * workers if workers > 1 else 1
         pending: deque[_PendingBatch] = deque()
         until_failure = _UntilFailure(self._engine.translate)
         with self._engine.side_by_side(workers) as threads:
             while remaining or pending:
                 while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
-                    given = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
-                    found = threads.submit(until_failure, search, *given, request.scored)
-                    pending.append(_PendingBatch(numbers, found, self.tokens))
+                    inputs = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
+                    future = threads.submit(until_failure, search, *inputs, request.scored)
+                    pending.append(_PendingBatch(numbers, future, self.tokens))
                 batch = pending.popleft()
                 hypotheses = batch.hypotheses.result()
                 if hypotheses is None:
+                    # Out of memory: what has not been submitted is batched again, under a lower ceiling.
                     longest = max(len(sources[i]) + 1 for i in batch.numbers)
                     self._reduce_batches(batch, len(batch.numbers) * longest * search.width)
                     numbers = [*batch.numbers, *chain.from_iterable(remaining)]
@@ -89,53 +92,53 @@ class BatchDecoder:
         return [results[number] for number in range(len(sources))]
 
     def longest(self, segments: Sequence[Segment], search: SearchConfig) -> list[Segment]:
-        """Return the longest segments: one batch of them per worker."""
+        """Return the segments of the first batches, which have the longest: one batch per worker."""
         sources = [segment.ids for segment in segments]
         batches = islice(self._batches(sources, range(len(sources)), search.width), self.workers)
         return [segments[i] for i in chain.from_iterable(batches)]
 
     def _rendered(self, hypotheses: list[list[Hypothesis]], selection: Selection) -> list[list[Rendered]]:
         """Return the hypotheses that the selection chooses, with their texts."""
-        texts = iter(self._tokenizer.decode_target([each.tokens for found in hypotheses for each in found]))
-        return [selection.select(list(islice(texts, len(found))), found) for found in hypotheses]
+        texts = iter(self._tokenizer.decode_target([each.tokens for row in hypotheses for each in row]))
+        return [selection.select(list(islice(texts, len(row))), row) for row in hypotheses]
 
     def _reduce_batches(self, batch: _PendingBatch, tokens: int) -> None:
-        """Halve the ceiling on tokens after a batch that did not fit in memory. tokens: of it, padding included."""
+        """Halve the ceiling on tokens after a batch that did not fit in memory, padding included, `tokens`."""
         self._engine.free_memory()
         with self._reducing:
-            if self.tokens == batch.tokens:  # else another batch under the same ceiling has failed before
+            # Unless another batch under the same ceiling has lowered it before.
+            if self.tokens == batch.tokens:
                 self.tokens = max(1, min(self.tokens, tokens) // 2)
                 self._say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 
     def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
 
-        tick: is called after each batch with the number of its segments.
+        tick: receives the number of each batch's segments.
         """
-        found: dict[int, list[float]] = {}
+        results: dict[int, list[float]] = {}
         lengths = [max(len(source), len(target)) + 1 for source, target in pairs]
         remaining = deque(longest_first(lengths, self.tokens))
         while remaining:
             numbers = remaining.popleft()
             scores = self._engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers])
             if scores is None:
+                # Only this batch is halved; the ceiling stays as it is for searches.
                 self._engine.free_memory()
                 middle = len(numbers) // 2
                 remaining.extendleft([numbers[middle:], numbers[:middle]])
                 continue
-            found.update(zip(numbers, scores, strict=True))
+            results.update(zip(numbers, scores, strict=True))
             tick(len(numbers))
-        return [found[number] for number in range(len(pairs))]
+        return [results[number] for number in range(len(pairs))]
 
     def _batches(self, sources: list[list[int]], numbers: Sequence[int], width: int) -> deque[list[int]]:
-        """Return the sentence numbers of each batch; on a CPU they do not depend on the number of threads.
-
-        width: of the search, in hypotheses kept per sentence.
-        """
+        """Return the sentence numbers of each batch. width: hypotheses per sentence."""
         # Each hypothesis has logits of the whole vocabulary: a batch must not have too many short sentences.
         lengths = [max(len(sources[i]) + 1, _MIN_LENGTH) for i in numbers]
         ceiling = self.tokens // width
         if self._engine.cpu_threads:
+            # From constants alone: with another number of threads the batches, and so the translations, are the same.
             fewest = _WORKERS * min(2, sum(lengths) // (_CPU_BATCH_TOKENS * _WORKERS))
             batches = evenly_longest_first(lengths, ceiling, fewest, _WORKERS)
         else:

@@ -2,8 +2,8 @@
 
     flags("Call 555-0199.", translation)    # ["missing_number"] if the translation lacks it
 
-They are found by rules, without a model. A flag says that something is unusual, not that it is wrong; what each says is
-in docs/howto/quality.md. Needs no torch.
+They follow rules, without a model. A flag says that something is unusual, not that it is wrong; docs/howto/quality.md
+explains each. Needs no torch.
 """
 
 import math
@@ -17,7 +17,7 @@ import regex
 
 from tolka.model_directory.verify import LengthRatio
 from tolka.text.characters import CharacterForm
-from tolka.translation.numbers import unmatched
+from tolka.translation.numbers import unmatched_numbers
 from tolka.translation.results import Translation
 
 if TYPE_CHECKING:
@@ -59,45 +59,41 @@ _PLACEHOLDER = regex.compile(
     """,
     regex.VERBOSE,
 )
-# A quick look for a character that every placeholder has.
+# Every placeholder has one of these; most lines have none, and are not searched with the pattern above.
 _MARK = re.compile(
     r"[@\#{}$%_<\[\]/\\&｟\u203c-\u2bff\u3030-\u3299\N{VARIATION SELECTOR-16}\U0001f000-\U0001faff]|www\."
 )
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 # Written without blanks between words: each character counts as a word.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
-_COPIED = 0.9  # share of the source's words that a copy has, at least
+_COPIED = 0.9  # least share of the source's words in a copy
 _FEWEST_COPIED = 3  # words: shorter texts may be names
-_LONGEST_PHRASE = 6  # words, of those that are repeated
-_FEWEST_REPEATED = 4  # words in all that a repetition has, or characters of a single word's
-_LONGEST_RUN = 5  # times that a character may follow itself
-# Syllables: "mainstremainstre" and on; a laugh ("hahahaha", "하하하하") is none.
+_LONGEST_PHRASE = 6  # words of a phrase that may be repeated
+_FEWEST_REPEATED = 4  # times that a character of a text without blanks is repeated
+_LONGEST_RUN = 5  # times that a letter may follow itself
+# A string of letters four times in a row, as in "mainstremainstremainstremainstre", but not a laugh ("hahahaha").
 _SYLLABLES = regex.compile(
     r"(?!(?:[hjхx][aeiouаеиоу]|[하호히후헤크키ㅋㅎ]|[哈呵嘿はへほ])+)(\p{L}{2,20}?)\1{3}", regex.IGNORECASE
 )
 _LONG_WORD = re.compile(r"[^\W\d_]{8,}")
 _SEEN = CharacterForm(control="strip")  # a text as a reader sees it
 _DEVIATIONS = 4.0  # of the logarithm of the length ratio
-_FREE_CHARACTERS = 15  # by which any translation may differ from the expected length
-_WIDTH = 2  # characters of an alphabet that an ideograph or a syllable block counts as
-_MOST_UNKNOWN, _LEAST_UNKNOWN = 2.5, 0.4  # ratio of widths where nothing is known of the training text
+_FREE_CHARACTERS = 15  # by which any translation may differ from the expected length: short texts vary most
+_WIDTH = 2  # letters of an alphabet that an ideograph or a syllable block counts as
+_MOST_UNKNOWN, _LEAST_UNKNOWN = 2.5, 0.4  # ratios of widths where the training text's lengths are unknown
 
 
 def flags(
-    source: str,
-    translation: Translation,
-    estimate: "Estimate | None" = None,
-    ratio: LengthRatio | None = None,
+    source: str, translation: Translation, estimate: "Estimate | None" = None, ratio: LengthRatio | None = None
 ) -> list[str]:
-    """Return those of FLAGS that a translation deserves, in their order.
+    """Return those of FLAGS that apply to a translation, in their order.
 
-    estimate: of its quality, from `Translator.quality`. ratio: of the lengths in the training text, from
-    `Translator.length_ratio`. Without them, low_confidence is never returned, and length only for a ratio that is
-    unlikely in any two languages.
+    estimate: from `Translator.quality`; without it, low_confidence is never returned. ratio: from
+    `Translator.length_ratio`; without it, length is returned only for a ratio that is unlikely in any two languages.
     """
     best, target = translation.candidates[0], translation.text
     numbers, placeholders = differing_numbers(source, target), differing_placeholders(source, target)
-    found = {
+    applies = {
         "low_confidence": estimate is not None and estimate.is_low,
         "unfinished": not translation.complete,
         "copy": is_copy(source, target),
@@ -110,7 +106,7 @@ def flags(
         "missing_term": bool(best.missing),
         "banned_phrase": bool(best.banned),
     }
-    return [flag for flag in FLAGS if found[flag]]
+    return [flag for flag in FLAGS if applies[flag]]
 
 
 def words(text: str) -> list[str]:
@@ -121,10 +117,8 @@ def words(text: str) -> list[str]:
 
 
 def is_copy(source: str, target: str) -> bool:
-    """Return whether the translation has nearly all words of the source in their order, and hardly any others.
-
-    Placeholders and numbers are not counted: they are to be copied.
-    """
+    """Return whether the translation has nearly all words of the source in their order, and hardly any others."""
+    # Placeholders and numbers do not count: any translation copies them.
     texts = [[word for word in words(_without_placeholders(text)) if not word.isdecimal()] for text in (source, target)]
     if len(texts[0]) < _FEWEST_COPIED:
         return False
@@ -132,12 +126,12 @@ def is_copy(source: str, target: str) -> bool:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, by the bit-parallel algorithm of Hyyrö (2004).
-
-    It takes len(other) operations on integers of len(one) bits, of which `unmatched` has a zero for each word found.
-    """
+    """Return the length of the longest common subsequence, 0 where it is too short for a copy."""
+    # Words in common in whatever order are a bound, which most pairs fail.
     if sum((Counter(one) & Counter(other)).values()) < _COPIED * max(len(one), len(other)):
-        return 0  # too few words in common, in whatever order
+        return 0
+    # The bit-parallel algorithm of Hyyrö (2004): len(other) operations on integers of len(one) bits. In the end
+    # `unmatched` has a zero for each word of the subsequence.
     places: dict[str, int] = {}
     for place, word in enumerate(one):
         places[word] = places.get(word, 0) | 1 << place
@@ -153,13 +147,15 @@ def repeats(source: str, target: str) -> bool:
     """Return whether a phrase or a string of letters follows itself in the translation more than in the source."""
     if _longest_run(target) > max(_LONGEST_RUN, _longest_run(source)):
         return True
+    # Within placeholders, as in addresses, repetitions are the source's.
     if _repeats_syllables(_without_placeholders(target)) and not _repeats_syllables(source):
         return True
     of_source, of_target = ([word for word in words(text) if not word.isdecimal()] for text in (source, target))
     for size in range(1, _LONGEST_PHRASE + 1):
         times, phrase = _most_in_a_row(of_target, size)
-        # "very, very good" and "go, go, go" are no mistakes, "the the" is one where the source has nothing alike.
+        # "very, very good" is not a mistake: one word or two must stand there three times, and longer phrases twice.
         least = 2 if size > 2 else 3
+        # In a script without blanks "words" are characters, which words such as 妈妈 repeat.
         if len(phrase) == 1 and _UNSPACED.search(phrase[0]):
             least = _FEWEST_REPEATED
         if times >= least and times > _most_in_a_row(of_source, size)[0]:
@@ -168,7 +164,8 @@ def repeats(source: str, target: str) -> bool:
 
 
 def _most_in_a_row(listed: Sequence[str], size: int) -> tuple[int, Sequence[str]]:
-    """Return how many times, at most, a phrase of `size` words follows itself, and this phrase."""
+    """Return the most times that a phrase of `size` words stands there in a row, and the phrase."""
+    # A word equals the one `size` places before it as long as a phrase repeats; `run` counts such words.
     most, phrase, run = 1, listed[:size], 0
     for place in range(size, len(listed)):
         run = run + 1 if listed[place] == listed[place - size] else 0
@@ -179,7 +176,7 @@ def _most_in_a_row(listed: Sequence[str], size: int) -> tuple[int, Sequence[str]
 
 
 def _longest_run(text: str) -> int:
-    """Return how often a letter follows itself, at most."""
+    """Return the length of the longest run of one letter."""
     longest, run, last = 0, 0, ""
     for character in text:
         run = run + 1 if character == last else 1
@@ -190,26 +187,27 @@ def _longest_run(text: str) -> int:
 
 
 def _repeats_syllables(text: str) -> bool:
-    """Return whether a string of letters follows itself three times in a word."""
+    """Return whether a word has a string of letters four times in a row."""
     return any(_SYLLABLES.search(word) for word in _LONG_WORD.findall(text))
 
 
 def has_odd_length(source: str, target: str, ratio: LengthRatio | None) -> bool:
-    """Return whether a translation is too short or too long for its source, more than 15 characters."""
+    """Return whether a translation is too short or too long for its source, by more than 15 characters."""
     source, target = _SEEN.source(source), _SEEN.source(target)
     if not source:
         return bool(target)
     if not target:
         return True
     if ratio is not None:
-        expected, found = math.exp(ratio.mean) * len(source), len(target)
-        if abs(found - expected) <= _FREE_CHARACTERS:
+        # The logarithm makes half and double the expected length equally odd.
+        expected, actual = math.exp(ratio.mean) * len(source), len(target)
+        if abs(actual - expected) <= _FREE_CHARACTERS:
             return False
-        return abs(math.log(found / expected)) > _DEVIATIONS * ratio.deviation
-    expected, found = float(_width(source)), _width(target)
-    if abs(found - expected) <= 2 * _FREE_CHARACTERS:
+        return abs(math.log(actual / expected)) > _DEVIATIONS * ratio.deviation
+    expected, actual = float(_width(source)), _width(target)
+    if abs(actual - expected) <= 2 * _FREE_CHARACTERS:
         return False
-    return not _LEAST_UNKNOWN <= found / expected <= _MOST_UNKNOWN
+    return not _LEAST_UNKNOWN <= actual / expected <= _MOST_UNKNOWN
 
 
 def _width(text: str) -> int:
@@ -218,15 +216,15 @@ def _width(text: str) -> int:
 
 
 def differing_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
-    """Return the numbers of the source that the translation lacks, and those that it has and the source has not.
+    """Return the numbers that only the source has, and those that only the translation has; see numbers.py.
 
-    They are compared as tolka.translation.numbers describes it. Numbers in placeholders are left out.
+    Numbers in placeholders are left out.
     """
-    return unmatched(*map(_without_placeholders, (source, target)))
+    return unmatched_numbers(*map(_without_placeholders, (source, target)))
 
 
 def differing_placeholders(source: str, target: str) -> tuple[list[str], list[str]]:
-    """Return the placeholders, tags and addresses that one side has more often: the source, then the translation."""
+    """Return the placeholders that the source has more often, and those that the translation has more often."""
     counts = [_placeholders(text) for text in (source, target)]
     missing, invented = counts[0] - counts[1], counts[1] - counts[0]
     return list(missing.elements()), list(invented.elements())
@@ -243,8 +241,9 @@ def missing_placeholders(source: str, target: str) -> list[str]:
 
 
 def _placeholders(text: str) -> Counter[str]:
-    found = _PLACEHOLDER.finditer(text) if _MARK.search(text) else ()
-    return Counter(re.sub(r"\s+", " ", match.group()) for match in found)
+    matches = _PLACEHOLDER.finditer(text) if _MARK.search(text) else ()
+    # Blanks within a tag may be written otherwise.
+    return Counter(re.sub(r"\s+", " ", match.group()) for match in matches)
 
 
 def _without_placeholders(text: str) -> str:

@@ -8,7 +8,8 @@ from tolka.translation.results import Candidate, Translation
 from tolka.translation.segments import Segment, SegmentedText
 from tolka.translation.terminology import Terminology, complaints
 
-_BROKEN = "\N{REPLACEMENT CHARACTER}"  # stands for what could not be read; training text may have it
+# Stands for bytes that could not be read. A model writes it if its training text had it, where nothing calls for it.
+_BROKEN = "\N{REPLACEMENT CHARACTER}"
 
 
 def joined_translation(
@@ -18,13 +19,13 @@ def joined_translation(
     split: str,
     terminology: Terminology | None,
 ) -> Translation:
-    """Join the translations of a text's segments: the best ones of all, then the second ones, and so on.
+    """Join the translations of a text's segments: the best ones of all segments, then the second ones, and so on.
 
-    A segment with fewer of them has its last one in all further places. Of equal texts, the first one is kept. split:
-    from `resolved_split`. terminology: says what the text lacks and must not have.
+    results: of each segment, best first. split: from `resolved_split`. terminology: None = no complaints.
     """
-    candidates = dict[str, Candidate]()
+    candidates = dict[str, Candidate]()  # by text: of equal texts the first, which is the better one, stays
     for place in range(max(map(len, results), default=1)):
+        # A segment with fewer translations has its last one in all further places.
         chosen = [each[min(place, len(each) - 1)] for each in results]
         pairs = list(zip(text.segments, chosen, strict=True))
         parts = [(segment, _without_broken(segment, part, tokenizer)) for segment, (part, _) in pairs]
@@ -45,5 +46,5 @@ def _without_broken(segment: Segment, part: str, tokenizer: Tokenizer) -> str:
     """Return the translation of a segment without U+FFFD, unless its source or prefix has that."""
     if _BROKEN not in part:
         return part
-    given = tokenizer.decode_source([segment.ids]) + tokenizer.decode_target([segment.wish.prefix])
-    return part if _BROKEN in "".join(given) else part.replace(_BROKEN, "")
+    inputs = tokenizer.decode_source([segment.ids]) + tokenizer.decode_target([segment.wish.prefix])
+    return part if _BROKEN in "".join(inputs) else part.replace(_BROKEN, "")

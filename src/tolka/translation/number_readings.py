@@ -1,4 +1,4 @@
-"""Numbers of a text, read in the ways that languages write them. Needs no torch."""
+"""The numbers of a text, read in the ways that languages write them."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
-from tolka.translation.number_words import scales
+from tolka.translation.number_words import scale_words
 
 _BLANKS = " \u00a0\u2009\u202f"
 _POWERS = {"십": 1, "十": 1, "백": 2, "百": 2, "천": 3, "千": 3, "조": 12, "兆": 12}
@@ -42,10 +42,10 @@ _LAST_ROMAN = 39
 class Number(NamedTuple):
     """A number as it stands in a text, from `place` on.
 
-    readings: what it may be, the likeliest first; two numbers with one in common are equal. parts: of a date, a time, a
-    ratio or version, or of what may be several numbers. word: its value, if that may be in words or Roman digits.
-    month: which one it may be. is_round: whether it may be in words such as hundred. is_time: whether it may be half
-    past something, or a half. in_list: whether another number is beside it. is_part: whether it is one of `parts`.
+    readings: its possible values, the likeliest first; numbers that share one are equal. parts: of a date, a time, a
+    ratio or version, or of a text that may be several numbers. word: its value, if words or Roman digits may stand for
+    it. month: the one that it may be. is_round: whether words such as hundred may. is_time: whether it may be half past
+    something, or a half. in_list: whether another number is beside it. is_part: whether it is one of `parts`.
     """
 
     text: str
@@ -63,20 +63,21 @@ class Number(NamedTuple):
 def numbers_of(text: str, signed: bool) -> list[Number]:
     """Return the numbers of a text in their order. signed: whether a minus counts."""
     spans = [span for match in _RUN.finditer(text) for span in _apart(match)]
-    found = [_number(text, *span, signed) for span in spans]
-    if not found:
+    if not spans:
         return []
+    numbers = [_number(text, *span, signed) for span in spans]
     gaps = [text[one[1] : other[0]] for one, other in pairwise(spans)]
     beside = [bool(gap) and not gap.strip(" ,;") for gap in gaps]
     return [
         number._replace(in_list=before or after)
-        for number, before, after in zip(found, [False, *beside], [*beside, False], strict=True)
+        for number, before, after in zip(numbers, [False, *beside], [*beside, False], strict=True)
     ]
 
 
 def _apart(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a number, or of several where blanks are not between thousands, or marks between decimals."""
+    """Yield the span of a number, or of several that blanks or marks separate."""
     run = match.group()
+    # Blanks are within a number between thousands and units; elsewhere, as "/" and ":" beside decimals, between two.
     marks = _BLANKS if re.search(f"[{_BLANKS}]", run) and not _IN_GROUPS.fullmatch(run) and not _sum(run) else ""
     marks += "/:" if re.search("[/:]", run) and re.search("[.,]", run) else ""
     for part in re.finditer(f"[^{marks}]+" if marks else ".+", run):
@@ -86,6 +87,7 @@ def _apart(match: re.Match[str]) -> Iterator[tuple[int, int]]:
 def _number(text: str, start: int, end: int, signed: bool) -> Number:
     run, groups = text[start:end], re.split(r"\D", text[start:end])
     if (total := _sum(run)) is not None:
+        # The sign may be another unit: then the digits alone are the number.
         raw = (_reading(*_as_decimal(run[:-1]) or ("", "")),) if run[-1] in _OFTEN_NO_UNIT else ()
         return Number(run, start, (total, *raw), is_round=_is_round(total))
     is_hour = _HOUR.match(text, end) is not None or _HALF_OF_DAY.search(text[max(0, start - 3) : start]) is not None
@@ -97,16 +99,18 @@ def _number(text: str, start: int, end: int, signed: bool) -> Number:
     if not fraction and _POINT.search(text[max(0, start - 2) : start]):
         readings.append(_reading("", whole))
     readings += [_reading(whole, fraction, power) for power in _powers(text, end)]
+    # An en dash may be a minus or a range: both readings are kept.
     if sign := _MINUS.search(text[max(0, start - 2) : start]) if signed else None:
         negative = [f"-{reading}" for reading in readings]
         readings = negative + readings if sign[1] == "\N{EN DASH}" else negative
     if (minutes := _minutes(run)) or (is_hour and (minutes := _minutes(f"{run}:00"))):
         readings.append(minutes)
+    # The '90s may be the 1990s, or those of another century.
     if _DECADE.match(text, end):
         readings += [_reading(century + whole) for century in ("18", "19", "20") if len(whole) == 2]
     may_be_several = _IN_GROUPS.fullmatch(run) or (_is_date(groups) and text[end : end + 1] == ".")
     is_plain = len(groups) == 1 and not sign and not re.match("[A-Za-z]", text[start - 1 : start])
-    value = int(run) if is_plain and len(run) < 3 else None
+    value = int(run) if is_plain and len(run) < 3 else None  # of at most two digits: more are never spelt out
     return Number(
         (sign[1] if sign else "") + run,
         start,
@@ -127,7 +131,7 @@ def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
     parts = []
     for place, (group, value) in enumerate(zip(groups, values, strict=True)):
         of_part = [_reading(value)]
-        if minutes and place and value == "0":
+        if minutes and place and value == "0":  # 5:00 may be "5 o'clock"
             continue
         if minutes and not place:
             of_part.append(_minutes(f"{value}:00"))
@@ -154,7 +158,8 @@ def _is_date(groups: Sequence[str]) -> bool:
 
 
 def _minutes(run: str) -> str:
-    """Return the reading of a time, the same in the morning and the afternoon; "" if it is none."""
+    """Return the reading of a time; "" if the run is not a time."""
+    # 15:30 and 3:30 pm are one time: hours count up to 12.
     match = _CLOCK.fullmatch(run)
     if not match or int(match[1]) > 24 or int(match[2]) > 59:
         return ""
@@ -162,39 +167,39 @@ def _minutes(run: str) -> str:
 
 
 def _as_decimal(run: str) -> tuple[str, str] | None:
-    """Return the digits before and after the decimal mark; None if the marks are those of a date, a time or a version.
-
-    A single point or comma before three digits is between thousands, unless a zero is before it.
-    """
+    """Return the digits before and after the decimal mark; None if the marks are not those of one number."""
     groups, marks = re.split(r"\D", run), [mark for mark in run if not mark.isdigit()]
+    # Apostrophes and the Arabic thousands mark count as blanks.
     kinds = {" " if mark in f"{_BLANKS}'’٬" else mark for mark in marks}
     if not marks:
         return run, ""
     if kinds & set(":/h-"):
         return None
     *before, last = groups
+    # Groups of three after at most three digits; of two as well, as in India. After a zero, 0.125, the mark is decimal.
     in_thousands = len(before[0]) <= 3 and before[0][0] != "0" and all(len(group) in (2, 3) for group in before[1:])
     if len(kinds) == 1 and len(last) == 3 and in_thousands and not kinds & set("·٫"):
         return "".join(groups), ""
+    # One mark, or two kinds of which the last occurs once: 1,234.5 and 1.234,5.
     is_decimal = len(marks) == 1 or (len(kinds) == 2 and in_thousands and marks[-1] not in marks[:-1])
     return ("".join(before), last) if is_decimal and marks[-1] in ".,·٫" else None
 
 
 def _reading(whole: str, fraction: str = "", power: int = 0) -> str:
-    """Return a number as digits and a power of ten, the same for all ways to write it."""
+    """Return a number as digits and a power of ten, the same for all ways to write it: 1.50 is 15e-1."""
     digits = (whole + fraction).lstrip("0")
     shortest = digits.rstrip("0")
     return f"{shortest}e{power - len(fraction) + len(digits) - len(shortest)}" if digits else "0"
 
 
 def _is_round(reading: str) -> bool:
-    """Return whether a number is as those that are written as "twenty", "a hundred" or "two thousand"."""
+    """Return whether a number may be written as "twenty", "a hundred" or "two thousand"."""
     digits, _, power = reading.partition("e")
     return len(digits) <= 2 and not power.startswith("-")
 
 
 def _sum(run: str) -> str | None:
-    """Return the reading of digits with units such as 만; None if there is no unit."""
+    """Return the reading of digits with units such as 만; None without a unit."""
     pieces = [(match[1], match[2].strip()) for match in _PIECE.finditer(run)]
     if not pieces or not pieces[0][1] or len(run) > _LONGEST_SUM:
         return None
@@ -210,16 +215,19 @@ def _powers(text: str, end: int) -> list[int]:
     """Return the powers of ten by which the words after a number may multiply it, as those of "1.5 million"."""
     if match := _RANGE.match(text, end):
         end = match.end()
-    found = [power for power, words in scales() for match in [words.match(text, end)] if match]
-    if match := scales()[1][1].match(text, end):  # mil millones
-        found += [scales()[1][0] + power for power, words in scales() if words.match(text, match.end())]
-    return found
+    scales = scale_words()
+    powers = [power for power, words in scales if words.match(text, end)]
+    thousand, words_for_thousand = scales[1]
+    if match := words_for_thousand.match(text, end):  # mil millones
+        powers += [thousand + power for power, words in scales if words.match(text, match.end())]
+    return powers
 
 
 def in_ascii_digits(text: str) -> str:
     """Return the text with digits of every script as ASCII ones, ½ as 0.5, and ⅓ as 1/3."""
     if text.isascii():
         return text
+    # Halves and quarters end as decimals, so that 2½ is 2.5; thirds do not.
     text = _FRACTION.sub(lambda match: f" {match[1] or 0}.{_FRACTIONS[match[2]]} ", text)
     text = _OTHER_FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text).replace("⁄", "/")
     return "".join(str(unicodedata.digit(each)) if each.isdecimal() or "₀" <= each <= "₉" else each for each in text)

@@ -1,14 +1,13 @@
 """Words that stand for numbers, as patterns of the beginnings of words in many languages.
 
-They tell whether a number of one side may be in words on the other. A beginning that another word has as well only
-makes a flag rarer. Patterns are compiled when they are first needed.
+They tell whether the other side may have a number in words. Patterns are compiled when they are first needed.
 """
 
 import re
 from functools import cache
 
 # Beginnings of words; those of few letters and those with a point are whole words. After a stroke: of languages without
-# blanks between words, or with endings after them.
+# blanks between words, or with endings after them. A beginning that another word shares only makes a flag rarer.
 _NUMBERS = """
 0: zero zéro cero null nul noll no none not kein keine keinen nicht ноль нул sıfır शून्य صفر / 영 零 〇 ゼロ
 1: one once first single a an ein eine eins einen einem einer erst un une prem uno una prim um uma een één eerst et
@@ -64,6 +63,7 @@ _MONTHS = """
 11: nov noy ноя листоп list kas نوفمبر नवंबर nove
 12: dec dez déc dic dici дек груд grud pros ara ديسمبر दिसंबर dece deze déce
 """
+# Power of ten: words. Several rows may have one power, and "billion" is 9 or 12 by the language.
 _SCALES = """
 2: hundred|hundert
 3: k\\b|thousand|tausend|tsd|mille?\\b|mil\\b|mila\\b|duizend|tusen|tuhat|tys|tis|тыс|тис|bin\\b|ribu|nghìn|ngàn|ezer
@@ -79,31 +79,31 @@ _LETTERS = "a-zäöüéèçàâêîôûãõáíóúñåæøąćęłńśźżčě�
 
 
 @cache
-def spelt_out(number: int) -> re.Pattern[str]:
+def cardinal_words(number: int) -> re.Pattern[str]:
     """Return a pattern of the words for a number from 0 to 12: cardinal, ordinal, and others such as "twice"."""
     return _words(_rows(_NUMBERS)[number][1], whole=4)
 
 
 @cache
-def month(number: int) -> re.Pattern[str]:
+def month_words(number: int) -> re.Pattern[str]:
     """Return a pattern of the names of a month from 1 to 12."""
     return _words(_rows(_MONTHS)[number - 1][1], whole=0)
 
 
 @cache
-def large() -> re.Pattern[str]:
+def round_words() -> re.Pattern[str]:
     """Return a pattern of words for round numbers above 12: tens, hundreds, thousands, and a half of them."""
     return _words(_LARGE, whole=5)
 
 
 @cache
-def half() -> re.Pattern[str]:
+def half_words() -> re.Pattern[str]:
     """Return a pattern of words for half an hour or a quarter."""
     return _words(_HALF, whole=4)
 
 
 @cache
-def scales() -> tuple[tuple[int, re.Pattern[str]], ...]:
+def scale_words() -> tuple[tuple[int, re.Pattern[str]], ...]:
     """Return powers of ten and patterns of the words after a number that multiply it by them."""
     return tuple((power, re.compile(rf"[\s-]?(?:{listed})", re.IGNORECASE)) for power, listed in _rows(_SCALES))
 
@@ -120,6 +120,6 @@ def _words(listed: str, whole: int) -> re.Pattern[str]:
         f"{each.rstrip('.')}(?![{_LETTERS}])" if each[-1] == "." or (len(each) < whole and each.isascii()) else each
         for each in beginnings.split()
     ]
-    # The "thousand" of "5 thousand" belongs to the digits before it.
+    # Not after a letter, which would be inside a word; nor after digits: the "thousand" of "5 thousand" is theirs.
     after_blank = rf"(?<!\d[\s-])(?<![{_LETTERS}])(?:{'|'.join(starts)})"
     return re.compile("|".join([after_blank, *others.split()]), re.IGNORECASE)

@@ -5,27 +5,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable
-from tolka.engines.ctranslate2_search import Vocabularies, unsupported
+from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable_reason
+from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
-from tolka.formats.ctranslate2.exported import (
-    Exported,
-    ExportedFolder,
-    is_exported,
-    read_exported,
-    vocabularies,
-)
-from tolka.formats.ctranslate2.folder import missing, write_folder
-from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_model
+from tolka.formats.ctranslate2.exported import Exported, ExportedFolder, is_exported, read_exported, vocabularies
+from tolka.formats.ctranslate2.folder import import_failure, write_folder
+from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.settings import (
-    Folders,
-    find_model_folder,
-    is_of_transformers,
-    listed_folders,
-    read_settings,
-)
+from tolka.model_directory.settings import Folders, find_model_folder, is_of_transformers, listed_folders, read_settings
 from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
@@ -40,40 +28,43 @@ def open_model(
     attention: str = "",
     say: Say = silent,
 ) -> Translator[Any]:
-    """Open a model, or several that translate together, whatever made it, with the engine that decoding.backend names.
+    """Open a model, or several as an ensemble, with the engine that decoding.backend names.
 
     models: a model or run directory, a folder of one of `FAMILIES` or one exported for CTranslate2, or
-    `hub:OWNER/NAME`. An exported folder has CTranslate2, whatever decoding.backend is. search, decoding: the defaults
-    are beam search of 5 on the best device. attention: the setting that reads a model's attention, which takes torch;
-    "" if there is none. say: is given notes. ConfigError where the engine that is named cannot do what is asked;
-    CheckpointError where a model is damaged.
+    `hub:OWNER/NAME`. attention: the setting that reads a model's attention, "" if none does. say: receives notes.
+    ConfigError if the engine does not support the search or the model; CheckpointError if a model is damaged.
     """
     search, decoding = search or BeamConfig(), decoding or DecodingConfig()
-    translator = _opened(models, search, decoding, attention, say)
+    translator = _open_translator(models, search, decoding, attention, say)
+    # Without `say`: a callback of this process may not be picklable, and the model is loaded again without notes.
     translator.loaded_by = partial(open_model, models, search, decoding, attention)
     return translator
 
 
-def _opened(
+def _open_translator(
     folders: Folders, search: SearchConfig, decoding: DecodingConfig, attention: str, say: Say
 ) -> Translator[Any]:
+    """Choose the engine, and return a translator that computes with it."""
     listed = [Path(folder) for folder in listed_folders(folders)]
     exported = next((folder for folder in listed if is_exported(folder)), None)
     if exported is not None:
+        # Only CTranslate2 reads such a folder, whatever decoding.backend is.
         if reason := _unsuitable(listed, search, attention):
             raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
-        found = read_exported(exported)
-        if found.facts.dtype == "int8" and found.facts.nll is None:
+        folder = read_exported(exported)
+        # Exports of int8 that keep to 16-bit sums were the first to record how much nll grows.
+        if folder.facts.dtype == "int8" and folder.facts.nll is None:
             raise CheckpointError(
                 f"{exported} was exported in int8 by an earlier version, whose sums overflow on some processors: "
                 "export the model again"
             )
-        return translator_of(found, search, decoding, say)
+        return translator_of(folder, search, decoding, say)
     if decoding.backend == "torch":
         return _with_torch(folders, search, decoding, say)
-    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable(decoding)
+    reason = _unsuitable(listed, search, attention) or _unsuitable_model(listed[0]) or unavailable_reason(decoding)
     if reason and decoding.backend == "ctranslate2":
         raise ConfigError(f"decoding.backend=ctranslate2: {reason}; decoding.backend=auto takes torch then")
+    # With torch a seed gives the same samples whatever else is translated; whoever names CTranslate2 does without.
     if not reason and decoding.backend == "auto" and isinstance(search, SamplingConfig):
         reason = "the samples of CTranslate2 depend on what else is translated"
     if reason:
@@ -81,18 +72,18 @@ def _opened(
         return _with_torch(folders, search, decoding, say)
     if decoding.backend == "auto":
         say("note: translating with CTranslate2 (decoding.backend=torch has torch compute instead)")
-    return _converted(listed[0], search, decoding, say)
+    return _convert(listed[0], search, decoding, say)
 
 
 def _unsuitable(folders: list[Path], search: SearchConfig, attention: str) -> str:
-    """Return why CTranslate2 cannot do what is asked; "" if it can."""
-    if reason := missing():
+    """Return why CTranslate2 cannot serve the request; "" if it can."""
+    if reason := import_failure():
         return reason
     if len(folders) > 1:
         return "CTranslate2 translates with one model at a time"
     if attention:
         return f"{attention} reads a model's attention, which takes torch"
-    return unsupported(search)
+    return unsupported_reason(search)
 
 
 def _unsuitable_model(name: Path) -> str:
@@ -104,7 +95,7 @@ def _unsuitable_model(name: Path) -> str:
     folder = find_model_folder(name)
     if read_json(folder / MANIFEST).get("weights") == "int8":
         return f"the weights of {folder} are stored in int8, as torch computes with them"
-    return inexpressible(read_settings(folder)[1])
+    return inexpressible_reason(read_settings(folder)[1])
 
 
 def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[Any]:
@@ -116,23 +107,28 @@ def _with_torch(folders: Folders, search: SearchConfig, decoding: DecodingConfig
 
 
 def translator_of(
-    found: ExportedFolder, search: SearchConfig, decoding: DecodingConfig, say: Say = silent, name: Path | None = None
+    exported: ExportedFolder,
+    search: SearchConfig,
+    decoding: DecodingConfig,
+    say: Say = silent,
+    name: Path | None = None,
 ) -> Translator[CTranslate2Engine]:
-    """Build a translator on a folder that was exported for CTranslate2. name: of the model, where it is another."""
-    about = found.facts
+    """Build a translator on a folder that was exported for CTranslate2. name: of its model, for messages."""
+    about = exported.facts
+    # CTranslate2 would quantise by itself, with sums that overflow 16 bits on some processors; see _MAX_INT8.
     if decoding.precision == "int8" and about.dtype != "int8":
         raise ConfigError(
-            f"decoding.precision=int8: {found.folder} has its weights in {about.dtype}; export the model with "
+            f"decoding.precision=int8: {exported.folder} has its weights in {about.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    vocabulary = Vocabularies(*vocabularies(found.tokenizer), about.positions)
-    engine = CTranslate2Engine.of(found.folder, vocabulary, about.dtype, decoding, name or found.folder, say)
-    facts = ModelFacts(found.tokenizer, found.sources, about.characters, (about.direction,), about.quality)
+    vocabulary = Vocabularies(*vocabularies(exported.tokenizer), about.positions)
+    engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
+    facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, (about.direction,), about.quality)
     return Translator(engine, facts, Request.of(search, about.direction), decoding, say)
 
 
-def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
-    """Convert a model directory in a temporary folder, which is gone once the model is loaded."""
+def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
+    """Convert a model directory in a temporary folder, which is deleted once the model is loaded."""
     model = read_plain_model(folder)
     dtype = "int8" if decoding.precision == "int8" else "float32"
     if dtype == "int8":
@@ -144,9 +140,9 @@ def _converted(folder: Path, search: SearchConfig, decoding: DecodingConfig, say
     try:
         with tempfile.TemporaryDirectory(prefix="tolka-") as work:
             write_folder(model, Path(work), dtype)
-            found = ExportedFolder(Path(work), facts, model.tokenizer, model.sources)
-            return translator_of(found, search, decoding, say, model.folder)
-    except OSError as error:
+            exported = ExportedFolder(Path(work), facts, model.tokenizer, model.sources)
+            return translator_of(exported, search, decoding, say, model.folder)
+    except OSError as error:  # a full disk above all
         raise DataError(
             f"{model.folder} cannot be converted in {tempfile.tempdir or 'a temporary folder'} "
             f"({error.strerror or error}): set TMPDIR to a folder with space for it"

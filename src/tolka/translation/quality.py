@@ -2,20 +2,19 @@
 
 A translation's features are the geometric mean of its tokens' probabilities, the lowest of these, and, where the search
 returns several translations, its mean chrF to the others. `mt-eval calibrate` fits a linear map from them to the
-sentence's chrF. Without it, the estimate is the geometric mean, which ranks lines but is no score.
+sentence's chrF. Without it, the estimate is the geometric mean, which ranks lines but is not a score.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import Any
 
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.model_directory.verify import QUALITY
 from tolka.translation.results import Translation
-from tolka.translation.scoring import SegmentScorer
+from tolka.translation.scoring import SegmentScorer, scores_of_texts
 
 LOW_PROBABILITY = 0.4
 """Geometric mean of the token probabilities below which an estimate without calibration is low."""
@@ -23,7 +22,7 @@ LOW_PROBABILITY = 0.4
 
 @dataclass(frozen=True)
 class Features:
-    """What the estimate of a translation is made of.
+    """The features from which the quality of a translation is estimated.
 
     mean, lowest: of the probabilities of its tokens, `</s>` included; the mean is the geometric one. agreement: mean
     chrF, 0 to 100, of the translation with each of its alternatives as the reference; None without alternatives.
@@ -44,7 +43,7 @@ class Features:
         return cls(mean, math.exp(min(token_scores)), agreement)
 
     def values(self, with_agreement: bool) -> list[float]:
-        """Return the values that a LinearMap multiplies, a constant first."""
+        """Return the values that a LinearMap weights; the first is the constant 1, for the intercept."""
         return [1.0, self.mean, self.lowest, *([self.agreement or 0.0] if with_agreement else [])]
 
 
@@ -64,13 +63,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LinearMap:
-    """A linear map from features to chrF. weights: of `Features.values`. low: the lowest tenth is below it."""
+    """A linear map from features to chrF. weights: of `Features.values`. low: a tenth of its estimates is below it."""
 
     weights: list[float]
     low: float
 
     def chrf(self, values: Sequence[float]) -> float:
         """Return the expected chrF, from 0 to 100."""
+        # A linear map knows no bounds: far from its data it would leave the scale.
         return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
 
 
@@ -90,13 +90,13 @@ class Calibration:
     @classmethod
     def of(cls, scores: Mapping[str, Any]) -> "Calibration | None":
         """Return the calibration in a model's scores.json; None if it has none. CheckpointError if it is damaged."""
-        found = scores.get(QUALITY)
-        if found is None:
+        values = scores.get(QUALITY)
+        if values is None:
             return None
         try:
-            plain, agreement = _map(found["plain"], 3), found["with_agreement"]
+            plain, agreement = _map(values["plain"], 3), values["with_agreement"]
             with_agreement = None if agreement is None else _map(agreement, 4)
-            return cls(plain, with_agreement, int(found["lines"]), str(found["search"]))
+            return cls(plain, with_agreement, int(values["lines"]), str(values["search"]))
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({error})") from None
 
@@ -112,9 +112,9 @@ class Calibration:
         return Estimate("chrf", value, value < chosen.low)
 
 
-def _map(found: Mapping[str, Any], count: int) -> LinearMap:
-    """Read a LinearMap of `count` weights; ValueError if it is another thing."""
-    weights, low = [float(weight) for weight in found["weights"]], float(found["low"])
+def _map(values: Mapping[str, Any], count: int) -> LinearMap:
+    """Read a LinearMap of `count` weights; ValueError, KeyError or TypeError for other values."""
+    weights, low = [float(weight) for weight in values["weights"]], float(values["low"])
     if len(weights) != count or not all(map(math.isfinite, (*weights, low))):
         raise ValueError(f"{count} finite weights and a limit were expected, not {weights} and {low}")
     return LinearMap(weights, low)
@@ -129,17 +129,16 @@ def estimate(features: Features, calibration: Calibration | None) -> Estimate:
 
 def features_of(scorer: SegmentScorer, translations: Sequence[Translation]) -> list[Features | None]:
     """Return the features of each translation, from another forward pass; None for that of a blank text."""
-    scores = iter(scorer.token_scores([segment for each in translations for segment in each.segments]))
-    found = list[Features | None]()
-    for each in translations:
-        tokens = [score for part in islice(scores, len(each.segments)) for score in part]
-        found.append(Features.of(tokens, [one.text for one in each.candidates]) if tokens else None)
-    return found
+    scores = scores_of_texts(scorer, [each.segments for each in translations])
+    return [
+        Features.of(of_tokens, [candidate.text for candidate in each.candidates]) if of_tokens else None
+        for each, of_tokens in zip(translations, scores, strict=True)
+    ]
 
 
 def estimates(
     scorer: SegmentScorer, translations: Sequence[Translation], calibration: Calibration | None
 ) -> list[Estimate | None]:
     """Return the estimate of each translation; None for that of a blank text."""
-    found = features_of(scorer, translations)
-    return [None if each is None else estimate(each, calibration) for each in found]
+    features = features_of(scorer, translations)
+    return [None if each is None else estimate(each, calibration) for each in features]

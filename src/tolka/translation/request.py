@@ -1,4 +1,4 @@
-"""What one call asks of a model: everything that may differ between two calls. Needs no torch."""
+"""Requests: everything that may differ between two calls of one model. Needs no torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.options.parsing import build
-from tolka.search.options import SEARCHES, BeamConfig, SearchConfig
+from tolka.search.options import SEARCHES, SearchConfig
 from tolka.terminology.glossary import Entry, read_banned, read_glossary
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
@@ -16,11 +16,9 @@ Terms = Mapping[str, str | Sequence[str]] | Sequence[Entry]
 
 @dataclass(frozen=True, init=False)
 class Request:
-    """What a call of `Translator.translate` asks for; whatever is None is as the translator was loaded.
+    """Options of one call of `Translator.translate`; each that is None is as the translator was loaded.
 
-        translator.translate(["The gears turn."], tolka.Request(search={"n_best": 3}, glossary={"gear": "Gang"}))
-
-    Two requests that differ in nothing but their prefixes and `scored` are translated together.
+    translator.translate(["The gears turn."], tolka.Request(search={"n_best": 3}, glossary={"gear": "Gang"}))
     """
 
     search: SearchConfig | None
@@ -57,22 +55,24 @@ class Request:
             "prefixes": tuple(prefixes),
             "scored": scored,
         }
+        # A frozen dataclass cannot convert its arguments in a generated __init__, hence `init=False`.
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
     def of(cls, search: SearchConfig, direction: Direction, limit: LineLimit = LINE_LIMIT) -> "Request":
-        """Return the request of a configuration, with the files that it names read.
+        """Return the request of a configuration: reads the files of search.glossary and search.banned.
 
-        DataError, in one line, where search.glossary or search.banned is not as it must be.
+        DataError, in one line, for a file that cannot be read or has an invalid line.
         """
         glossary = read_glossary(user_path(search.glossary), direction, limit) if search.glossary else ()
         banned = read_banned(user_path(search.banned), limit) if search.banned else ()
         return cls(replace(search, glossary="", banned=""), direction, glossary, banned)
 
-    def over(self, default: "Request") -> "Request":
-        """Return the request with what it leaves out taken from another; ConfigError for what does not go together."""
-        whole = Request(
+    def resolved(self, default: "ResolvedRequest") -> "ResolvedRequest":
+        """Return the request with the default's values in place of None; ConfigError if they contradict each other."""
+        # An empty glossary or list is a value too: it switches off that of the default.
+        request = ResolvedRequest(
             self.search or default.search,
             self.direction or default.direction,
             default.glossary if self.glossary is None else self.glossary,
@@ -80,24 +80,31 @@ class Request:
             self.prefixes,
             self.scored,
         )
-        if whole.glossary and not whole.search_config.MEETS_TERMS:
+        if request.glossary and not request.search.MEETS_TERMS:
             raise ConfigError("a glossary needs beam search: set search=beam")
-        return whole
+        return request
 
-    def is_like(self, other: "Request") -> bool:
-        """Return whether the texts of both may share a batch."""
+
+@dataclass(frozen=True)
+class ResolvedRequest:
+    """A request in which every option has a value; the fields are those of `Request`."""
+
+    search: SearchConfig
+    direction: Direction
+    glossary: tuple[Entry, ...] = ()
+    banned: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    scored: bool = True
+
+    def is_like(self, other: "ResolvedRequest") -> bool:
+        """Return whether the texts of both may share a batch: whether all but prefixes and `scored` are equal."""
         # Tuples compare their items by identity first: a glossary of 300 000 entries is not compared with itself.
         ours = self.search, self.direction, self.glossary, self.banned
         return ours == (other.search, other.direction, other.glossary, other.banned)
 
-    @property
-    def search_config(self) -> SearchConfig:
-        """The search, by default beam search of 5."""
-        return self.search or BeamConfig()
-
 
 def _search(value: SearchConfig | str | Mapping[str, Any] | None) -> SearchConfig | None:
-    """Return the options of a search that is named or described; ConfigError for unknown ones."""
+    """Return the SearchConfig of a name or a mapping; ConfigError for an unknown name or option."""
     if value is None:
         return None
     if not isinstance(value, SearchConfig):
@@ -105,14 +112,17 @@ def _search(value: SearchConfig | str | Mapping[str, Any] | None) -> SearchConfi
         value = build(SEARCHES.get(str(options["name"])), options, "search")
     for key in ("glossary", "banned"):
         if getattr(value, key):
+            # `of` reads the files, once and not with each call.
             raise ConfigError(f"search.{key} names a file, and a request has what is in it: {key}=...")
     return value
 
 
 def _entries(glossary: Terms) -> tuple[Entry, ...]:
     """Return the entries of a glossary; TypeError for anything but texts and lists of them."""
+    # The very tuple of another request, so that `is_like` and the cache of terminologies compare by identity. One entry
+    # is looked at: a mix of entries and other tuples does not come from a request.
     if isinstance(glossary, tuple) and all(type(entry) is Entry for entry in glossary[:1]):
-        return glossary  # as another request has it
+        return glossary
     if not isinstance(glossary, Mapping):
         return tuple(Entry(*entry) for entry in glossary)
     entries = []

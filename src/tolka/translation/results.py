@@ -1,11 +1,11 @@
-"""What translating a text returns; needs no torch."""
+"""Results of translating a text. Needs no torch."""
 
 import math
 from dataclasses import dataclass, field
 
 
 def blank_translations_note(blank: int, with_text: int) -> str:
-    """Return a note if most translations are blank; "" otherwise. with_text: how many sources are not."""
+    """Return a note if most translations are blank; "" otherwise. with_text: number of sources that are not blank."""
     if 2 * blank <= with_text:
         return ""
     return (
@@ -18,10 +18,10 @@ def blank_translations_note(blank: int, with_text: int) -> str:
 class Candidate:
     """One way to translate a text.
 
-    segments: the parts that the model translated, none for a blank text: source ids and target ids, without `</s>`.
-    score: what translations of this text are ranked by, the sum over its segments; NaN if it was not asked for.
-    complete: whether every part ended with `</s>`. log_probability: in nats, the sum over its segments; NaN if it was
-    not asked for. missing: translations of the glossary's terms that it lacks. banned: banned phrases that it has.
+    segments: source ids and target ids, without `</s>`, of each part that was translated; none for a blank text.
+    score: ranks the candidates, a sum over the segments. complete: whether every segment ended with `</s>`.
+    log_probability: in nats, a sum over the segments. Both are NaN for a request with scored=False. missing:
+    translations of the glossary's terms that it lacks. banned: banned phrases in it.
     """
 
     text: str
@@ -37,9 +37,8 @@ class Candidate:
 class Translation:
     """The translation of one text.
 
-    candidates: the best one first; others where the search returns several (search.n_best). too_long: whether a part
-    was split because it was longer than max_length. sentences: how many the source has. split: how it was split, from
-    `resolved_split`.
+    candidates: best first, up to search.n_best. too_long: whether a sentence was split at max_length. sentences: of the
+    source. split: from `resolved_split`.
     """
 
     candidates: list[Candidate]
@@ -58,25 +57,25 @@ class Translation:
 
     @property
     def score(self) -> float:
-        """What it was ranked by; NaN if that was not asked for."""
+        """The score of the best translation; see Candidate."""
         return self.candidates[0].score
 
     @property
     def alternatives(self) -> list[Candidate]:
-        """Other translations, likely ones first."""
+        """The other candidates, best first."""
         return self.candidates[1:]
 
     @property
     def segments(self) -> list[tuple[list[int], list[int]]]:
-        """The parts that the model translated; see Candidate."""
+        """The segments of the best translation; see Candidate."""
         return self.candidates[0].segments
 
     @property
     def complete(self) -> bool:
-        """Whether every part ended with `</s>`."""
+        """Whether every segment of the best translation ended with `</s>`."""
         return self.candidates[0].complete
 
     @property
     def parts(self) -> int:
-        """How many segments the text was translated in."""
+        """The number of segments that the text was translated in."""
         return len(self.segments)

@@ -13,16 +13,19 @@ from tolka.translation.segments import LengthError
 from tolka.translation.splitting import sentences
 from tolka.translation.terminology import Terminology, complaints
 
+IdPair = tuple[list[int], list[int]]
+"""Source and target ids of a segment, without `</s>`."""
+
 
 class SegmentScorer(Protocol):
-    """What scores segments of ids: a Translator."""
+    """The part of Translator that scores segments of ids."""
 
-    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = ...) -> list[list[float]]:
+    def token_scores(self, pairs: Sequence[IdPair], tick: Tick = ...) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`."""
 
 
 class TextScorer(SegmentScorer, Protocol):
-    """What encodes and scores texts: a Translator."""
+    """The part of Translator that encodes and scores texts."""
 
     tokenizer: Tokenizer
     characters: CharacterForm
@@ -50,32 +53,37 @@ class ScoredPair(NamedTuple):
         return self.translation.score
 
 
+def scores_of_texts(
+    scorer: SegmentScorer, texts: Sequence[Sequence[IdPair]], tick: Tick = lambda share: None
+) -> list[list[float]]:
+    """Return the log-probabilities of each text's tokens, those of all its segments in one list."""
+    scores = iter(scorer.token_scores([pair for segments in texts for pair in segments], tick))
+    return [[score for segment in islice(scores, len(segments)) for score in segment] for segments in texts]
+
+
 def score_given(
     translator: TextScorer, sources: Sequence[str], targets: Sequence[str], tick: Tick = lambda share: None
 ) -> list[ScoredPair]:
     """Return the log-probability of each target, given its source: the sum over its tokens, `</s>` included.
 
-    Where the translator splits texts into sentences, and both sides have as many, each sentence is scored by itself, as
-    it is translated; any other pair as a whole, however long it is, with `split` "never". `sentences` is the number
-    that the translator would split the source into. `too_long` is true where a part has more subwords than
-    translator.max_length. A pair of two blank texts has score 0 and no tokens. tick: is called after each batch with
-    its share of the pairs. LengthError if one is longer than what the engine can compute.
+    Sentences are scored one by one if the translator splits texts and both sides have as many; any other pair is scored
+    as a whole, however long it is, with `split` "never". `too_long` is true if a part has more subwords than
+    translator.max_length. A pair of blank texts has score 0 and no tokens. tick: receives each batch's share of the
+    pairs. LengthError for a pair that is longer than the engine can compute.
     """
     form = translator.characters
     texts = list(zip(map(form.source, sources), map(form.target, targets), strict=True))
     parts = [_parts(translator, *pair) for pair in texts]
-    numbers = [number for number, each in enumerate(parts) for _ in each.pairs]
+    numbers = [number for number, each in enumerate(parts) for _ in each.pairs]  # of the text of each segment
     share = len(texts) / max(1, len(numbers))
     try:
-        scores = iter(
-            translator.token_scores([pair for each in parts for pair in each.pairs], lambda count: tick(count * share))
-        )
+        scores = scores_of_texts(translator, [each.pairs for each in parts], lambda count: tick(count * share))
     except LengthError as error:
-        error.number = numbers[error.number]
+        error.number = numbers[error.number]  # the engine numbers segments, and a user knows texts
         raise
     results = []
-    for each, (source, _), target in zip(parts, texts, targets, strict=True):
-        token_scores = [score for part in islice(scores, len(each.pairs)) for score in part]
+    # Complaints are about the target as it was given, not in the model's form of characters.
+    for each, (source, _), target, token_scores in zip(parts, texts, targets, scores, strict=True):
         total = sum(token_scores)
         matches = translator.terminology.matches(source) if translator.terminology else ()
         lacks = complaints(translator.terminology, target, [(matches, target)])
@@ -87,12 +95,9 @@ def score_given(
 
 
 class _Parts(NamedTuple):
-    """What is scored of a pair of texts: ids of source and target, of each sentence or of the whole.
+    """The segments of a pair of texts, and the number of sentences that the translator would split the source into."""
 
-    sentences: how many the translator would split the source into.
-    """
-
-    pairs: list[tuple[list[int], list[int]]]
+    pairs: list[IdPair]
     sentences: int
 
 
@@ -100,10 +105,10 @@ def _parts(translator: TextScorer, source: str, target: str) -> _Parts:
     """Return the sentences of both sides if the translator splits texts and both have as many, else the whole texts."""
     sides, count = [[source], [target]], 1
     if translator.split == "sentences":
-        found = [sentences(text, code) for text, code in zip((source, target), translator.direction, strict=True)]
-        count = len(found[0])
-        if count == len(found[1]) > 1:
-            sides = [[part.rstrip() for part in side] for side in found]
+        split = [sentences(text, code) for text, code in zip((source, target), translator.direction, strict=True)]
+        count = len(split[0])
+        if count == len(split[1]) > 1:
+            sides = [[part.rstrip() for part in side] for side in split]
     tokenizer = translator.tokenizer
     pairs = list(zip(tokenizer.encode_source(sides[0]), tokenizer.encode_target(sides[1]), strict=True))
     return _Parts([pair for pair in pairs if any(pair)], count)

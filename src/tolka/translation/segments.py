@@ -15,9 +15,9 @@ from tolka.translation.terminology import Terminology
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a text of at most max_length.
+    """A part of a text, of at most max_length subwords.
 
-    separator: what joins its translation to the one before. wish: what is wanted of its translation. matches: the
+    separator: text between its translation and the one before. wish: constraints on its translation. matches: the
     glossary's terms in it.
     """
 
@@ -29,7 +29,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class SegmentedText:
-    """A text split into segments: how many sentences it has, and whether one of them was too long."""
+    """A text split into segments. sentences: of the text. too_long: whether one of them was split at max_length."""
 
     segments: list[Segment]
     sentences: int
@@ -37,7 +37,7 @@ class SegmentedText:
 
 
 class TextError(DataError):
-    """A text that cannot be translated. number: of the text, from 0. of_prefix: whether that is in its prefix."""
+    """A text that cannot be translated. number: of the text, from 0. of_prefix: whether its prefix is to blame."""
 
     of_prefix = False
 
@@ -73,7 +73,7 @@ class LengthError(TextError):
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Splits texts into segments; see Translator for the fields."""
+    """Splits texts into segments; the fields are those of Translator."""
 
     tokenizer: Tokenizer
     max_length: int
@@ -82,13 +82,11 @@ class Segmenter:
     direction: Direction
     terminology: Terminology | None
 
-    def segmented(self, text: str, prefix: str = "") -> SegmentedText:
-        """Split a text; into no segments if it is blank, since such a text never reaches the model.
-
-        prefix: that the translation of the first segment has to begin with.
-        """
-        text = self.characters.source_lines(text).strip()  # line feeds between sentences come between translations
-        if not text:
+    def segment(self, text: str, prefix: str = "") -> SegmentedText:
+        """Split a text. prefix: the beginning of the translation of its first segment."""
+        # Line feeds stay for now: those between sentences come between their translations.
+        text = self.characters.source_lines(text).strip()
+        if not text:  # a blank text never reaches the model
             return SegmentedText([], 0, False)
         parts = sentences(text, self.direction[0])
         segments, separator, too_long = list[Segment](), "", False
@@ -100,7 +98,7 @@ class Segmenter:
         return self._begun(SegmentedText(segments, len(parts), too_long), prefix)
 
     def _begun(self, text: SegmentedText, prefix: str) -> SegmentedText:
-        """Return the text with the wish that the translation of its first segment begins with the prefix."""
+        """Return the text, of which the translation of the first segment must begin with the prefix."""
         (ids,) = self.tokenizer.encode_target([self.characters.target(prefix)]) if prefix else ([],)
         if not ids:
             return text
@@ -108,11 +106,9 @@ class Segmenter:
         return replace(text, segments=[replace(first, wish=replace(first.wish, prefix=tuple(ids))), *others])
 
     def split(self, text: str, separator: str = "") -> Iterator[Segment]:
-        """Split at the best place near the middle until each part has at most max_length subwords.
-
-        A single character is never split, however many subwords it has.
-        """
+        """Split at the best place near the middle until each part has at most max_length subwords."""
         (ids,) = self.tokenizer.encode_source([text])
+        # No cut within a single character, however many subwords it has: such a segment stays too long.
         cut = best_cut(text) if len(ids) > self.max_length and self.splitting != "never" else None
         if cut is None:
             matches = self.terminology.matches(text) if self.terminology else ()

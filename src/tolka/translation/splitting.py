@@ -1,7 +1,6 @@
-"""Split texts into sentences and too long sentences into parts, and join the translations.
+"""Split texts into sentences, and sentences that are too long into parts.
 
 Sentences are split by sentencex, which knows the marks and abbreviations of some 300 languages and needs no download.
-What it lacked in version 1.0.30 is here until it has it: frequent titles and abbreviations, and the marks of Khmer.
 """
 
 import re
@@ -15,15 +14,15 @@ import regex
 from tolka.text.scripts import is_known, plain_code
 
 # A mark that ends a sentence or a clause, closing quotes and brackets, and the blank after it. The blank is a group,
-# since it alone is removed where the text is cut. A full-width mark needs no blank.
+# since it alone is removed at the cut. A full-width mark needs no blank.
 _SENTENCE_END = re.compile(r"[.!?…।॥۔؟።][\"'”’)\]]*(\s+)|[。！？；។៕။][”’）」』]*(\s*)")
 _CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：](\s*)")
 _BLANK = re.compile(r"(\s+)")
 _AROUND_MIDDLE = 100  # characters on either side in which a text without blanks is cut between grapheme clusters
 _LONGEST_ABBREVIATION = 20  # characters, blanks after it included
 _LETTER = regex.compile(r"\p{L}")
-# By language code: a sentence hardly ever ends with one of these, or, where one has a #, before a number. Those that
-# also end sentences ("etc.") are not here.
+# What sentencex 1.0.30 lacks, by language code: a sentence hardly ever ends with one of these, or, where one has a #,
+# before a number. Those that also end sentences ("etc.") are left out.
 _ABBREVIATIONS = {
     "da": "bl.a",
     "de": "Abb# Abs# Bd# Dipl Fa Frl Gebr Hl Hrsg Kap# Tab# exkl inkl",
@@ -45,15 +44,16 @@ _ABBREVIATIONS = {
     "tr": "Alb Apt Av Bkz Cad Doç Hz Mah Sn Sok Uzm Yb Yrd vb örn",
     "uk": "ген рис",
 }
+# Khmer's full stops, which sentencex 1.0.30 does not know.
 _KHMER = re.compile(r"[^។៕]*[។៕]+[”’»)\]]*\s*|[^។៕]+")
 _UNSPACED = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}  # written without a blank between two sentences
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a text is split: the left part's end and the right part's start, with whitespace or nothing between them.
+    """The place of a cut: the left part's end and the right part's start; between them is whitespace or nothing.
 
-    at_mark: whether a sentence or clause ends there, so that a blank may be wanted where the text has none.
+    at_mark: whether a sentence or clause ends there, so that the translation may need a blank that the text lacks.
     """
 
     end: int
@@ -62,16 +62,15 @@ class Cut:
 
 
 def sentences(text: str, language: str) -> list[str]:
-    """Return the sentences of a text, each with the blanks after it: joined, they are the text.
-
-    A part without a letter (a list's number, a stray mark) joins the sentence after it, or else the one before. One
-    that ends in a title or another abbreviation joins the one after it.
-    """
+    """Return the sentences of a text, each with the blanks after it: joined, they are the text."""
+    # `pending` joins what follows: a part without a letter (a list's number, a stray mark) or with an abbreviation at
+    # its end. At the end of the text it joins what is before.
     result, pending, has_letter = list[str](), "", False
     code = plain_code(language) or "en"
     parts = list(_parts(text, code))
     for part, following in zip_longest(parts, parts[1:], fillvalue=""):
         pending += part
+        # Only the new part is searched: with all of `pending`, 100 000 characters without a letter took 5 to 14 s.
         has_letter = has_letter or _LETTER.search(part) is not None
         if has_letter and not _is_abbreviated(pending, following, code):
             result.append(pending)
@@ -90,7 +89,7 @@ def _parts(text: str, code: str) -> Iterator[str]:
 
 
 def _is_abbreviated(part: str, following: str, code: str) -> bool:
-    """Return whether a part ends in an abbreviation of a language, after which the following part goes on."""
+    """Return whether a part ends in an abbreviation of the language, and not in the end of a sentence."""
     pattern = _abbreviated(code)
     return pattern is not None and pattern.search(part[-_LONGEST_ABBREVIATION:] + following[:1]) is not None
 
@@ -111,7 +110,7 @@ def share_of_several(texts: Sequence[str], language: str) -> float:
 def best_cut(text: str) -> Cut | None:
     """Return the cut at a sentence mark, else a clause mark, else a blank, else between two grapheme clusters.
 
-    Of several, the one nearest to the middle; None if there is none, or if one side would be empty.
+    Of several it is the one nearest to the middle. None for a text that cannot be cut in two.
     """
     middle = len(text) / 2
     for pattern, at_mark in ((_SENTENCE_END, True), (_CLAUSE_END, True), (_BLANK, False)):
@@ -119,8 +118,8 @@ def best_cut(text: str) -> Cut | None:
         cuts = [Cut(start, end, at_mark) for start, end in spans if start > 0 and end < len(text)]
         if cuts:
             return min(cuts, key=lambda cut: abs(cut.end - middle))
-    # A grapheme cluster (a letter with its accents, an emoji of several code points) is not split, except one of
-    # hundreds of code points, which is split between two of them.
+    # A grapheme cluster (a letter with its accents, an emoji of several code points) is not split, unless it has
+    # hundreds of code points.
     begin = max(0, len(text) // 2 - _AROUND_MIDDLE)
     positions = [begin + match.start() for match in regex.finditer(r"\X", text[begin : begin + 2 * _AROUND_MIDDLE])]
     positions = [position for position in positions if begin < position < len(text)] or [len(text) // 2]
@@ -129,13 +128,13 @@ def best_cut(text: str) -> Cut | None:
 
 
 def separator_between(blank: str, at_mark: bool, target: str) -> str:
-    """Return what joins the translations of two parts: the source's blank, adapted to the target language.
+    """Return the text between the translations of two parts: the source's blank, adapted to the target language.
 
-    A mark without a blank (a full-width one) gets one, except in Chinese and Japanese, which are written without blanks
-    and drop a single one. target: a language code; an unknown one leaves the blank unchanged.
+    target: a language code; an unknown one leaves the blank unchanged.
     """
     if not is_known(target):
         return blank
-    if plain_code(target) in _UNSPACED:
+    if plain_code(target) in _UNSPACED:  # a line feed or several blanks are layout, and stay
         return "" if blank == " " else blank
+    # A full-width mark has no blank after it, and the target language may need one.
     return blank or (" " if at_mark else "")

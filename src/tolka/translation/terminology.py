@@ -1,23 +1,16 @@
-"""What a glossary and a list of banned phrases ask of translations: as subword ids for a search, and as text."""
+"""The terms and banned phrases of a request, as subword ids for a search and as text."""
 
 from collections.abc import Sequence
 from functools import cached_property
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
-from tolka.terminology.glossary import (
-    Entry,
-    Glossary,
-    Match,
-    Phrases,
-    needs_blank,
-    occurs_in,
-)
+from tolka.terminology.glossary import Entry, Glossary, Match, Phrases, needs_blank, occurs_in
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.tokenizer.special_tokens import BOS, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 
-# A term inside a sentence is encoded after one of these texts, whose subwords are then removed: after the first of them
-# that is encoded the same with the term behind it as alone.
+# A tokenizer may spell a term otherwise inside a sentence than alone. It is encoded there after the first of these
+# texts whose own subwords do not change by that, and these are removed.
 _BEFORE_BLANK, _BEFORE = ("a", "1", ".", "-"), ("(", "“", "。", ".", "-", "、")
 
 
@@ -25,18 +18,14 @@ class Terminology:
     """A glossary, phrases that translations must not contain, and the tokenizer that spells them."""
 
     def __init__(
-        self,
-        entries: Sequence[Entry],
-        banned: Sequence[str],
-        tokenizer: Tokenizer,
-        characters: CharacterForm = KEEP,
+        self, entries: Sequence[Entry], banned: Sequence[str], tokenizer: Tokenizer, characters: CharacterForm = KEEP
     ) -> None:
         """characters: their form in the model's training text."""
         self.terms = entries, banned
         self._tokenizer = tokenizer
         self._glossary = Glossary(entries, characters)
         self._phrases = list(map(characters.target, banned))
-        self._known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
+        self._ids_of_targets: dict[tuple[str, ...], tuple[Ids, ...]] = {}  # caches: terms repeat from text to text
         self._written: dict[str, tuple[str, ...]] = {}
 
     def matches(self, text: str) -> tuple[Match, ...]:
@@ -44,39 +33,40 @@ class Terminology:
         return tuple(self._glossary.matches(text))
 
     def wish(self, matches: Sequence[Match]) -> Wish:
-        """Return what is wanted of a translation in which these terms should stand, without those it cannot spell."""
+        """Return the constraints for a translation with these terms, except those that the tokenizer cannot spell."""
         terms = tuple(ids for ids in map(self._alternatives, matches) if ids)
         return Wish(terms=terms, banned=self._banned_ids) if terms or self._banned_ids else NO_WISH
 
     def missing(self, matches: Sequence[Match], translation: str) -> list[str]:
-        """Return the translations of those terms of which no form stands in a text; of each, its first form."""
+        """Return the terms of which no form stands in a text, each as its first form."""
         return [
             match.targets[0] for match in matches if not any(self._has(translation, form) for form in match.targets)
         ]
 
     def banned_in(self, translation: str) -> list[str]:
-        """Return the banned phrases that stand in a text."""
+        """Return the banned phrases in a text."""
         phrases, of_form = self._banned_forms
         numbers = {number for form in phrases.occurrences(translation) for number in of_form[form]}
         return [self._phrases[number] for number in sorted(numbers)]
 
     def banned_spellings(self, translation: str, ids: Sequence[int]) -> tuple[Ids, ...]:
-        """Return the ids with which banned phrases are spelt in a translation, which has `translation` as its text.
+        """Return the ids that spell banned phrases in a translation. ids: of the translation.
 
-        A word may be spelt in other subwords than the tokenizer's own, of which a search knows only if it is told.
+        They may be other subwords than the tokenizer's own, which are all that the constraints of a search have.
         """
         return tuple(self._spelling_in(phrase, ids) for phrase in self.banned_in(translation))
 
     def _spelling_in(self, phrase: str, ids: Sequence[int]) -> Ids:
-        """Return the shortest part of the ids that has the phrase, the first one of it."""
+        """Return the shortest part of the ids whose text has the phrase, at its first occurrence."""
         forms = Phrases(self._with_capitals(phrase))
+        # First the earliest end, then the latest start: there is no map from characters to subwords.
         end = next(end for end in range(1, len(ids) + 1) if forms.occurrences(self._decode(ids[:end])))
         start = next(start for start in range(end - 1, -1, -1) if forms.occurrences(self._decode(ids[start:end])))
         return tuple(ids[start:end])
 
     @cached_property
     def _banned_forms(self) -> tuple[Phrases, dict[str, list[int]]]:
-        """All banned phrases in all their forms, and for each form the numbers of its phrases."""
+        """All forms of all banned phrases, and for each form the numbers of its phrases."""
         of_form: dict[str, list[int]] = {}
         for number, phrase in enumerate(self._phrases):
             for form in self._with_capitals(phrase):
@@ -88,9 +78,10 @@ class Terminology:
         return list(dict.fromkeys(form for each in self._forms(phrase) for form in (each, _capitalized(each))))
 
     def _forms(self, form: str) -> tuple[str, ...]:
-        """Return a form as it is given and, where that differs, as the model writes it: a tokenizer may normalise."""
+        """Return a form as it is given and, where that differs, as the tokenizer decodes it."""
         if form not in self._written:
             ids = self._encode(form)
+            # A tokenizer may normalise (NFKC); with an unknown subword the decoded text is another one.
             written = self._decode(ids) if ids and UNK not in ids else form
             self._written[form] = tuple(dict.fromkeys((form, written)))
         return self._written[form]
@@ -104,33 +95,31 @@ class Terminology:
 
     def _alternatives(self, match: Match) -> tuple[Ids, ...]:
         """Return the ids of all forms of a term; none if the tokenizer does not know its characters."""
-        if match.targets not in self._known:
-            found = [ids for form in match.targets for ids in self._spellings(form)]
-            self._known[match.targets] = tuple(dict.fromkeys(found))
-        return self._known[match.targets]
+        if match.targets not in self._ids_of_targets:
+            spellings = [ids for form in match.targets for ids in self._spellings(form)]
+            self._ids_of_targets[match.targets] = tuple(dict.fromkeys(spellings))
+        return self._ids_of_targets[match.targets]
 
     @cached_property
     def _banned_ids(self) -> tuple[Ids, ...]:
         """The ids of all banned phrases, also with a capital letter."""
         forms = dict.fromkeys(form for phrase in self._phrases for form in (phrase, _capitalized(phrase)))
-        found = [ids[ids[0] == BOS :] for form in forms for ids in self._spellings(form)]
-        return tuple(dict.fromkeys(found))
+        # A spelling of the beginning is banned everywhere: without its <s>.
+        spellings = [ids[ids[0] == BOS :] for form in forms for ids in self._spellings(form)]
+        return tuple(dict.fromkeys(spellings))
 
     def _spellings(self, form: str) -> list[Ids]:
-        """Return the ids of a form inside a sentence and at its beginning, there also with a capital letter.
-
-        Those at the beginning start with `<s>`, where they differ.
-        """
+        """Return the ids of a form inside a sentence and, with `<s>` before them, at its beginning if they differ."""
         inside = [self._after(form, _BEFORE_BLANK, " ")]
         if not needs_blank(form):
             inside.append(self._after(form, _BEFORE, ""))
         at_start = [self._encode(form), self._encode(_capitalized(form))]
-        found = [ids for ids in inside if ids]
-        found += [(BOS, *ids) for ids in at_start if ids and ids not in found]
-        return list(dict.fromkeys(ids for ids in found if UNK not in ids))
+        spellings = [ids for ids in inside if ids]
+        spellings += [(BOS, *ids) for ids in at_start if ids and ids not in spellings]
+        return list(dict.fromkeys(ids for ids in spellings if UNK not in ids))
 
     def _after(self, form: str, before: Sequence[str], blank: str) -> Ids:
-        """Return the ids of a form after another text, and a blank where there is one."""
+        """Return the ids of a form after one of the texts and the blank."""
         for text in before:
             head, whole = self._encode(text), self._encode(f"{text}{blank}{form}")
             if whole[: len(head)] == head and UNK not in head:
@@ -151,10 +140,11 @@ def complaints(
 ) -> tuple[list[str], list[str]]:
     """Return the terms that a translation lacks and the banned phrases that it has.
 
-    segments: of each, the glossary's terms in it, and its translation.
+    segments: (terms of the glossary in it, its translation) of each.
     """
     if terminology is None:
         return [], []
+    # A term counts only in the translation of its own segment.
     missing = [term for each in segments for term in terminology.missing(*each)]
     return missing, terminology.banned_in(translation)
 

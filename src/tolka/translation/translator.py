@@ -23,7 +23,7 @@ from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
 from tolka.translation.joining import joined_translation
 from tolka.translation.quality import Calibration, Estimate, estimates
-from tolka.translation.request import Request
+from tolka.translation.request import Request, ResolvedRequest
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
 from tolka.translation.segments import LengthError, PrefixError, Segment, SegmentedText, Segmenter
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from tolka.model_directory.read import SavedModel
     from tolka.translation.attention_maps import AttentionMap
 
-_ROUNDS = 5  # searches of a segment again, at most, until no banned phrase is in its translation
-_MOST_TERMINOLOGIES = 8  # glossaries of latest requests that are kept, at most
-_MOST_SHARED = 256  # texts that calls of several threads or tasks translate together, at most
+_MAX_REPEATS = 5  # further searches for a segment in whose translation a banned phrase was spelt otherwise
+_MAX_TERMINOLOGIES = 8  # glossaries of the latest requests that are cached
+_MAX_SHARED = 256  # texts that calls of several threads or tasks translate together
 _WAIT_SECONDS = 0.002  # of a text given to `translate_async`, for others
 E = TypeVar("E", bound=Engine)
 
@@ -46,32 +46,28 @@ class _Call:
     """One call of `Translator.translate`."""
 
     texts: list[str]
-    request: Request
+    request: ResolvedRequest
     tick: Tick
 
 
 class Translator(Generic[E]):
-    """A model with its tokenizer; what computes is its engine, and what is asked of it comes with each call.
+    """A model with its tokenizer, on an engine that computes; a `Request` may come with each call.
 
-    translator = tolka.load("runs/sample")
-    translator(["I love you.", "A lion sleeps."])  # a list of two translations
+        translator = tolka.load("runs/sample")
+        translator(["I love you.", "A lion sleeps."])  # a list of two translations
 
-    It may be called from several threads and asyncio tasks. Calls that come while another one runs are translated
-    together afterwards, up to 256 texts at once, if their requests are alike; a call with more texts runs by itself.
-    It can be pickled where it was loaded from a folder, which is loaded again then.
+    It may be called from several threads and asyncio tasks; those that wait for one another share batches, up to 256
+    texts at once, if their requests are alike. It can be pickled where it was loaded from a folder, which unpickling
+    loads again.
     """
 
     def __init__(
-        self,
-        engine: E,
-        facts: ModelFacts,
-        request: Request,
-        decoding: DecodingConfig | None = None,
-        say: Say = silent,
+        self, engine: E, facts: ModelFacts, request: Request, decoding: DecodingConfig | None = None, say: Say = silent
     ) -> None:
-        """facts: of the model. request: what a call asks for unless it says otherwise. say: is given notes."""
+        """request: the defaults of a call. say: receives notes."""
         decoding = decoding or DecodingConfig()
         self.engine, self.tokenizer, self.characters = engine, facts.tokenizer, facts.characters
+        # Segments longer than any source in the training text are split: the model has not learnt such lengths.
         self.max_length = min(decoding.max_length or facts.sources.longest, engine.longest_sentence or sys.maxsize)
         if decoding.max_length > self.max_length:
             say(
@@ -81,12 +77,12 @@ class Translator(Generic[E]):
         self.split = resolved_split(decoding.split, facts.sources.several_sentences)
         self.directions, self.length_ratio = facts.directions, facts.sources.length_ratio
         self.calibration = Calibration.of({QUALITY: facts.quality})
-        first = self.directions[0] if self.directions else UNKNOWN
-        self.request = self._checked_request(request.over(Request(BeamConfig(), first, (), ())))
+        first = self.directions[0] if self.directions else UNKNOWN  # models of other programs may name none
+        self.request = self._checked_request(request.resolved(ResolvedRequest(BeamConfig(), first)))
         self.loaded_by: Callable[[], Translator[E]] | None = None
         self._decoder = BatchDecoder(engine, self.tokenizer, decoding.tokens, say)
         self._terminologies: list[Terminology] = []
-        self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MOST_SHARED, _WAIT_SECONDS)
+        self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MAX_SHARED, _WAIT_SECONDS)
 
     @staticmethod
     def of(
@@ -106,20 +102,20 @@ class Translator(Generic[E]):
         return f"Translator({direction}{self.engine}, {search}, split={self.split!r}, max_length={self.max_length})"
 
     def __reduce__(self) -> "tuple[Callable[[], Translator[E]], tuple[()]]":
-        """Return what loads the translator again; TypeError where the model was not loaded from a folder."""
+        """Return what loads the translator again; TypeError if the model was not loaded from a folder."""
         if self.loaded_by is None:
             raise TypeError("this translator's model is only in memory: pickle one that tolka.load has loaded")
         return self.loaded_by, ()
 
     @property
     def tokens(self) -> int:
-        """The ceiling on a batch, as in DecodingConfig; halved whenever a batch did not fit in memory."""
+        """The ceiling on a batch, as in DecodingConfig; halved after each batch that did not fit in memory."""
         return self._decoder.tokens
 
     @property
     def direction(self) -> Direction:
         """The direction of a call that names none."""
-        return self.request.direction or UNKNOWN
+        return self.request.direction
 
     @property
     def terminology(self) -> Terminology | None:
@@ -131,31 +127,32 @@ class Translator(Generic[E]):
     ) -> list[str]:
         """Translate each text, in order; a blank text stays blank. A str is one text. TypeError for other types."""
         call = self._call(texts, request, tick)
+        # Only texts are returned: greedy search is faster without scores.
         unscored = replace(call, request=replace(call.request, scored=False))
         return [translation.text for translation in self._calls.call(unscored)]
 
     def translate(
         self, texts: str | Iterable[str], request: Request | None = None, tick: Tick = lambda share: None
     ) -> list[Translation]:
-        """Translate each text and return details. tick: is called after each batch with its share of the texts.
+        """Translate each text and return details. tick: receives each batch's share of the texts.
 
-        request: what differs from how the translator was loaded. ConfigError for what the model or its engine does not
-        have, PrefixError if a prefix is longer than its translation may be, LengthError if a text is longer than what
-        the engine can compute.
+        request: options that differ from the translator's. ConfigError for options that the model or its engine does
+        not support, PrefixError for a prefix that is longer than its translation may be, LengthError for a text that is
+        longer than the engine can compute.
         """
         return self._calls.call(self._call(texts, request, tick))
 
     async def translate_async(self, texts: str | Iterable[str], request: Request | None = None) -> list[Translation]:
-        """Translate as `translate` does, without blocking the event loop.
+        """Translate as `translate` does, without blocking the event loop; calls of several tasks share batches.
 
-        Texts of several tasks are translated together: a call waits 2 ms for others, or until those before it are done.
+        A call waits 2 ms for others, or until those before it have finished.
         """
         return await asyncio.wrap_future(self._calls.submit(self._call(texts, request, lambda share: None)))
 
     def stream(
         self, texts: str | Iterable[str], window: int = DecodingConfig.window, request: Request | None = None
     ) -> Iterator[Translation]:
-        """Yield the translation of each text, in order; read `window` texts at a time, and no more than are needed.
+        """Yield the translation of each text, in order; at most `window` texts are read ahead.
 
         request: as for `translate`, without prefixes.
         """
@@ -165,8 +162,7 @@ class Translator(Generic[E]):
     def score(self, pairs: Iterable[tuple[str, str]], tick: Tick = lambda share: None) -> list[ScoredPair]:
         """Return the log-probability, in nats, of each target given its source: of the whole and of each token.
 
-        pairs: (source, target). Sentences are scored one by one where texts are translated so and both sides have as
-        many; any other pair is scored as a whole, however long it is.
+        pairs: (source, target), as `score_given` takes them.
         """
         listed = list(pairs)
         for number, pair in enumerate(listed):
@@ -180,8 +176,8 @@ class Translator(Generic[E]):
     ) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each translation: (source word, target word), numbered from 0.
 
-        It is read from the attention of the last decoder layer to the source, which another forward pass computes.
-        ConfigError for a model without such attention, for an ensemble, and where CTranslate2 computes.
+        It comes from the last decoder layer's cross-attention, in another forward pass. ConfigError for a model without
+        cross-attention, for an ensemble, and with CTranslate2.
         """
         from tolka.translation.attention_maps import word_alignment
 
@@ -190,9 +186,9 @@ class Translator(Generic[E]):
     def attention(
         self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
     ) -> "list[list[AttentionMap]]":
-        """Return the attention maps of each translation, one for each part that was translated, as `align` reads them.
+        """Return the attention maps of each translation, one for each segment: means over the heads.
 
-        Each is the mean over the heads. ConfigError as for `align`.
+        ConfigError as for `align`.
         """
         if not self.engine.has_attention:
             raise ConfigError(
@@ -204,54 +200,55 @@ class Translator(Generic[E]):
         return AttentionReader(self)(translations)
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
-        """Return an estimate of the quality of each translation, as tolka.translation.quality describes it."""
+        """Return an estimate of the quality of each translation; see tolka.translation.quality."""
         return estimates(self, translations, self.calibration)
 
     def flags(
         self, sources: Sequence[str], translations: Sequence[Translation], quality: Sequence[Estimate | None] = ()
     ) -> list[list[str]]:
-        """Return what a person should check in each translation, as tolka.translation.flags describes it.
+        """Return what a person should check in each translation; see tolka.translation.flags.
 
-        quality: from `quality`; without it, no translation is flagged for it.
+        quality: from `quality`; without it, no translation has the flag low_confidence.
         """
         estimated = quality or [None] * len(sources)
-        each = zip(sources, translations, estimated, strict=True)
-        return [flags(source, translation, estimate, self.length_ratio) for source, translation, estimate in each]
+        triples = zip(sources, translations, estimated, strict=True)
+        return [flags(source, translation, estimate, self.length_ratio) for source, translation, estimate in triples]
 
     def _call(self, texts: object, request: Request | None, tick: Tick) -> _Call:
-        """Return the call; TypeError for what are no texts, ValueError for another number of prefixes."""
+        """Return the call; TypeError unless texts are texts, ValueError unless each has a prefix or none has."""
         if request is not None and not isinstance(request, Request):
             raise TypeError(f"request must be a tolka.Request, not {type(request).__name__}")
-        whole = self.request if request is None else self._checked_request(request.over(self.request))
-        listed, prefixes = _as_list(texts), _checked(whole.prefixes, "prefixes")
+        resolved = self.request if request is None else self._checked_request(request.resolved(self.request))
+        listed, prefixes = _as_list(texts), _checked(resolved.prefixes, "prefixes")
         if prefixes and len(prefixes) != len(listed):
             raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
-        return _Call(listed, whole, tick)
+        return _Call(listed, resolved, tick)
 
-    def _checked_request(self, request: Request) -> Request:
-        """Return a request that leaves nothing out; ConfigError for what the model or its engine does not have."""
+    def _checked_request(self, request: ResolvedRequest) -> ResolvedRequest:
+        """Return the request; ConfigError for a direction or a search that the model or its engine does not have."""
         if self.directions and request.direction not in self.directions:
             known = ", ".join(map(str, self.directions))
             raise ConfigError(f"the model does not translate from {request.direction}; it knows: {known}")
-        if reason := self.engine.lacks(request.search_config):
+        if reason := self.engine.lacks(request.search):
             raise ConfigError(reason)
         return request
 
-    def _terminology(self, request: Request) -> Terminology | None:
-        """Return the terms and banned phrases of a request, as the tokenizer spells them; None without any."""
-        terms = request.glossary or (), request.banned or ()
+    def _terminology(self, request: ResolvedRequest) -> Terminology | None:
+        """Return the terms and banned phrases of a request, as the tokenizer spells them; None if it has neither."""
+        terms = request.glossary, request.banned
         if not any(terms):
             return None
-        found = next((known for known in self._terminologies if known.terms == terms), None)
-        if found is None:  # its trees and spellings take longer than a sentence's translation
-            found = Terminology(*terms, self.tokenizer, self.characters)
-            self._terminologies = [found, *self._terminologies[: _MOST_TERMINOLOGIES - 1]]
-        return found
+        terminology = next((known for known in self._terminologies if known.terms == terms), None)
+        if terminology is None:  # its trees and spellings take longer than a sentence's translation
+            terminology = Terminology(*terms, self.tokenizer, self.characters)
+            # A new list, since other threads may be reading the old one.
+            self._terminologies = [terminology, *self._terminologies[: _MAX_TERMINOLOGIES - 1]]
+        return terminology
 
-    def _segmenter(self, request: Request) -> Segmenter:
-        """Return what splits the texts of a request."""
+    def _segmenter(self, request: ResolvedRequest) -> Segmenter:
+        """Return the segmenter for the texts of a request."""
         limits = self.tokenizer, self.max_length, self.characters, self.split
-        return Segmenter(*limits, request.direction or UNKNOWN, self._terminology(request))
+        return Segmenter(*limits, request.direction, self._terminology(request))
 
     def _translate(self, calls: Sequence[_Call]) -> list[list[Translation]]:
         """Translate the texts of several calls, those with like requests together."""
@@ -268,35 +265,33 @@ class Translator(Generic[E]):
         segmenter = self._segmenter(request)
         terminology = segmenter.terminology
         texts = [
-            segmenter.segmented(text, prefix)
+            segmenter.segment(text, prefix)
             for call in calls
             for text, prefix in zip(call.texts, call.request.prefixes or [""] * len(call.texts), strict=True)
         ]
-        self._check_lengths(texts, request.search_config)
+        self._check_lengths(texts, request.search)
         segments = [segment for text in texts for segment in text.segments]
         share = len(texts) / max(1, len(segments))
-        # Of several calls each learns of its progress at its end.
+        # The segments of several calls are mixed in batches: each call is told once, at the end.
         tick: Tick = (lambda count: calls[0].tick(count * share)) if len(calls) == 1 else (lambda count: None)
-        found = self._decoder.translate(segments, request, tick)
+        hypotheses = self._decoder.translate(segments, request, tick)
         if terminology is not None:
-            found = self._without_banned(segments, found, request, terminology)
-        results = iter(found)
-        joined = iter(
-            [
-                joined_translation(
-                    text, list(islice(results, len(text.segments))), self.tokenizer, self.split, terminology
-                )
-                for text in texts
-            ]
-        )
+            hypotheses = self._without_banned(segments, hypotheses, request, terminology)
+        remaining = iter(hypotheses)
+        translations = []
+        for text in texts:
+            of_text = list(islice(remaining, len(text.segments)))
+            translations.append(joined_translation(text, of_text, self.tokenizer, self.split, terminology))
         for call in calls if len(calls) > 1 else ():
             call.tick(len(call.texts))
-        return [list(islice(joined, len(call.texts))) for call in calls]
+        ordered = iter(translations)
+        return [list(islice(ordered, len(call.texts))) for call in calls]
 
     def _check_lengths(self, texts: Sequence[SegmentedText], search: SearchConfig) -> None:
         """Raise LengthError for a segment that is too long, PrefixError for a prefix longer than its translation."""
         for number, text in enumerate(texts):
             self._check_sentence(number, max((len(segment.ids) for segment in text.segments), default=0))
+            # Only the first segment has a prefix.
             if text.segments and (prefix := text.segments[0].wish.prefix):
                 longest = self.engine.longest_translation(search, len(text.segments[0].ids))
                 if len(prefix) > longest:
@@ -312,24 +307,27 @@ class Translator(Generic[E]):
         self,
         segments: Sequence[Segment],
         results: list[list[Rendered]],
-        request: Request,
+        request: ResolvedRequest,
         terminology: Terminology,
     ) -> list[list[Rendered]]:
-        """Translate segments again whose translations spell a banned phrase in other subwords, banning those too."""
-        for _ in range(_ROUNDS):
+        """Translate segments again whose translations spell a banned phrase in other subwords than the tokenizer's.
+
+        Each such spelling is banned as well; there are far too many to ban all of them beforehand.
+        """
+        for _ in range(_MAX_REPEATS):
             again = dict[int, Segment]()
-            for number, (segment, found) in enumerate(zip(segments, results, strict=True)):
-                parts = [terminology.banned_spellings(text, each.tokens) for text, each in found]
-                spellings = dict.fromkeys(chain.from_iterable(parts))
+            for number, (segment, rendered) in enumerate(zip(segments, results, strict=True)):
+                of_each = [terminology.banned_spellings(text, hypothesis.tokens) for text, hypothesis in rendered]
+                spellings = dict.fromkeys(chain.from_iterable(of_each))
                 if new := tuple(each for each in spellings if each not in segment.wish.banned):
                     wish = replace(segment.wish, banned=(*segment.wish.banned, *new))
                     again[number] = replace(segment, wish=wish)
             if not again:
                 break
             segments = [again.get(number, segment) for number, segment in enumerate(segments)]
-            found_again = self._decoder.translate(list(again.values()), request, lambda share: None)
-            for number, found in zip(again, found_again, strict=True):
-                results[number] = found
+            repeated = self._decoder.translate(list(again.values()), request, lambda share: None)
+            for number, rendered in zip(again, repeated, strict=True):
+                results[number] = rendered
         return results
 
     def token_scores(
@@ -337,20 +335,19 @@ class Translator(Generic[E]):
     ) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
 
-        tick: is called after each batch with the number of its segments. LengthError if one is too long.
+        tick: receives the number of each batch's segments. LengthError if one is too long for the engine.
         """
         for number, (source, target) in enumerate(pairs):
             self._check_sentence(number, max(len(source), len(target)))
         return self._decoder.token_scores(pairs, tick)
 
     def rehearse(self, texts: Sequence[str]) -> None:
-        """Translate the longest texts, one batch per worker, to check that they fit in memory."""
+        """Translate the longest segments, one batch per worker, to check that they fit in memory."""
         segmenter = self._segmenter(replace(self.request, glossary=(), banned=()))
-        segments = [each for text in texts for each in segmenter.segmented(text).segments]
+        segments = [each for text in texts for each in segmenter.segment(text).segments]
         if segments:
-            unscored = replace(self.request, scored=False)
-            longest = self._decoder.longest(segments, self.request.search_config)
-            self._decoder.translate(longest, unscored, lambda share: None)
+            longest = self._decoder.longest(segments, self.request.search)
+            self._decoder.translate(longest, replace(self.request, scored=False), lambda share: None)
 
 
 def _as_list(texts: object) -> list[str]:

@@ -35,7 +35,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import DTYPES, Exported, read_exported
 from tolka.formats.ctranslate2.folder import _Specification, _specs
-from tolka.formats.ctranslate2.plain_model import inexpressible, read_plain_model, sinusoids
+from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model, sinusoids
 from tolka.interchange.export_ctranslate2 import THRESHOLDS, CTranslate2Side, export_checked
 from tolka.interchange.parity import Threshold, TolkaSide, compare
 from tolka.model_directory.file_names import EXPORTED, WEIGHTS
@@ -53,7 +53,7 @@ from tolka.translation.request import Request
 from tolka.translation.segments import LengthError
 from tolka.translation.translator import Translator
 
-EXPRESSIBLE = {name: config for name, config in TRANSFORMERS.items() if not inexpressible(config)}
+EXPRESSIBLE = {name: config for name, config in TRANSFORMERS.items() if not inexpressible_reason(config)}
 ON_CPU = DecodingConfig(device="cpu", threads=1)
 ANYTHING = Threshold(identical=0.0, bleu=0.0, logits=float("inf"))
 CTRANSLATE2 = replace(ON_CPU, backend="ctranslate2")
@@ -136,7 +136,7 @@ def test_what_cannot_be_expressed_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"CTranslate2 cannot express model.d_v=5"):
         export_checked(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert "model=rnn is no Transformer" in inexpressible(RnnConfig())
+    assert "model=rnn is not a Transformer" in inexpressible_reason(RnnConfig())
 
 
 @pytest.mark.parametrize("in_halves", [False, True])
@@ -454,7 +454,7 @@ def test_int8_needs_weights_that_were_exported_and_measured_in_it(made: Path, ex
 def test_no_sum_of_two_products_in_int8_is_beyond_16_bits(made: Path, tmp_path: Path) -> None:
     """Inputs are 0 to 255; without VNNI, oneDNN adds the products of two neighbours in 16 bits (its manual)."""
     with _specs(with_torch=False) as specs:
-        spec = _Specification(read_plain_model(made), specs, int8=True).filled()
+        spec = _Specification(read_plain_model(made), specs, int8=True).build()
         spec.validate()
         values = [value.numpy() for value in spec.variables().values()]
     matrices = [value for value in values if value.dtype == np.int8 and value.ndim == 2]
@@ -499,7 +499,7 @@ print(json.dumps(translator.engine.score(ids, ids)))
 def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:
     for device, precision, words in (
         ("cuda:99", "fp32", "CUDA devices; try auto"),
-        ("mps", "fp32", "decoding.device (mps) is no device"),
+        ("mps", "fp32", "decoding.device (mps) is not a device"),
         ("cpu", "fp16", "decoding.precision=fp16 is not available in CTranslate2"),
     ):
         with pytest.raises(ConfigError) as caught:

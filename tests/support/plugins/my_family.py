@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family, Foreign, whole
+from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family, Foreign, whole_number
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.weights import unique_tensors
@@ -25,8 +25,9 @@ class Toy(Family):
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         """Read sizes, tokenizer and languages."""
-        sizes = {key: whole(config, key, str(folder.path / CONFIG)) for key in _SIZES}
-        tokenizer, longest = Tokenizer([folder.bytes("toy.model")]), whole(config, "longest", str(folder.path / CONFIG))
+        sizes = {key: whole_number(config, key, str(folder.path / CONFIG)) for key in _SIZES}
+        tokenizer = Tokenizer([folder.bytes("toy.model")])
+        longest = whole_number(config, "longest", str(folder.path / CONFIG))
         return Foreign(
             self, folder, config, about, TransformerConfig(**sizes), tokenizer, longest, Direction("xa", "xb")
         )

@@ -1,4 +1,4 @@
-"""What mt-translate needs of a folder that was exported for CTranslate2: its facts, its tokenizer, its checksums."""
+"""Read a folder that was exported for CTranslate2: its facts, its tokenizer, its checksums."""
 
 import json
 from dataclasses import dataclass
@@ -20,16 +20,15 @@ from tolka.tokenizer.vocabulary import MOST_BYTES
 
 DTYPES = ("float32", "bfloat16", "float16", "int8")
 EPSILON = {"layernorm": 1e-5, "rmsnorm": 1e-6}
-POSITIONS = 4096  # in the table of a model, which ends the sentences that CTranslate2 takes
+POSITIONS = 4096  # in the table of a model: CTranslate2 takes no longer sentences
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What translating with an exported folder needs, besides CTranslate2's files and the tokenizer: `tolka.json`.
+    """The content of `tolka.json`: what translating needs besides CTranslate2's files and the tokenizer.
 
-    characters: their form in the training text. dtype: of the weights.
-    positions: how many there are. quality: the calibration of quality estimates, or None. nll: by how much the dtype
-    makes the nll of a token grow, in nats, as the export measured it; None where it did not.
+    characters: their form in the training text. dtype: of the weights. positions: their number. quality: the
+    calibration of quality estimates, or None. nll: growth of the nll per token by the dtype, in nats, if measured.
     """
 
     direction: Direction
@@ -48,19 +47,20 @@ class Exported:
     @classmethod
     def read(cls, folder: Path) -> "Exported":
         """Read `tolka.json`; CheckpointError if it is damaged."""
-        found = read_json(folder / EXPORTED)
+        values = read_json(folder / EXPORTED)
         try:
-            source, target = found["languages"]
-            form = found["unicode"], found.get("control", "keep"), found.get("blanks", "keep")  # as it was, without
-            words = source, target, found["dtype"], *form
-            positions, quality, nll = found["positions"], found["quality"], found.get("nll")
+            source, target = values["languages"]
+            # Exports from before there were these settings kept all characters.
+            form = values["unicode"], values.get("control", "keep"), values.get("blanks", "keep")
+            words = source, target, values["dtype"], *form
+            positions, quality, nll = values["positions"], values["quality"], values.get("nll")
             are_texts = all(isinstance(word, str) and is_utf8(word) for word in words)
             if not are_texts or type(positions) is not int or positions < 2:
                 raise ValueError("values of another kind were expected")
             if words[2] not in DTYPES:
                 raise ValueError(f"dtype is {words[2]!r}")
             if not isinstance(quality, dict | None):
-                raise ValueError("quality is no calibration")
+                raise ValueError("quality is not a calibration")
             if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float)):
                 raise ValueError(f"nll is {nll!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
@@ -101,26 +101,28 @@ def read_exported(folder: Path) -> ExportedFolder:
     names = ["shared_vocabulary.json"] * 2 if shared else ["source_vocabulary.json", "target_vocabulary.json"]
     manifest.require([EXPORTED, "model.bin", "config.json", *names, *tokenizer.file_names])
     for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
-        if _listed(folder / name) != subwords:
+        if _read_list(folder / name) != subwords:
             raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
     _check_settings(folder / "config.json", vocabularies(tokenizer)[1])
     return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
 
 
 def _check_settings(path: Path, target: list[str]) -> None:
-    """Raise CheckpointError unless CTranslate2's settings are those that an export has: it trusts their types."""
+    """Raise CheckpointError unless CTranslate2's settings are those of an export."""
+    # CTranslate2 trusts the types of these values.
     settings = read_json(path)
     special = {"bos": BOS, "eos": EOS, "unk": UNK}
     expected: dict[str, Any] = {f"{name}_token": target[number] for name, number in special.items()}
     expected |= {"decoder_start_token": target[BOS], "add_source_bos": False, "add_source_eos": True}
     expected |= {"multi_query_attention": False}
-    found = {name: settings.get(name) for name in expected}  # other versions may have more
-    if json.dumps(found) != json.dumps(expected) or settings.get("layer_norm_epsilon") not in list(EPSILON.values()):
+    actual = {name: settings.get(name) for name in expected}  # other versions of CTranslate2 may have more
+    # As text, since True == 1 and 1.0 == 1.
+    if json.dumps(actual) != json.dumps(expected) or settings.get("layer_norm_epsilon") not in list(EPSILON.values()):
         raise CheckpointError(f"{path} has other settings than tolka exports: export the model again")
 
 
-def _listed(path: Path) -> object:
-    """Read a vocabulary; CheckpointError if it is no JSON."""
+def _read_list(path: Path) -> object:
+    """Read a vocabulary; CheckpointError if it is not JSON."""
     try:
         return json.loads(read_text(path, MOST_BYTES))
     except (ValueError, RecursionError) as error:
@@ -128,11 +130,12 @@ def _listed(path: Path) -> object:
 
 
 def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
-    """Return the subwords of source and target in the order of their ids; CheckpointError where two are the same."""
-    found = tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
-    for pieces in found:
+    """Return the subwords of source and target in the order of their ids; CheckpointError if two are the same."""
+    sides = tokenizer.source_pieces(range(tokenizer.source_size)), tokenizer.target_pieces(range(tokenizer.target_size))
+    for pieces in sides:
         if len(set(pieces)) < len(pieces):
             raise CheckpointError("the vocabulary has a subword twice, and CTranslate2 finds each by its text")
-    if found[0][EOS] != found[1][EOS]:
-        raise CheckpointError(f"the vocabularies end sentences with {found[0][EOS]} and {found[1][EOS]}")
-    return found
+    # CTranslate2 has one setting for the end of both sides.
+    if sides[0][EOS] != sides[1][EOS]:
+        raise CheckpointError(f"the vocabularies end sentences with {sides[0][EOS]} and {sides[1][EOS]}")
+    return sides

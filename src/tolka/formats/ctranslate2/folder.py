@@ -29,7 +29,7 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWI
 _MAX_INT8 = np.float32(127)
 
 
-def missing() -> str:
+def import_failure() -> str:
     """Return why CTranslate2 cannot be imported; "" if it can."""
     from importlib.util import find_spec
 
@@ -43,17 +43,17 @@ def missing() -> str:
 
 
 def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> None:
-    """Write CTranslate2's own files of a model: model.bin, config.json and the vocabularies.
+    """Write CTranslate2's own files of a model into an empty folder: model.bin, config.json and the vocabularies.
 
-    folder: empty. dtype: of DTYPES. ConfigError where the package is missing; CheckpointError where the weights are not
-    those of the configuration.
+    dtype: of DTYPES. ConfigError if the package is missing; CheckpointError if the weights do not fit config.yaml.
     """
     if dtype == "float16":
         _check_float16(model.arrays)
     with _specs(with_torch=dtype == "bfloat16") as specs:
-        spec = _Specification(model, specs, dtype == "int8").filled()
+        spec = _Specification(model, specs, dtype == "int8").build()
         try:
             spec.validate()
+            # int8 is quantised below, with a scale of our own; see _MAX_INT8.
             spec.optimize(quantization=dtype if dtype in ("bfloat16", "float16") else None)
         except ValueError as error:
             raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
@@ -63,7 +63,7 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
 def _check_float16(arrays: Mapping[str, Array]) -> None:
     """Raise CheckpointError if a value is beyond float16."""
     for name, array in arrays.items():
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # NumPy would warn as well
             if np.isinf(array.astype(np.float16)).any():
                 raise CheckpointError(f"{name} has values that float16 cannot hold: take --dtype bfloat16 or float32")
 
@@ -71,15 +71,15 @@ def _check_float16(arrays: Mapping[str, Array]) -> None:
 def export(model: PlainModel, out: Path, dtype: str, gate: Callable[[Path], tuple[str, float | None]]) -> None:
     """Export a model as a folder that CTranslate2 and mt-translate read, all or nothing.
 
-    dtype: of DTYPES. gate: returns the text of README.md and `Exported.nll`; it is given the folder, complete but for
-    that, and may refuse it by an error. ConfigError and CheckpointError as for `write_folder`.
+    dtype: of DTYPES. gate: receives the folder, complete but for the card, and returns the text of README.md and
+    `Exported.nll`; its error refuses the export. ConfigError and CheckpointError as for `write_folder`.
     """
     with whole_folder(out) as work:
         write_folder(model, work, dtype)
         model.tokenizer.save(work)
         facts = Exported.of(model, dtype)
         facts.write(work)
-        write_manifest(work, model.sources)
+        write_manifest(work, model.sources)  # for the gate, which reads the folder as mt-translate does
         card, nll = gate(work)
         (work / CARD).write_text(card, encoding="utf-8")
         replace(facts, nll=nll).write(work)
@@ -89,15 +89,8 @@ def export(model: PlainModel, out: Path, dtype: str, gate: Callable[[Path], tupl
 
 @contextmanager
 def _specs(with_torch: bool) -> Iterator[Any]:
-    """Yield the module ctranslate2.specs.
-
-    It imports torch where that is installed, to recognise tensors, which takes longer than to translate a line. Unless
-    torch is in use already, it is hidden from this import (https://docs.python.org/3/reference/import.html: a None in
-    sys.modules), and the module is forgotten afterwards, so that another import finds all that it expects.
-
-    with_torch: for bfloat16, which the module converts with torch alone.
-    """
-    if reason := missing():
+    """Yield the module ctranslate2.specs. with_torch: for bfloat16, which it converts with torch alone."""
+    if reason := import_failure():
         raise ConfigError(reason)
     if with_torch or "torch" in sys.modules:
         from ctranslate2 import specs
@@ -106,6 +99,9 @@ def _specs(with_torch: bool) -> Iterator[Any]:
         return
     import ctranslate2
 
+    # The module imports torch if it is installed, to recognise tensors, which takes longer than to translate a line. A
+    # None in sys.modules hides it (https://docs.python.org/3/reference/import.html). The module is removed afterwards,
+    # so that another import of it finds torch.
     known = {name for name in sys.modules if name.startswith("ctranslate2.specs")}
     sys.modules["torch"] = None  # type: ignore[assignment]
     try:
@@ -127,14 +123,15 @@ class _Specification:
         """int8: whether the weights are quantised."""
         self.model, self.specs, self.options, self._int8 = model, specs, model.options, int8
         self.width = model.options.d_model
-        self._names = set[str]()  # of the arrays that were read
+        self._names = set[str]()  # names of the arrays that were read
 
-    def filled(self) -> Any:
+    def build(self) -> Any:
         """Return the specification with all weights and vocabularies."""
         model, specs, options = self.model, self.specs, self.options
         most = len(model.arrays)
         layers = options.layers, options.decoder_layers
-        if max(layers) > most:  # before anything is made of that many
+        # A damaged config.yaml may claim millions of layers: nothing of that size is made.
+        if max(layers) > most:
             raise CheckpointError(f"{model.folder}: it has {most} tensors, and model.layers says {layers}")
         common: dict[str, Any] = {
             "pre_norm": options.norm == "pre",
@@ -142,13 +139,14 @@ class _Specification:
             "ffn_glu": options.activation == "swiglu",
             "rms_norm": options.normalization == "rmsnorm",
         }
+        # 0 = all dimensions are rotated.
         if options.positions == "rotary":
             common |= {"rotary_dim": 0, "rotary_interleave": True}
         encoder = specs.TransformerEncoderSpec(layers[0], options.heads, **common)
         decoder = specs.TransformerDecoderSpec(layers[1], options.heads, **common)
         spec = specs.TransformerSpec(encoder, decoder)
         tokenizer = model.tokenizer
-        # First of all: a false d_model is found before a table of positions is made of that width.
+        # Embeddings first: a false d_model is found before a table of positions is made of that width.
         self._fill_weight(encoder.embeddings[0], self._embedding("source", tokenizer.source_size))
         self._fill_weight(decoder.embeddings, self._embedding("target", tokenizer.target_size))
         self._fill_weight(decoder.projection, self._embedding("output", tokenizer.target_size))
@@ -191,7 +189,8 @@ class _Specification:
 
     def _fill_feedforward(self, layer: Any, name: str) -> None:
         inner_width = self.options.inner_width
-        if self.options.activation == "swiglu":  # the first half is the gate
+        if self.options.activation == "swiglu":
+            # Our matrix has both halves, (2 * inner, D): the first is the gate.
             weight, bias = self._linear(f"{name}.inner", 2 * inner_width, self.width)
             for part, rows, values in zip(
                 (layer.linear_0, layer.linear_0_noact), np.split(weight, 2), np.split(bias, 2), strict=True
@@ -210,6 +209,7 @@ class _Specification:
         """Set a matrix (outputs, inputs) of a linear layer or an embedding, quantised for int8."""
         layer.weight = weight
         if self._int8:
+            # The scale of a row puts its largest sum of two neighbours at _MAX_INT8; a row of zeros has one too.
             pairs = np.abs(np.pad(weight, ((0, 0), (0, weight.shape[1] % 2)))).reshape(len(weight), -1, 2).sum(axis=2)
             largest = pairs.max(axis=1)
             layer.weight_scale = _MAX_INT8 / np.maximum(largest, np.finfo(np.float32).tiny * _MAX_INT8)
@@ -230,18 +230,20 @@ class _Specification:
         if kind != "learned":
             return sinusoids(POSITIONS, self.width, kind == "sinusoidal_halves")
         learned = self._array(f"{side}_positions.embedding.weight", self.options.max_positions, self.width)
-        return learned[np.minimum(np.arange(POSITIONS), len(learned) - 1)]  # later ones share the last
+        return learned[
+            np.minimum(np.arange(POSITIONS), len(learned) - 1)
+        ]  # positions beyond the table share its last row
 
     def _embedding(self, kind: str, size: int) -> Array:
         """Return an embedding (size, D). kind: source, target or output."""
         sharing = self.options.share_embeddings
+        # A shared matrix is saved under one of the names of those that share it.
         sharers = ["output", "source", "target"] if sharing == "all" else sorted(sharing.split("_"))
-        # One matrix is saved under one of its names.
         names = [f"{name}_embedding.weight" for name in (sharers if kind in sharers else [kind])]
         saved = (name for name in names if name in self.model.arrays)
         return self._array(next(saved, f"{kind}_embedding.weight"), size, self.width)
 
     def _array(self, name: str, *shape: int) -> Array:
-        """Return an array of the model, of this shape."""
+        """Return an array of the model; CheckpointError if it has another shape."""
         self._names.add(name)
         return self.model.array(name, *shape)

@@ -24,10 +24,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class PlainModel:
-    """The content of a model directory. options: resolved. arrays: by tolka's names, in float32.
-
-    config: the training configuration.
-    """
+    """The content of a model directory. options: resolved. arrays: in float32, by tolka's names."""
 
     folder: Path
     options: TransformerOptions
@@ -54,25 +51,25 @@ class PlainModel:
         return CheckpointError(f"{self.folder / WEIGHTS} does not fit {CONFIG}: {reason}")
 
 
-def inexpressible(options: ModelConfig) -> str:
-    """Return which model option CTranslate2 has no counterpart of, in words; "" if it can express the model."""
+def inexpressible_reason(options: ModelConfig) -> str:
+    """Return why CTranslate2 cannot express a model with these options; "" if it can."""
     if not isinstance(options, TransformerOptions):
         name = vars(options)["name"]
-        return f"model={name} is no Transformer, and CTranslate2 translates with Transformers alone"
+        return f"model={name} is not a Transformer, and CTranslate2 translates with Transformers alone"
     if options.value_width != options.key_width:
         return f"CTranslate2 cannot express model.d_v={options.d_v}: values must be as wide as keys, d_model / heads"
     return ""
 
 
 def read_plain_model(folder: Path) -> PlainModel:
-    """Verify and read a model directory, or the `best/` of a run directory; CheckpointError if it is damaged.
+    """Verify and read a model directory, or the `best/` of a run directory.
 
-    ConfigError for an option that CTranslate2 cannot express.
+    CheckpointError if it is damaged; ConfigError for an option that CTranslate2 cannot express.
     """
     folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
     config, options = read_settings(folder)
-    if reason := inexpressible(options):
+    if reason := inexpressible_reason(options):
         raise ConfigError(f"{folder}: {reason}")
     assert isinstance(options, TransformerOptions)
     tokenizer = Tokenizer.load(folder)
@@ -83,7 +80,7 @@ def read_plain_model(folder: Path) -> PlainModel:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     try:
         arrays = load_file(folder / WEIGHTS)
-    # The last four are for a dtype that NumPy does not have.
+    # The last four come from a dtype that NumPy does not have.
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{folder / WEIGHTS} cannot be read: {error}") from None
     for name, array in arrays.items():
@@ -98,10 +95,10 @@ def read_plain_model(folder: Path) -> PlainModel:
 def sinusoids(count: int, width: int, in_halves: bool) -> Array:
     """Return sinusoidal positions (count, width), computed in float32 (Vaswani et al. 2017, section 3.5).
 
-    in_halves: the sines first and then the cosines, as Marian has them; else by turns.
+    in_halves: all sines before all cosines, as in Marian; else they alternate.
     """
     rates = np.exp(np.arange(0, width, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / width))
     angles = np.arange(count, dtype=np.float32)[:, None] * rates
     parts = np.sin(angles), np.cos(angles)
     table = np.concatenate(parts, axis=1) if in_halves else np.stack(parts, axis=-1).reshape(count, -1)
-    return np.ascontiguousarray(table[:, :width], dtype=np.float32)
+    return np.ascontiguousarray(table[:, :width], dtype=np.float32)  # an odd width has one cosine less

@@ -1,4 +1,4 @@
-"""Families of models in Hugging Face's format, and what a folder of one of them contains."""
+"""Families of models in Hugging Face's format, and the contents of their folders."""
 
 import re
 from abc import ABC, abstractmethod
@@ -28,26 +28,26 @@ LANGUAGE = re.compile(r"[\w+-]{1,40}")
 
 
 class Family(ABC):
-    """Maps a family's config, tensors and tokenizer to ours and back; the parity gate decides whether it may.
+    """Maps a family's config, tensors and tokenizer to ours and back; the parity gate compares the translations.
 
-    It is registered by the `model_type` of config.json, or, where models of one type have several tokenizers, by
-    "model_type/tokenizer_class": a new family is one file in this package, or one that `plugins=` names.
+    It is registered by the `model_type` of config.json, or by "model_type/tokenizer_class" if models of one type have
+    several tokenizers. A new family is one file in this package, or one that `plugins=` names.
     """
 
     NAME: ClassVar[str]
-    """For people, as in "Hugging Face's Marian"."""
+    """Name in messages, as in "Hugging Face's Marian"."""
     MODEL: ClassVar[str] = ""
     TOKENIZER: ClassVar[str] = ""
-    """The classes of `transformers` that the gate compares with; "" where it has none."""
+    """The classes of `transformers` that the gate compares with; "" if it has none for the family."""
     TOKENIZER_FILES: ClassVar[tuple[str, ...]] = ()
     TOKENIZER_KEYS: ClassVar[tuple[str, ...]] = ()
-    """What the gate gives them of a folder: files, and settings of tokenizer_config.json."""
+    """The tokenizer's files of a folder that the gate gives them, and the settings of tokenizer_config.json."""
 
     @abstractmethod
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> "Foreign":
-        """Return what a folder says of its model besides the weights; CheckpointError for what does not fit.
+        """Return the content of a folder besides the weights; CheckpointError for what does not fit.
 
-        config: config.json, of this family. about: tokenizer_config.json, empty where there is none.
+        config: of config.json. about: of tokenizer_config.json, empty if it is missing.
         """
 
     @abstractmethod
@@ -68,19 +68,21 @@ class Family(ABC):
     def compared_config(self, foreign: "Foreign", positions: int) -> dict[str, Any]:
         """Return the config.json that the gate gives them, for texts of at most `positions` tokens.
 
-        It has only settings of this family: others could name files to read, or models to download.
+        It has only settings of this family, since others could name files to read or models to download.
         """
         return {}
 
 
-FAMILIES: Registry[Family] = Registry("family", "tolka.formats.huggingface", without=("family", "folder"))
+FAMILIES: Registry[Family] = Registry(
+    "family", "tolka.formats.huggingface", without=("family", "folder", "marian_tokenizer")
+)
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """What a folder says of its model besides the weights.
+    """The content of a folder besides the weights.
 
-    about: of tokenizer_config.json. longest: subwords of a source. direction: None where the folder does not say it.
+    about: of tokenizer_config.json. longest: most subwords of a source. direction: None if the folder does not name it.
     """
 
     family: Family
@@ -95,6 +97,7 @@ class Foreign:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that a model directory's config.yaml would have."""
+        # "und" is the code of an undetermined language (ISO 639-2).
         direction = self.direction or Direction("und", "und")
         return {
             "run": {"name": self.folder.name},
@@ -105,7 +108,7 @@ class Foreign:
         }
 
     def load(self) -> SavedModel:
-        """Read the weights, and build the model that they are of; CheckpointError where they do not fit."""
+        """Read the weights, and build the model; CheckpointError if they do not fit each other."""
         weights, tokenizer, settings = self.family.weights(self), self.tokenizer, self.settings
         with SkipInitialization():
             model = self.options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
@@ -137,15 +140,15 @@ def read_foreign(path: Path) -> Foreign:
     )
 
 
-def whole(config: Mapping[str, Any], key: str, where: str) -> int:
+def whole_number(config: Mapping[str, Any], key: str, where: str) -> int:
     """Return a whole number of a `config.json`; CheckpointError if it is missing or something else."""
-    value = config.get(key)
+    value = config.get(key)  # by exact type, since True is an int as well
     if type(value) is not int or value < 0:
         raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be a whole number")
     return value
 
 
-def flag(config: Mapping[str, Any], key: str, default: bool, where: str) -> bool:
+def boolean(config: Mapping[str, Any], key: str, default: bool, where: str) -> bool:
     """Return a truth value of a `config.json`; CheckpointError if it is something else."""
     value = config.get(key, default)
     if not isinstance(value, bool):
@@ -167,6 +170,7 @@ def _tokenizer_options(tokenizer: Tokenizer) -> TokenizerConfig:
     spec = protobuf.ModelProto.FromString(tokenizer.models[0]).trainer_spec
     kinds = {spec.UNIGRAM: "unigram", spec.BPE: "bpe", spec.WORD: "word", spec.CHAR: "char"}
     fallback = bool(spec.byte_fallback)
+    # Within the limits of TokenizerConfig, which are those of tokenizers to train.
     size = min(max(tokenizer.target_size, 300 if fallback else 50), 1_000_000)
     return TokenizerConfig(
         type=kinds[spec.model_type], vocab_size=size, shared=tokenizer.shared, byte_fallback=fallback

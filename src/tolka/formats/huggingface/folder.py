@@ -17,8 +17,8 @@ from torch import Tensor
 from tolka.errors import CheckpointError
 
 _MOST_JSON = 256 * 2**20  # bytes
-_MOST_PICKLE = 2**20  # bytes that name tensors: of a thousand tensors, a seventh of that
-_LEGACY_PICKLES = 5  # before torch 1.6, ahead of the values
+_MOST_PICKLE = 2**20  # bytes that name tensors: a thousand tensors take a seventh of that
+_LEGACY_PICKLES = 5  # pickles ahead of the values, in files from before torch 1.6
 _SLACK = 2**20  # bytes that weights may have beyond their file's size: none, but for a pickle's header
 _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
@@ -44,7 +44,7 @@ class ModelFolder:
         return (self.path / name).exists() or (self.path / name).is_symlink()
 
     def file(self, name: str) -> Path:
-        """Return the path of a file; CheckpointError if it is missing, no regular file, or outside the folder."""
+        """Return the path of a file; CheckpointError if it is missing, not a regular file, or outside the folder."""
         path = self.path / name
         if Path(name).name != name or not name.isprintable():
             raise CheckpointError(f"{self.path} names a file outside its folder: {name!r:.200}")
@@ -57,15 +57,16 @@ class ModelFolder:
         if not real.is_relative_to(self._root):
             raise CheckpointError(f"{path} is a link to a file outside its folder: copy the file itself there")
         if not real.is_file():
-            raise CheckpointError(f"{path} is no file")
+            raise CheckpointError(f"{path} is not a file")
+        # Opened here, since safetensors reports a file without permission as missing.
         try:
-            path.open("rb").close()  # safetensors would say that there is no such file
+            path.open("rb").close()
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read ({error.strerror})") from None
         return path
 
     def bytes(self, name: str) -> bytes:
-        """Return the content of a file, which is not empty."""
+        """Return the content of a file; CheckpointError if it is empty or too large to be read as a whole."""
         path = self.file(name)
         if path.stat().st_size > _MOST_JSON:
             raise CheckpointError(f"{path} has more than {_MOST_JSON} bytes")
@@ -88,10 +89,10 @@ class ModelFolder:
     def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> dict[str, Tensor]:
         """Return the tensors in fp32, from safetensors files or, with `weights_only`, from a pickled file.
 
-        shapes: of the tensors expected; no other may be there, and those in `optional` may be missing. All shapes are
-        compared before a tensor is read.
+        shapes: of the expected tensors, of which those in `optional` may be missing; CheckpointError for any other.
         """
-        with self._opened() as (source, found):
+        # All shapes are compared before a tensor is read.
+        with self._open_weights() as (source, found):
             missing = sorted(shapes.keys() - found.keys() - {*optional})
             unknown = sorted(found.keys() - shapes.keys())
             if missing or unknown:
@@ -105,22 +106,22 @@ class ModelFolder:
             return {name: self._tensor(source, name) for name in found}
 
     def tensor_names(self) -> set[str]:
-        """Return the names of the tensors, none of which is read."""
-        with self._opened() as (_, shapes):
+        """Return the names of the tensors, without reading them."""
+        with self._open_weights() as (_, shapes):
             return {*shapes}
 
     def weight_files(self) -> list[str]:
-        """Return the names of the files that the weights are in, and of their index."""
+        """Return the names of the files of the weights, and of their index."""
         if self.has(_WEIGHTS):
             return [_WEIGHTS]
         return [_INDEX, *self._parts()] if self.has(_INDEX) else [_PICKLED]
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
-        """Yield the path for messages, and the shape of each tensor; `_tensor` reads them meanwhile."""
+    def _open_weights(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
+        """Yield the path for messages, and the shape of each tensor; within the context `_tensor` reads them."""
         self._readers: dict[str, Any] = {}
         if not self.has(_WEIGHTS) and not self.has(_INDEX):
-            yield self.path / _PICKLED, self._pickled()
+            yield self.path / _PICKLED, self._load_pickled()
             return
         names = [name for name in self.weight_files() if name != _INDEX]
         shapes: dict[str, Shape] = {}
@@ -148,28 +149,31 @@ class ModelFolder:
             raise CheckpointError(f"{self.path / _INDEX} names other files than safetensors")
         return names
 
-    def _pickled(self) -> dict[str, Shape]:
+    def _load_pickled(self) -> dict[str, Shape]:
         """Load pytorch_model.bin without running anything in it; return the shapes."""
         if not self.has(_PICKLED):
             raise CheckpointError(f"{self.path} has no weights: neither {_WEIGHTS}, nor {_INDEX}, nor {_PICKLED}")
         path = self.file(_PICKLED)
         try:
-            mapped = zipfile.is_zipfile(path)  # as torch writes since 1.6: the tensors are not read yet
+            # torch writes a zip file since 1.6, whose tensors can be mapped instead of read.
+            mapped = zipfile.is_zipfile(path)
             _check_pickles(path, mapped)
-            with warnings.catch_warnings():  # of the pickle's version, before it is refused
+            with warnings.catch_warnings():  # torch warns of a pickle's version before it refuses the file
                 warnings.simplefilter("ignore")
                 found = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-        except Exception as error:  # of any kind, where bytes are made up
+        except Exception as error:  # damaged bytes raise errors of many kinds
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:160]
-            raise CheckpointError(f"{path} is no file of tensors alone, and nothing in it is run: {reason}") from None
+            complaint = f"{path} is not a file of tensors alone, and nothing in it is run: {reason}"
+            raise CheckpointError(complaint) from None
         if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
             raise CheckpointError(f"{path} has something else than tensors in it")
         if odd := [str(name) for name, tensor in found.items() if not _is_dense(tensor)]:
             raise CheckpointError(
                 f"{path}: {odd[0]:.80} must be a dense tensor: it is sparse, nested or without values"
             )
+        # A tensor with strides of 0 repeats its values without end, in a file of a few bytes.
         size = sum({(tensor.data_ptr(), tensor.shape): tensor.numel() for tensor in found.values()}.values())
-        if size > path.stat().st_size + _SLACK:  # a tensor may repeat its values without end
+        if size > path.stat().st_size + _SLACK:
             raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")
         self._readers = dict(found)
         return {str(name): tuple(tensor.shape) for name, tensor in found.items()}
@@ -182,13 +186,15 @@ class ModelFolder:
             dtype, *allowed = (str(each).removeprefix("torch.") for each in (tensor.dtype, *_DTYPES))
             raise CheckpointError(f"{source}: {name} is {dtype}, and must be one of {', '.join(allowed)}")
         converted = tensor.float()
-        if not bool(converted.isfinite().all()):  # a float64 may be beyond fp32
+        # Checked after the conversion: a float64 may be beyond fp32.
+        if not bool(converted.isfinite().all()):
             raise CheckpointError(f"{source}: the model's weights are not finite (NaN or inf in {name})")
         return converted
 
 
 def _check_pickles(path: Path, zipped: bool) -> None:
-    """Raise ValueError for a file whose pickles are too large, or call more than what makes tensors."""
+    """Raise ValueError for a file whose pickles are too large, or call functions of Python itself."""
+    # `weights_only` lets a pickle call bytearray, which takes any amount of memory.
     if zipped:
         with zipfile.ZipFile(path) as archive:
             parts = [part for part in archive.infolist() if part.filename.endswith("data.pkl")]
@@ -202,9 +208,9 @@ def _check_pickles(path: Path, zipped: bool) -> None:
     for _ in range(count):
         for operation, argument, _ in pickletools.genops(pickles):
             if operation.name == "GLOBAL" and str(argument).partition(" ")[0] in ("builtins", "__builtin__", "_codecs"):
-                raise ValueError(f"it calls {argument}")  # bytearray, of any size
+                raise ValueError(f"it calls {argument}")
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    """Return whether a tensor has its values one by one in memory: it is not sparse, nested or without any."""
+    """Return whether a tensor has a value in memory for each element: it is not sparse, nested or on meta."""
     return tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_nested

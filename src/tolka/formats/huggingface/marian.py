@@ -23,25 +23,20 @@ from tolka.formats.huggingface.family import (
     TOKENIZER_CONFIG,
     Family,
     Foreign,
-    flag,
+    boolean,
     rate,
-    whole,
+    whole_number,
 )
 from tolka.formats.huggingface.folder import ModelFolder
+from tolka.formats.huggingface.marian_tokenizer import FILES, read_tokenizer, tokenizer_files
 from tolka.model_directory.read import SavedModel
-from tolka.model_directory.settings import character_form, direction_of
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.positions import sinusoids
-from tolka.system.surrogates import is_utf8, printable
 from tolka.text.direction import Direction
-from tolka.tokenizer.character_rules import with_rules
-from tolka.tokenizer.coders import processor_of
-from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
-VOCAB, TARGET_VOCAB, SOURCE_SPM, TARGET_SPM = "vocab.json", "target_vocab.json", "source.spm", "target.spm"
 SHARED, SOURCE, TARGET = "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 OUTPUT, BIAS = "lm_head.weight", "final_logits_bias"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
@@ -65,16 +60,12 @@ _MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
         "output_embedding.weight": (OUTPUT,),
     },
 }
-# Settings of BART's family that older folders have, and that Marian's models never set.
-_ABSENT = {
-    "normalize_before": "pre-norm",
-    "normalize_embedding": "a norm",
-    "add_final_layer_norm": "norm",
-}
+# Settings of BART's family that older folders have: Marian's models never set them.
+_ABSENT = {"normalize_before": "pre-norm", "normalize_embedding": "a norm", "add_final_layer_norm": "norm"}
 _FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
-_SAME_POSITIONS = 2e-3  # greatest difference from the sinusoids that rounding to half precision makes
-_BEAM = 5  # as mt-translate has it by default
+_POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
+_BEAM = 5  # the default of mt-translate
 
 
 @FAMILIES.register("marian")
@@ -83,16 +74,16 @@ class Marian(Family):
 
     NAME = "Marian"
     MODEL, TOKENIZER = "MarianMTModel", "MarianTokenizer"
-    TOKENIZER_FILES = SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB
+    TOKENIZER_FILES = FILES
     TOKENIZER_KEYS = "source_lang", "target_lang", "separate_vocabs"
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         where = str(folder.path / CONFIG)
         options = options_of(config, where)
-        tokenizer = _tokenizer(folder, config, bool(about.get("separate_vocabs")))
+        tokenizer = read_tokenizer(folder, config, bool(about.get("separate_vocabs")))
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
-        positions = whole(config, "max_position_embeddings", where)
+        positions = whole_number(config, "max_position_embeddings", where)
         if positions < _FEWEST_POSITIONS:
             raise CheckpointError(
                 f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
@@ -107,6 +98,7 @@ class Marian(Family):
         shapes = shapes_of(options, sizes) | dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
         if not any(SHARED in names for names in matrices.values()):
             del shapes[SHARED]
+        # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
         _check_positions(theirs, path)
         weights = {
@@ -118,7 +110,7 @@ class Marian(Family):
             vocabulary = source if ours.startswith("source") else target
             weights[ours] = _in_our_order(_only_one(theirs, names, path), vocabulary)
         weights["output_bias"] = _in_our_order(theirs.get(BIAS, torch.zeros(1, sizes[1]))[0], target)
-        weights["output_bias"][PAD] = _NEVER
+        weights["output_bias"][PAD] = _NEVER  # Marian's <pad> is our <s>: our <pad> has no row, and no probability
         return weights
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
@@ -131,64 +123,65 @@ class Marian(Family):
         sizes = len(vocabularies[0].subwords) - 1, len(vocabularies[-1].subwords) - 1
         config = config_of(options, sizes, saved.sources.longest + 1, vocabularies[-1].places)
         files = {CONFIG: config, GENERATION_CONFIG: _generation(config)}
-        return {**files, **_tokenizer_files(saved, config["max_position_embeddings"])}
+        return {**files, **tokenizer_files(saved, config["max_position_embeddings"])}
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
         weights, vocabularies = saved.model.state_dict(), saved.tokenizer.vocabularies
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         for name, fused in tensor_names(options.layers, options.decoder_layers).items():
-            found |= dict(zip(fused, weights[name].chunk(len(fused)), strict=True))
+            tensors |= dict(zip(fused, weights[name].chunk(len(fused)), strict=True))
         source, target = (torch.tensor(each.ids_in_original_order()) for each in (vocabularies[0], vocabularies[-1]))
         sharing = options.share_embeddings
+        # Embeddings shared but not tied go out as copies; see _SHARING.
         for ours, (name, *_) in _MATRICES["none" if sharing == "source_target" else sharing].items():
-            found[name] = weights[ours][source if ours.startswith("source") else target]
+            tensors[name] = weights[ours][source if ours.startswith("source") else target]
         bias = weights["output_bias"] if options.output_bias else torch.zeros(len(vocabularies[-1].subwords))
-        found[BIAS] = bias[target][None]
-        return found
+        tensors[BIAS] = bias[target][None]
+        return tensors
 
     def compared_config(self, foreign: Foreign, positions: int) -> dict[str, Any]:
         assert isinstance(foreign.options, TransformerOptions)
         known = config_of(foreign.options, (0, 0), 0, (0, 0, 0))
         config = {key: value for key, value in foreign.config.items() if key in known}
-        # transformers computes sinusoids row by row in Python: 10**7 of them take minutes.
-        if foreign.folder.tensor_names().isdisjoint(POSITIONS):  # else they have as many rows as config.json says
+        # transformers computes sinusoids row by row in Python: 10**7 of them take minutes. Where the folder has them,
+        # they have as many rows as config.json says.
+        if foreign.folder.tensor_names().isdisjoint(POSITIONS):
             config["max_position_embeddings"] = min(foreign.longest + 1, positions)
         return config
 
 
 def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
-    """Return the options of a `config.json`. where: its name, for messages; CheckpointError for what has none."""
+    """Return the options of a `config.json`; CheckpointError for what they cannot express. where: its name."""
     for key, meaning in _ABSENT.items():
         if config.get(key):
             raise CheckpointError(
-                f"{where}: {key}={config[key]!r:.80} ({meaning}) is no setting of Marian's architecture"
+                f"{where}: {key}={config[key]!r:.80} ({meaning}) is not a setting of Marian's architecture"
             )
-    for encoder, decoder in (
-        ("encoder_attention_heads", "decoder_attention_heads"),
-        ("encoder_ffn_dim", "decoder_ffn_dim"),
-    ):
-        if whole(config, encoder, where) != whole(config, decoder, where):
+    for key in ("attention_heads", "ffn_dim"):
+        encoder, decoder = f"encoder_{key}", f"decoder_{key}"
+        if whole_number(config, encoder, where) != whole_number(config, decoder, where):
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
             )
     for key in ("encoder_layers", "decoder_layers", "encoder_ffn_dim"):
-        if whole(config, key, where) == 0:
+        if whole_number(config, key, where) == 0:
             raise CheckpointError(f"{where}: {key} (0) must be at least 1")
     activation = config.get("activation_function", "gelu")
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise CheckpointError(
             f"{where}: activation_function ({activation!r:.80}) must be one of {', '.join(_ACTIVATIONS)}"
         )
+    # The defaults of MarianConfig, which a config.json leaves out.
     flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
-    share, tie, scale = (flag(config, key, default, where) for key, default in flags.items())
+    share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
     try:
         return TransformerConfig(
-            d_model=whole(config, "d_model", where),
-            heads=whole(config, "encoder_attention_heads", where),
-            d_ff=whole(config, "encoder_ffn_dim", where),
-            layers=whole(config, "encoder_layers", where),
-            decoder_layers=whole(config, "decoder_layers", where),
+            d_model=whole_number(config, "d_model", where),
+            heads=whole_number(config, "encoder_attention_heads", where),
+            d_ff=whole_number(config, "encoder_ffn_dim", where),
+            layers=whole_number(config, "encoder_layers", where),
+            decoder_layers=whole_number(config, "decoder_layers", where),
             norm="post",
             activation=_ACTIVATIONS[activation],
             positions="sinusoidal_halves",
@@ -213,7 +206,7 @@ def config_of(
     """
     check_expressible(model)
     share, tie = next(flags for flags, sharing in _SHARING.items() if sharing == model.share_embeddings)
-    share = share and tie
+    share = share and tie  # see _SHARING
     eos, _, pad = places
     return {
         "architectures": ["MarianMTModel"],
@@ -271,13 +264,13 @@ def check_expressible(model: TransformerOptions) -> None:
 
 
 def _direction(about: Mapping[str, Any]) -> Direction | None:
-    """Return the languages that tokenizer_config.json names; None if they are no codes."""
+    """Return the direction that tokenizer_config.json names; None unless both are codes of languages."""
     direction = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
     return direction if all(map(LANGUAGE.fullmatch, direction)) else None
 
 
 def tensor_names(layers: int, decoder_layers: int) -> dict[str, list[str]]:
-    """Return, for each of our tensors in the layers, Marian's, which are one below the other in ours."""
+    """Return, for each of our tensors in the layers, Marian's, which ours has stacked in one matrix."""
     names: dict[str, list[str]] = {}
     for side, count in (("encoder", layers), ("decoder", decoder_layers)):
         for number in range(count):
@@ -340,51 +333,8 @@ def _check_positions(theirs: Mapping[str, Tensor], path: Path) -> None:
     for name in POSITIONS:
         if name in theirs:
             table = sinusoids(torch.arange(len(theirs[name])), theirs[name].size(1), halves=True)
-            if not torch.allclose(theirs[name], table, rtol=0, atol=_SAME_POSITIONS):
+            if not torch.allclose(theirs[name], table, rtol=0, atol=_POSITION_TOLERANCE):
                 raise CheckpointError(f"{path}: {name} is trained, and Marian's positions are sinusoids")
-
-
-def _tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bool) -> Tokenizer:
-    """Return the tokenizer; CheckpointError if files are missing, damaged, or do not fit config.json."""
-    where = str(folder.path / CONFIG)
-    eos, start = whole(config, "eos_token_id", where), whole(config, "decoder_start_token_id", where)
-    if not separate and config.get("pad_token_id") != start:
-        raise CheckpointError(
-            f"{where}: decoder_start_token_id ({start}) must be pad_token_id ({config.get('pad_token_id')!r:.80}), "
-            "from which Marian's decoder starts"
-        )
-    names = [VOCAB, TARGET_VOCAB] if separate else [VOCAB]
-    size = whole(config, "vocab_size", where)
-    target_size = size if config.get("decoder_vocab_size") is None else whole(config, "decoder_vocab_size", where)
-    vocabularies = [_vocabulary(folder, name, sized) for name, sized in zip(names, (size, target_size), strict=False)]
-    if not separate and size != target_size:
-        raise CheckpointError(f"{where}: decoder_vocab_size ({target_size}) and vocab_size ({size}) must be equal")
-    if vocabularies[-1].places[0] != eos or vocabularies[-1].places[2] != start:
-        raise CheckpointError(
-            f"{folder.path / names[-1]}: </s> and <pad> are {vocabularies[-1].places[0::2]}, and in {CONFIG} "
-            f"(eos_token_id, decoder_start_token_id) they are {(eos, start)}"
-        )
-    models = [folder.bytes(name) for name in (SOURCE_SPM, TARGET_SPM)]
-    for name, model in zip((SOURCE_SPM, TARGET_SPM), models, strict=True):
-        try:
-            processor_of(model)
-        except RuntimeError:
-            raise CheckpointError(f"{folder.path / name} is no SentencePiece model") from None
-    return Tokenizer(models, vocabularies)
-
-
-def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
-    """Read a vocabulary: subword -> id, all ids from 0 on."""
-    path, found = folder.path / name, folder.json(name)
-    if not all(type(number) is int for number in found.values()) or sorted(found.values()) != list(range(len(found))):
-        raise CheckpointError(f"{path} must number its {len(found)} subwords from 0 to {len(found) - 1}, each once")
-    if broken := [subword for subword in found if not is_utf8(subword)]:
-        raise CheckpointError(f"{path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it")
-    if missing := [special for special in ("</s>", "<unk>", "<pad>") if special not in found]:
-        raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
-    if len(found) != size:
-        raise CheckpointError(f"{path} has {len(found)} subwords, and {CONFIG} says {size} (vocab_size)")
-    return Vocabulary.of(sorted(found, key=found.__getitem__), found["</s>"], found["<unk>"], found["<pad>"])
 
 
 def _generation(config: dict[str, Any]) -> dict[str, Any]:
@@ -392,32 +342,3 @@ def _generation(config: dict[str, Any]) -> dict[str, Any]:
     keys = ("pad_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
     own = {"bad_words_ids": [[config["pad_token_id"]]], "num_beams": _BEAM, "max_length": 512}
     return {**{key: config[key] for key in keys}, **own}
-
-
-def _tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
-    """Return the SentencePiece models and the vocabularies, in Marian's order."""
-    models, vocabularies = saved.tokenizer.models, saved.tokenizer.vocabularies
-    source, target = direction_of(saved.config)
-    form = character_form(saved.config)
-    files: dict[str, Any] = {
-        SOURCE_SPM: with_rules(models[0], form.source, source),
-        TARGET_SPM: with_rules(models[-1], form.target, target),
-    }
-    for name, vocabulary in zip((VOCAB, TARGET_VOCAB), vocabularies, strict=False):
-        order = vocabulary.ids_in_original_order()
-        special = dict(zip(vocabulary.places, ("</s>", "<unk>", "<pad>"), strict=True))
-        files[name] = {special.get(place) or vocabulary.subwords[number]: place for place, number in enumerate(order)}
-        if len(files[name]) < len(order):
-            raise CheckpointError(f"{saved.folder}: a subword is twice in the vocabulary, which {name} cannot have")
-    files[TOKENIZER_CONFIG] = {
-        "tokenizer_class": "MarianTokenizer",
-        "source_lang": source,
-        "target_lang": target,
-        "separate_vocabs": len(vocabularies) > 1,
-        "model_max_length": longest,
-        "eos_token": "</s>",
-        "unk_token": "<unk>",
-        "pad_token": "<pad>",
-        "clean_up_tokenization_spaces": False,
-    }
-    return files

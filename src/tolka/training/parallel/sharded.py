@@ -116,7 +116,7 @@ class Sharded(Parallel):
         self.close()
         folder = run / SHARDS_IN_PROGRESS
         if self.ranks.is_first:
-            Shards(folder).forget()
+            Shards(folder).delete()
         self.ranks.wait()
         parts = {name: tensor for name, tensor in state.tensors.items() if isinstance(tensor, DTensor)}
         self._writing = begin_writing(parts, folder, self._group)

@@ -1,0 +1,102 @@
+"""The CTranslate2 engine, with a model whose answers are written by hand."""
+
+from typing import Any
+
+import pytest
+from fake_ctranslate2 import VOCABULARY, FakeTranslator
+
+from tolka.engines.ctranslate2_engine import CTranslate2Engine, _compute_type, _device
+from tolka.engines.options import DecodingConfig
+from tolka.errors import CheckpointError, ConfigError
+from tolka.search.hypothesis import Wish
+from tolka.search.options import BeamConfig, GreedyConfig
+
+A, B = 4, 5
+FINITE = [-1.0] * len(VOCABULARY.target)
+
+
+def failing(error: Exception) -> FakeTranslator:
+    """A model whose searches and scores raise an error."""
+    translator = FakeTranslator()
+
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    translator.translate_batch = translator.score_batch = fail  # type: ignore[method-assign]
+    return translator
+
+
+def test_ids_become_subwords_and_come_back_as_ids() -> None:
+    translator = FakeTranslator([[("▁b </s>", -1.0)]], token_scores=FINITE)
+    results = CTranslate2Engine(translator, VOCABULARY, 1).translate(GreedyConfig(), [[A, B]])
+    assert results is not None
+    assert [each.tokens for each in results[0]] == [[B]]
+    assert translator.calls[0]["sources"] == [["▁a", "▁b"]]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("CUDA failed with error out of memory"), MemoryError()])
+def test_a_batch_that_does_not_fit_is_none_and_a_single_sentence_an_error(error: Exception) -> None:
+    engine = CTranslate2Engine(failing(error), VOCABULARY, 1)
+    assert engine.translate(BeamConfig(), [[A], [B]]) is None
+    assert engine.score([[A], [B]], [[A], [B]]) is None
+    with pytest.raises(type(error)):
+        engine.translate(BeamConfig(), [[A]])
+    with pytest.raises(type(error)):
+        engine.score([[A]], [[A]])
+
+
+def test_other_errors_are_raised() -> None:
+    with pytest.raises(RuntimeError, match="no such layer"):
+        CTranslate2Engine(failing(RuntimeError("no such layer")), VOCABULARY, 1).translate(BeamConfig(), [[A], [B]])
+
+
+def test_greedy_search_checks_once_that_scores_are_finite() -> None:
+    with pytest.raises(CheckpointError, match="the model's scores are not finite"):
+        CTranslate2Engine(FakeTranslator(), VOCABULARY, 1).translate(GreedyConfig(), [[A]])
+    answer = [[("▁a </s>", -1.0)]]
+    translator = FakeTranslator(answer, answer, token_scores=FINITE)
+    engine = CTranslate2Engine(translator, VOCABULARY, 1)
+    for _ in range(2):
+        engine.translate(GreedyConfig(), [[A]])
+    assert translator.scored == 1
+
+
+def test_a_beam_without_a_finite_score_is_a_damaged_model() -> None:
+    translator = FakeTranslator([[("▁a </s>", float("nan"))]])
+    with pytest.raises(CheckpointError, match="the model's scores are not finite"):
+        CTranslate2Engine(translator, VOCABULARY, 1).translate(BeamConfig(), [[A]])
+
+
+def test_terms_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no glossary and no banned phrases: set decoding\.backend=torch"):
+        CTranslate2Engine(FakeTranslator(), VOCABULARY, 1).translate(BeamConfig(), [[A]], [Wish(banned=((B,),))])
+
+
+def test_positions_limit_sources_and_translations() -> None:
+    """Ten positions, of which one is that of the end."""
+    engine = CTranslate2Engine(FakeTranslator(), VOCABULARY, 1)
+    search = BeamConfig(max_length_factor=2.0, max_length_extra=3)
+    assert (engine.longest_sentence, engine.longest_translation(search, 2)) == (9, 8)
+    assert engine.longest_translation(search, 5) == 9
+
+
+def test_batches_are_smaller_on_a_cpu_alone() -> None:
+    for threads, batch_size in ((4, 64), (0, 0)):
+        translator = FakeTranslator([[("▁a </s>", -1.0)]])
+        engine = CTranslate2Engine(translator, VOCABULARY, threads)
+        engine.translate(BeamConfig(beam_size=1), [[A]])
+        assert (engine.cpu_threads, translator.calls[0]["max_batch_size"]) == (threads, batch_size)
+
+
+def test_devices_are_named_as_ctranslate2_does() -> None:
+    assert [_device("auto", 0), _device("auto", 2), _device("cuda:1", 2)] == [("cpu", 0), ("cuda", 0), ("cuda", 1)]
+    with pytest.raises(ConfigError, match="finds 1 CUDA devices"):
+        _device("cuda:1", 1)
+    with pytest.raises(ConfigError, match=r"decoding\.device \(cpu:0\) is not a device"):
+        _device("cpu:0", 0)
+
+
+def test_fp32_keeps_the_dtype_of_an_exported_model() -> None:
+    assert _compute_type(DecodingConfig(), "float32") == "float32"
+    assert _compute_type(DecodingConfig(), "bfloat16") == "default"
+    assert _compute_type(DecodingConfig(precision="int8"), "int8") == "int8"
