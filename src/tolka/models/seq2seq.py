@@ -22,8 +22,8 @@ class DecoderState(ABC):
         """Return the state of the selected hypotheses: kept, expanded, re-ordered or dropped.
 
         rows: (B', k') numbers b * k + j of the hypotheses to continue, one line per active sentence; all numbers of one
-        line belong to the same sentence, whose encoder-side tensors are stored once. If all sentences remain, they are
-        in order. This state must not be used again: rows that keep their place need not be copied.
+        line belong to the same sentence. If all sentences remain, they are in order. This state must not be used again:
+        rows that keep their place need not be copied.
         """
 
 
@@ -32,6 +32,7 @@ def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | Non
 
     rows: as for `DecoderState.select`. beam: hypotheses per sentence before. sentences: how many there were before.
     """
+    # A line's numbers belong to one sentence b, so that the first one tells it: (b * k + j) // k.
     return None if len(rows) == sentences else rows[:, 0] // beam
 
 

@@ -26,6 +26,7 @@ class RnnState(DecoderState):
     def select(self, rows: Tensor) -> Self:
         """Keep the hypotheses `rows` (B', k'), and the memory of the sentences that remain."""
         flat, memory = rows.flatten(), self.memory
+        # A recurrent state is small and wholly new at each step: copying it costs little, unlike a Transformer's cache.
         layers = [tuple(tensor.index_select(0, flat) for tensor in state) for state in self.layers]
         fed = None if self.fed is None else self.fed.index_select(0, flat)
         if memory is not None:
@@ -57,6 +58,7 @@ class DecodingRnn(RecurrentSeq2Seq):
 
 def _select_memory(memory: EncoderMemory, sentences: Tensor) -> EncoderMemory:
     """Return the memory of the sentences numbered (B',); the one given must not be used again."""
+    # The keys of the dot score are the encoder's states themselves: selected in place twice, rows would move twice.
     same, encoded = memory.keys is memory.encoded, select_rows(memory.encoded, sentences)
     keys = encoded if same else select_rows(memory.keys, sentences)
     return replace(memory, encoded=encoded, keys=keys, mask=memory.mask.index_select(0, sentences))

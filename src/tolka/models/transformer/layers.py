@@ -50,8 +50,10 @@ class Residual(nn.Module):
         """(..., D) -> (..., D)."""
         result: Tensor
         if self.pre_norm:
+            # x passes through all layers unchanged, and so does the gradient: deep stacks train with little warm-up.
             result = x + self.dropout(sublayer(self.norm(x)))
             return result
+        # Every layer's output has variance 1, but the gradient has to pass through every norm.
         result = self.norm(x + self.dropout(sublayer(x)))
         return result
 

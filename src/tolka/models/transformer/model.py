@@ -65,14 +65,15 @@ class Transformer(Seq2Seq):
 
     def _encode(self, source: Tensor, rows: Packing, inspection: Inspection | None = None) -> Tensor:
         """(B, S) -> encoder states (M, D)."""
-        x = self._embed(source, rows, self.source_embedding, self.source_positions)
+        x = self._embed(source, rows, self.source_embedding, self.source_positions)  # (M, D)
         for number, layer in enumerate(self.encoder):
             maps: list[Tensor] | None = None if inspection is None else []
             x = self._run_layer(layer, x, rows, maps)
             if inspection is not None:
                 inspection.attention.update({f"encoder.{number}.self": weights for weights in maps or ()})
+                # Padded and packed again, so that gradients flow through the tensor that is returned.
                 inspection.encoder_states.append(rows.pad(x))
-                x = rows.pack(inspection.encoder_states[-1])  # so that gradients flow through the state shown
+                x = rows.pack(inspection.encoder_states[-1])
         normed: Tensor = self.encoder_norm(x)
         return normed
 
@@ -87,19 +88,23 @@ class Transformer(Seq2Seq):
             if inspection is not None and maps:
                 (inspection.attention[f"decoder.{number}.self"],) = maps[0]
                 (inspection.attention[f"decoder.{number}.cross"],) = maps[1]
+        # Without padding rows: neither the norm nor the much wider output layer computes anything for them.
         normed: Tensor = self.decoder_norm(rows.token_rows(x, batch.target_positions))
         return normed
 
     def _embed(self, ids: Tensor, rows: Packing, embedding: nn.Module, positions: nn.Module | None) -> Tensor:
         """(B, L) -> (N, D): sqrt(D) * embedding + position (section 3.4)."""
+        # Scaled to variance 1: of the size of the sines and cosines that are added.
         x: Tensor = embedding(rows.pack_ids(ids)) * self.config.embedding_scale
         if positions is not None:
+            # A row's place is its position within its sentence: (L, D) -> (N, D).
             x = x + positions(0, rows.longest).index_select(0, rows.places)
         dropped: Tensor = self.dropout(x)
         return dropped
 
     def _run_layer(self, layer: nn.Module, *inputs: Any) -> Tensor:
         """Apply a layer; with `recompute` its activations are computed again for the backward pass."""
+        # `checkpoint` restores the random state, so that dropout draws the same masks again.
         if self.recompute and self.training and torch.is_grad_enabled():
             recomputed: Tensor = checkpoint(layer, *inputs, use_reentrant=False)
             return recomputed
@@ -108,6 +113,7 @@ class Transformer(Seq2Seq):
 
     def _packing(self, lengths: Tensor, longest: int, tokens: Tensor) -> Packing:
         """Pack sentences of `lengths` (B,), whose tokens are at `tokens` in (B, longest), flattened."""
+        # The kernel for variable-length sequences takes keys and values of one width, and drops no weights.
         drops_weights = self.training and self.config.attention_dropout > 0
         one_width = self.config.key_width == self.config.value_width and not drops_weights
         width = self.config.key_width if one_width else 0
@@ -135,6 +141,7 @@ class Transformer(Seq2Seq):
         return [*self.encoder, *self.decoder]
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
-        """Compile each layer; one program serves all layers of a stack, and batches of all sizes."""
+        """Compile each layer with torch.compile."""
+        # Layer by layer and with dynamic sizes: one program serves all layers of a stack, and batches of all shapes.
         for layer in self.layers():
             layer.compile(dynamic=True, mode=mode, backend=backend)
