@@ -61,7 +61,7 @@ class Callback:
     """Is told what a training does, on the thread that trains: what takes long belongs in a thread of its own.
 
     Every method does nothing unless a subclass overrides it. An exception in a callback that `tracking=` has chosen is
-    reported, and training goes on.
+    reported, and training continues.
     """
 
     def on_start(self, beginning: Beginning) -> None:

@@ -17,6 +17,9 @@ Checkpoints = Mapping[str, float | None]
 class CheckpointWriter:
     """Saves models in a background thread; tries again, with the next save, what could not be written."""
 
+    # One thread, so that saves happen in the order in which they were queued; callbacks are called on the trainer's
+    # own thread, by `report`.
+
     def __init__(self, run: RunFolder, on_save: Callable[[Path], None] = lambda folder: None) -> None:
         """on_save: called by `report` with each folder that is written."""
         self._run, self._on_save = run, on_save

@@ -37,6 +37,7 @@ class DataPosition:
 
         TolkaError when the text cannot be read any further; the position is then unchanged.
         """
+        # The position moves only when the whole group was read: what is saved after an error is read again on resume.
         epoch, batch, before = state.epoch, state.batch, self.loader.state()
         shares: list[Share] = []
         try:

@@ -49,7 +49,8 @@ class RunFolder:
         self._lock: IO[str] | None = None
         self._settings = ""  # that config.yaml does not have yet
         self._unwritten: dict[Path, str] = {}
-        self._file_lock = Lock()  # the thread that saves models logs too
+        # The thread that saves models logs too.
+        self._file_lock = Lock()
 
     def claim(
         self,
@@ -170,7 +171,8 @@ class RunFolder:
         try:
             check_is_file(self.metrics)
             text = self.metrics.read_text(encoding="utf-8")
-            complete_lines = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
+            # A crash may have left half a line at the end.
+            complete_lines = text[: text.rfind("\n") + 1]
             lines = [json.loads(line) for line in complete_lines.splitlines()]
             if not all(isinstance(line, dict) and type(line.get("update")) is int for line in lines):
                 raise ValueError("a line has no update")
@@ -229,7 +231,7 @@ class RunFolder:
         self._add(self._log_file, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
-        """Write a text file in the folder; if that fails, report it and go on. name: may contain slashes."""
+        """Write a text file in the folder; a failure is only reported. name: may contain slashes."""
         path = self.path / name
         if not self._writes:
             return path
@@ -260,10 +262,8 @@ class RunFolder:
         folder.mkdir(parents=True, exist_ok=True)
 
     def check_there(self) -> None:
-        """Raise TolkaError if the claimed folder was deleted or moved during training.
-
-        Whatever was written from then on would be half a run that looks like a complete one.
-        """
+        """Raise TolkaError if the claimed folder was deleted or moved during training."""
+        # Whatever was written from then on would be half a run that looks like a complete one.
         if self._lock is not None and not (self.path / SETTINGS).exists():
             raise TolkaError(
                 f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
@@ -290,7 +290,7 @@ def rank_log(folder: Path, rank: int) -> Path:
 
 
 def next_time(folder: Path) -> str:
-    """Return what the same command would do with a run's folder: go on, or begin."""
+    """Return what the same command would do with a run's folder: continue, or begin."""
     last = folder / "last"
     saved = (last / MANIFEST).is_file()
     return f"the same command {f'goes on from {last}' if saved else 'starts from the beginning: nothing was saved yet'}"

@@ -85,6 +85,7 @@ class ModelSelection:
 
     def _current_snapshot(self, state: TrainState) -> Snapshot:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""
+        # After a return to `last/`, an update has the number of an earlier one, and other weights.
         version = state.update, state.returns
         if self._snapshot is None or self._snapshot[0] != version:
             self._snapshot = version, self.snapshots.take(self._scores(state))
@@ -102,6 +103,7 @@ class ModelSelection:
 
     def drop_superseded(self, state: TrainState) -> None:
         """Delete superseded checkpoints, once everything queued is written."""
+        # A copy: the job runs later, when `kept` may have changed.
         kept = tuple(state.kept)
         self.keeper.afterwards(lambda: self.run.drop_checkpoints(kept))
 
@@ -151,6 +153,7 @@ class ModelSelection:
         """Validate the mean of the checkpoints, which may become the best model; return whether there was a mean."""
         if self.config.average < 2 or state.averaged_at == state.update:
             return False
+        # The first rank's files have to be whole before any rank reads them.
         self.keeper.wait()
         self.ranks.wait()
         wanted = map(int, to_average(state.kept, self.config))

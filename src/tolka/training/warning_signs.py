@@ -7,7 +7,8 @@ from statistics import median
 
 from tolka.metrics.validation import Validation
 
-_RECENT = 10  # logged losses that a new one is compared with
+# Logged losses that a new one is compared with.
+_RECENT = 10
 _MIN_RECENT = 5
 _JUMP = 1.0  # nats above their median: each token e times less likely
 _GUESSING = 2.0  # nats above a uniform guess

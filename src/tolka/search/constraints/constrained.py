@@ -38,12 +38,13 @@ def search_with_terms(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first; sentences without terms are searched apart, by `plain`.
 
-    source (B, S), lengths (B,). A sentence whose terms are not all met before its length limit is searched again
-    without the longer half of the missing ones, until the others are met.
+    source (B, S), lengths (B,).
     """
     limits = config.limits(lengths).tolist()
     results: list[list[Hypothesis]] = [[] for _ in wishes]
     wishes, pending = [_possible(wish) for wish in wishes], list(range(len(wishes)))
+    # A sentence whose terms are not all met before its length limit is searched again without the longer half of the
+    # missing ones, until the others are met.
     while pending:
         with_terms = [number for number in pending if wishes[number].terms]
         if without := [number for number in pending if not wishes[number].terms]:
@@ -213,6 +214,7 @@ class _TermBeam:
         log_p = next_log_probabilities(self.model, features)
         if self.rules:
             self.rules.apply(log_p, self.tokens, self.active)
+        # A hypothesis ends only with all terms.
         log_p[..., EOS].masked_fill_(self.missing.any(dim=-1), NEVER)
         self.step += 1
         ranked = self._in_order(self._extensions(log_p))
@@ -245,19 +247,18 @@ class _TermBeam:
             self.decoder = self.decoder.select(rows)
 
     def _extensions(self, log_p: Tensor) -> Candidates:
-        """Return the candidates, every one once. log_p (B, k, V) is changed.
-
-        They are each hypothesis with each token that leads on in a term that is under way, with those of the others
-        that begin a term, and with its most likely token, so that no bank dies out; and the 2k most likely of the
-        others.
-        """
+        """Return the candidates, every one once. log_p (B, k, V) is changed."""
         beam_size = self.config.beam_size
+        # Each hypothesis with each token that continues a term, and with each that begins one. Both are taken out of
+        # log_p, so that none of them is a candidate twice.
         moves = self.automaton.moves(self.state)  # (B, k, M)
         openings = self.automaton.openings[:, None].expand(-1, moves.size(1), -1)  # (B, k, R)
         parts = [(tokens, _removed(log_p, tokens)) for tokens in (moves, openings)]
+        # The 2k most likely of the others, of whatever hypothesis.
         likely = extensions(log_p, self.total, 2 * beam_size)
         parent = torch.arange(moves.size(1), device=moves.device)[:, None].expand(len(moves), -1, 1)  # (B, k, 1)
         if moves.size(1) > 1:
+            # And each hypothesis with its most likely token, so that no bank dies out.
             value, token = (each.view(parent.shape) for each in largest(log_p.flatten(0, 1)))
             is_likely = (likely.parent[:, None] == parent) & (likely.token[:, None] == token)
             parts.append((token, value.masked_fill(is_likely.any(dim=-1, keepdim=True), NEVER)))
@@ -272,9 +273,11 @@ class _TermBeam:
         state = self.automaton.next(self.state.gather(1, parent), token)
         missing = take(self.missing, parent) & ~self.automaton.complete[state]
         met = self.automaton.met_tokens(state, missing)
+        # By two keys: a stable sort by bank keeps the order by log-probability within each bank.
         order = log_p.argsort(dim=1, descending=True)
         banks = met.gather(1, order).sort(dim=1, descending=True, stable=True)
         order = order.gather(1, banks.indices)
+        # A candidate's place in its bank: its position less that of the bank's first.
         position = torch.arange(order.size(1), device=order.device).expand(order.shape)
         is_first = torch.ones_like(order, dtype=torch.bool)
         is_first[:, 1:] = banks.values[:, 1:] != banks.values[:, :-1]

@@ -91,11 +91,14 @@ class TermAutomaton:
 
     def next(self, state: Tensor, token: Tensor) -> Tensor:
         """state, token (B, c) -> the next states (B, c)."""
+        # A state has only the transitions that differ from its root's, so that the tables stay small: the root's serves
+        # where it has none, and the root itself where that has none either.
         root = self.root[:, None]
         return self._target(state, token, self._target(root, token, root))
 
     def _target(self, state: Tensor, token: Tensor, otherwise: Tensor) -> Tensor:
         """Return where the state's own transition leads, `otherwise` where it has none."""
+        # A sorted list of keys, searched by bisection: a table (states, vocabulary) would be nearly empty.
         key = state * self.vocabulary + token
         place = torch.searchsorted(self.keys, key).clamp_(max=len(self.keys) - 1)
         return torch.where(self.keys[place] == key, self.targets[place], otherwise)
@@ -163,7 +166,8 @@ def _states(terms: Terms, offset: int) -> list[_State]:
                 if size > left:
                     states[place].progress[term] = max(size - left, states[place].progress.get(term, 0))
             states[place].complete.add(term)
-    # Breadth first, so that a state's failure state, which is shorter, is complete before it.
+    # A state's failure state is the longest shorter end that begins an alternative too: what it completes, the state
+    # completes. Breadth first, so that the shorter one is known before.
     opening = states[0].children
     failures = deque((child, 0) for child in opening.values())
     while failures:
@@ -172,7 +176,8 @@ def _states(terms: Terms, offset: int) -> list[_State]:
         for term, value in shorter.progress.items():
             state.progress[term] = max(value, state.progress.get(term, 0))
         state.complete |= shorter.complete
-        state.transitions = {**shorter.transitions, **state.children}  # the root's are empty until all others are done
+        # The root's are empty until all others are done.
+        state.transitions = {**shorter.transitions, **state.children}
         failures.extend(
             (child, shorter.transitions.get(token, opening.get(token, 0))) for token, child in state.children.items()
         )
