@@ -79,6 +79,7 @@ class Batches(ABC):
         if ranks.size == 1:
             whole = self.batch(epoch, number)
             return Share(whole, whole.tokens)
+        # The plan is a function of the seed: every rank makes the same one, and nothing has to be sent.
         current = self._at(epoch)
         return rank_share(current.store, current.batches[number], number, ranks)
 

@@ -30,6 +30,7 @@ class Mixture:
         """
         if not weights and temperature == 1:
             return cls(tuple(rows), tuple(rows))
+        # T = 1 draws from each text by its size, a large T from all alike: small texts are drawn from more often.
         shares = np.array([n ** (1 / temperature) for n in rows], dtype=np.float64)
         if weights:
             shares = np.array(weights, dtype=np.float64) * (np.array(rows) > 0)

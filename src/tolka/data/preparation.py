@@ -127,6 +127,7 @@ def prepare(order: Order, cache: Path, processes: int = 0, say: Say = silent) ->
     if not reused:
         lock = cache / f".{key}.lock"
         with one_at_a_time(lock, lambda: say("waiting for another process that prepares the same text")):
+            # Looked for again: another process may have made it while this one waited.
             if not (folder / _REPORT).is_file():
                 _Workshop(cache / f".{key}.work", order, processes or cores(), say).make(folder)
     try:
@@ -165,7 +166,8 @@ class _Workshop:
                 self.encode()
             with whole_folder(folder) as final:
                 self.deliver(final)
-        except (ConfigError, DataError):  # the same text and settings would fail again
+        # The same text and settings would fail again; after any other error the work continues where it stopped.
+        except (ConfigError, DataError):
             shutil.rmtree(self._work, ignore_errors=True)
             raise
         shutil.rmtree(self._work, ignore_errors=True)
@@ -219,7 +221,8 @@ class _Workshop:
         if not isinstance(tokenizer, Tokenizer):
             entries, shards = self._plan
             extends = isinstance(tokenizer, Extension)
-            if extends and len(entries) > 1:  # the others may be text that the model knows
+            # The other entries may be text that the model knows.
+            if extends and len(entries) > 1:
                 shards = shards[slice(*entries[0])]
                 remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
             sizes = [shard.kept for shard in shards]
@@ -293,10 +296,9 @@ class _Workshop:
 
 
 def _sample(shards: Sequence[Shard], sizes: Sequence[int], count: int) -> Iterator[Pair]:
-    """Yield a random sample of `count` pairs in order, always the same; memory does not grow with the text.
-
-    sizes: number of pairs of each shard. Each shard's share follows the hypergeometric distribution.
-    """
+    """Yield a random sample of `count` pairs in order, always the same. sizes: number of pairs of each shard."""
+    # Shard by shard, so that memory does not grow with the text. A share of an urn with `size` of `remaining` balls is
+    # hypergeometric: every set of `count` pairs is equally likely.
     rng = np.random.default_rng(0)
     remaining = sum(sizes)
     for shard, size in zip(shards, sizes, strict=True):

@@ -29,5 +29,6 @@ def rank_share(store: TokenStore, rows: npt.NDArray[np.int64], number: int, rank
     # A batch's pairs are in the order of their lengths: dealt out like cards, they give every rank about as many
     # positions to compute. A pair that is left over goes to another rank in each batch.
     own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
+    # Of the whole batch, from the lengths alone: the other ranks' pairs are not read.
     tokens = int((targets + 1).sum())  # each with its </s>
     return Share(store.batch(own if len(own) else rows[:1]), tokens, len(own) > 0)

@@ -26,7 +26,8 @@ class SubwordSampler:
         """Return the same pairs in the same order, segmented differently."""
         chunks, starts = list[TokenStore](), range(0, len(store), _CHUNK_PAIRS)
         with bar(f"cutting words again for epoch {epoch + 1}", len(store), " pairs") as progress:
-            for first in range(0, len(starts), self._ranks.size):  # a chunk for each rank
+            # A chunk for each rank at a time; seeded by where it begins, so that it is the same on any number of ranks.
+            for first in range(0, len(starts), self._ranks.size):
                 own = self._ranks.share(starts[first : first + self._ranks.size])
                 resampled = self._ranks.collect([self._resampled(store, start, epoch) for start in own])
                 progress.update(sum(map(len, resampled)))

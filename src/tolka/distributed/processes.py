@@ -51,7 +51,8 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
         monitor_interval=0.5,
         start_method="spawn",
     )
-    for name in ("torch.distributed", "torch.multiprocessing"):  # what went wrong is said below, in one line
+    # What went wrong is said below, in one line.
+    for name in ("torch.distributed", "torch.multiprocessing"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning:multiprocessing.resource_tracker")
     try:

@@ -36,6 +36,7 @@ class Objective(nn.Module):
             return self._without_gradient(batch)
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
         features = [self.model(inputs) for inputs in self._passes(batch)]
+        # Both passes' logits are in memory together. Where every new number of rows is compiled, all chunks have one.
         chunk, equal_rows = max(1, chunk_size(self.model, features[0]) // len(features)), row_counts_are_compiled()
         loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,

@@ -43,7 +43,8 @@ def check(config: TrainConfig) -> dict[str, Any]:
 
 def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEstimate]) -> dict[str, Any]:
     """Examine a training's text. pace: times some updates, once the text is known to be fit."""
-    config.tokenizer.given()  # a model that cannot be read is no fault of the text
+    # Raised here: that a SentencePiece model cannot be read is not a fault of the text.
+    config.tokenizer.given()
     corpus, valid, tests = _sets_to_compare(inputs)
     held_out = HeldOut({**valid, **tests}, config.cleaning)
     diagnoses = []

@@ -51,8 +51,10 @@ from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 
-_SEEDS_APART = 2**32  # between two ranks: no other run.seed of a few digits comes near
-_DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
+# Between two ranks: no other run.seed of a few digits comes near.
+_SEEDS_APART = 2**32
+# Positions, at least; beside what training holds in memory, less than mt-translate takes.
+_DECODED_AT_ONCE = 4096
 
 
 def ready_device(options: TrainerConfig) -> torch.device:
@@ -119,8 +121,10 @@ def build_trainer(
         run.log(f"trainer.epochs={timed.trainer.epochs:g}: {counted(timed.trainer.updates, 'update')}")
     if (warmup := timed.scheduler.warmup) != config.scheduler.warmup:
         run.log(f"note: shortened to fit into the training: scheduler.warmup={warmup}")
-    loader.plan(epoch)  # made by all ranks together
+    # Made by all ranks together, which divide the work: later, not all of them ask for it at the same time.
+    loader.plan(epoch)
     precision, reason = _precision(config.trainer.precision, device, objective, loader, ranks, resumed)
+    # Before the optimizer: FSDP replaces the weights by this rank's parts of them.
     parallel = parallel_of(config.trainer, objective, ranks, precision)
     if parallel.shares_weights:
         check_fsdp(config)
@@ -129,7 +133,8 @@ def build_trainer(
     rate = LearningRate(timed.scheduler, config.optimizer.lr, options.updates)
     for line in announcement(options, rate, loader, epoch, model, precision, reason):
         run.log(line)
-    if ranks.rank:  # the same weights, but dropout of its own
+    # After the weights were drawn: every rank has the same ones, but dropout of its own.
+    if ranks.rank:
         torch.manual_seed(config.run.seed + ranks.rank * _SEEDS_APART)
     whole = parallel.whole_objective.model
     return Trainer(
@@ -186,7 +191,8 @@ def _precision(
     ranks: Ranks,
     resumed: ResumeState | None,
 ) -> tuple[Precision, str]:
-    """Return the precision, and why. A trial could end differently on each rank, and in a run that is resumed."""
+    """Return the precision, and why."""
+    # Decided once for all ranks and for the whole run: a trial by the clock could end differently each time.
     if resumed:
         return Precision(device, resumed.facts["train"]["precision"]), "as the run began"
     precision, reason = choose_precision(name, device, objective, partial(loader.batch, 0, 0))
@@ -202,17 +208,17 @@ def _fitted(
     log: Callable[[str], None],
     resumed: ResumeState | None,
 ) -> TrainerConfig:
-    """Return the loop's options, with as few batches per update as fit into memory if batching.auto asks for it.
-
-    A resumed run keeps the number that it began with, unless an update has become larger or smaller.
-    """
+    """Return the loop's options, with as few batches per update as fit into memory if batching.auto asks for it."""
     if not batching.auto:
         return options
     tokens = options.accumulate * batching.tokens
+    # A resumed run keeps the number that it began with, unless an update has become larger or smaller: cut in another
+    # way, the rest of its epoch would have other batches.
     fit = Fit(**resumed.facts["fit"]) if resumed and "fit" in resumed.facts else None
     if fit is None or fit != Fit.of(tokens, fit.batches):
-        found = fewest_batches(step, loader, tokens, least=batching.max_length + 1)
-        fit = max(step.parallel.ranks.gather(found), key=lambda each: each.batches)
+        # The rank with the least free memory decides.
+        fits = step.parallel.ranks.gather(fewest_batches(step, loader, tokens, least=batching.max_length + 1))
+        fit = max(fits, key=lambda each: each.batches)
     loader.resize(fit.tokens)
     each = f"{fit.batches} batches of {fit.tokens}" if fit.batches > 1 else "one batch"
     log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")

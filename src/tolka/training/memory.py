@@ -40,7 +40,7 @@ def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) ->
         loader.resize(fit.tokens)
         return fit
     most = max(1, tokens // least)
-    # 1, 2, 3, 4, 6, 8, 12 ...: few tries, each a forward and a backward pass, for at most half more batches than needed.
+    # 1, 2, 3, 4, 6, 8, 12 ...: few tries, each of them a pass over a batch, and at most half more batches than needed.
     counts = [1, *sorted(few << shift for shift in range(most.bit_length()) for few in (2, 3))]
     for batches in [*(count for count in counts if count < most), most]:
         fit = Fit.of(tokens, batches)

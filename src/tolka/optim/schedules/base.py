@@ -77,6 +77,8 @@ class EndingConfig(SchedulerConfig):
         """Return the schedule with its horizon at the last update that the pace so far allows."""
         if not self.by_wall_time:
             return self
+        # After a quarter of the minutes, four times the updates so far are expected. The estimate changes from update
+        # to update, and is exact at the end, where the rate has to be at its floor.
         expected = round(step / share) if share > 0 else updates
         return self.ending_at(max(self.warmup + 1, min(expected, updates)))
 
