@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -220,21 +220,19 @@ class _Workshop:
         tokenizer, remarks = self._order.tokenizer, list[str]()
         if not isinstance(tokenizer, Tokenizer):
             entries, shards = self._plan
-            extends = isinstance(tokenizer, Extension)
-            # The other entries may be text that the model knows.
-            if extends and len(entries) > 1:
-                shards = shards[slice(*entries[0])]
-                remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
+            if isinstance(tokenizer, Extension):
+                title, learn = "extending the tokenizer", partial(extend_tokenizer, tokenizer)
+                # The other entries may be text that the model knows.
+                if len(entries) > 1:
+                    shards = shards[slice(*entries[0])]
+                    remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
+            else:
+                title, learn = f"training SentencePiece ({tokenizer.type})", partial(train_tokenizer, tokenizer)
             sizes = [shard.kept for shard in shards]
             total = sum(sizes)
             sample_size = min(tokenizer.sample or total, total)
             if sample_size < total:
                 remarks.append(f"the tokenizer learns from {sample_size} of {total} pairs (tokenizer.sample)")
-            title = (
-                "extending the tokenizer"
-                if isinstance(tokenizer, Extension)
-                else f"training SentencePiece ({tokenizer.type})"
-            )
 
             def pairs() -> Iterator[Pair]:
                 with bar(title, sample_size, " pairs") as progress:
@@ -242,10 +240,7 @@ class _Workshop:
                         yield pair
                         progress.update()
 
-            if isinstance(tokenizer, Extension):
-                tokenizer = extend_tokenizer(tokenizer, pairs, remarks.append)
-            else:
-                tokenizer = train_tokenizer(tokenizer, pairs, remarks.append)
+            tokenizer = learn(pairs, remarks.append)
         tokenizer.save(self._work)
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
 

@@ -43,11 +43,14 @@ class TokenStore:
         """(pairs,): tokens of each target, without </s>."""
         return _lengths(self.target_offsets)
 
-    def lengths_of(self, rows: npt.NDArray[np.int64]) -> tuple[Lengths, Lengths]:
-        """Return the tokens of these rows' sources and targets, (rows,) each, without </s>."""
-        offsets = self.source_offsets, self.target_offsets
-        source, target = (each[rows + 1] - each[rows] for each in offsets)
-        return source, target
+    @property
+    def lengths(self) -> tuple[Lengths, Lengths]:
+        """Those of sources and of targets."""
+        return self.source_lengths, self.target_lengths
+
+    def target_tokens(self, rows: npt.NDArray[np.int64]) -> int:
+        """Return the target tokens of these pairs, </s> included."""
+        return int((self.target_offsets[rows + 1] - self.target_offsets[rows] + 1).sum())
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
         """Return the ids of one source."""

@@ -56,7 +56,8 @@ def work_on(work: Path, step: str, processes: int, on_done: Callable[[Shard], ob
     workers: list[Child] = []
     try:
         for number in range(count):
-            workers.append(_start(work, step, waiting[number::count]))
+            names = (shard.folder.name for shard in waiting[number::count])
+            workers.append(start(__name__, [str(work), step, *names]))
         while waiting:
             alive = any(worker.process.poll() is None for worker in workers)
             before, waiting = len(waiting), _remaining(waiting, step, on_done)
@@ -104,13 +105,9 @@ def _raise_if_failed(worker: Child, none_alive: bool) -> None:
     code = worker.process.poll()
     if code or (none_alive and code is not None):
         raise TolkaError(
-            f"a process that prepared the text ended with {code}: {worker.reason()}. The same command goes on from "
+            f"a process that prepared the text ended with {code}: {worker.reason()}. The same command continues from "
             "there; trainer.threads=1 needs the least memory"
         )
-
-
-def _start(work: Path, step: str, shards: Sequence[Shard]) -> Child:
-    return start(__name__, [str(work), step, *(shard.folder.name for shard in shards)])
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -165,6 +165,6 @@ def others_present() -> Iterator[None]:
         if "peer" not in words and "imed out" not in words and not isinstance(error, dist.DistError):
             raise
         raise LostProcessError(
-            f"another process of this training has ended, or does not answer ({words[:120]}); the same command goes on "
-            "from last/"
+            f"another process of this training has ended, or does not answer ({words[:120]}); the same command "
+            "continues from last/"
         ) from None

@@ -48,6 +48,7 @@ class Embeddings(NamedTuple):
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
     """Create the embeddings. sharing: from `resolved_sharing` of options.py."""
+    # One module under two names is one matrix: the gradients of both uses add up (Press and Wolf 2017).
     target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):

@@ -34,6 +34,7 @@ class Ensemble(Seq2Seq):
 
     def __init__(self, members: Sequence[Seq2Seq]) -> None:
         super().__init__()
+        # A set of one: the members' probabilities are of the same subwords.
         (self.vocabulary_size,) = {member.vocabulary_size for member in members}
         self.feature_size = sum(member.feature_size for member in members)
         self.members = nn.ModuleList(members)

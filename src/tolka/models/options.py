@@ -49,6 +49,7 @@ class ModelConfig(ABC):
     @property
     def stochastic(self) -> bool:
         """Whether two passes in training mode differ because some kind of dropout is on."""
+        # By the end of its name, so that a plugin's dropout counts too.
         return any(value > 0 for key, value in vars(self).items() if key.endswith("dropout"))
 
     def resolved(self, shared: bool) -> Self:

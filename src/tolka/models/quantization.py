@@ -33,6 +33,7 @@ def quantizable_layers(model: Seq2Seq) -> list[QuantizableLayer]:
     """Return the layers that int8 replaces, in the model's order, each once."""
     layers: dict[nn.Module, QuantizableLayer] = {}
     read_by_logits = {id(parameter) for parameter in model.logits_parameters()}
+    # With duplicates, as a shared module has to be replaced under each of its names.
     for name, module in model.named_modules(remove_duplicate=False):
         if module in layers:
             layers[module].names.append(name)
@@ -57,6 +58,7 @@ def quantize(model: Seq2Seq, stored: Mapping[str, Int8Matrix] | None = None) -> 
         if stored is None:
             matrix = Int8Matrix.of(layer.weight)
         else:
+            # A shared matrix is stored under one of its names.
             matrix = next(stored[name] for name in layer.weight_names if name in stored)
         quantized = layer.make(matrix)
         for name in layer.names:

@@ -37,16 +37,14 @@ class SinusoidalPositions(nn.Module):
 
     def forward(self, start: int, length: int) -> Tensor:
         """Return the encodings (length, width) of positions start .. start + length - 1, counted from 0."""
-        return self._upto(start + length)[start:]
-
-    def _upto(self, length: int) -> Tensor:
-        if self.table.size(0) < length:
+        end = start + length
+        if self.table.size(0) < end:
             # The table may be used in training later, which takes no tensors of inference mode. Twice the length, so
             # that a decoder that is one token further at each step seldom computes it again.
             with torch.inference_mode(False):
-                positions = torch.arange(max(256, 2 * length), device=self.table.device)
+                positions = torch.arange(max(256, 2 * end), device=self.table.device)
                 self.table = sinusoids(positions, self.width, self.halves).to(self.table.dtype)
-        return self.table[:length]
+        return self.table[start:end]
 
 
 class LearnedPositions(nn.Module):

@@ -160,7 +160,7 @@ def _model(config: TrainConfig, inputs: Inputs, device: torch.device, log: Calla
         log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
         before, now = direction_of(inputs.start.config), config.corpus.direction
         if before != now:
-            log(f"note: it was trained from {before}; it goes on from {now}, and may forget what it knew")
+            log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
     config.finetuning.apply(model)
     model.recompute = config.trainer.recompute
     model = model.to(device)

@@ -159,4 +159,4 @@ class Callbacks(Callback):
                 self._reported.add((name, where))
                 words = " ".join(f"{type(error).__name__}: {error}".split())
                 with suppress(TolkaError):  # the run's folder is gone, which training reports
-                    self._log(f"warning: tracking={name}: {event} failed ({where}: {words}); training goes on")
+                    self._log(f"warning: tracking={name}: {event} failed ({where}: {words}); training continues")

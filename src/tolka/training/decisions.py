@@ -75,10 +75,10 @@ class Decisions:
             # Of a run that was longer.
             if state.update > config.updates:
                 return f"{done} are fewer than it has; for a new training choose another run.name"
-            return f"{done} are done; raise it to go on"
+            return f"{done} are done; raise it to continue"
         # After one update at least, so that there is a model at the end.
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
-            return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
+            return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to continue"
         if config.patience and state.stale >= config.patience:
             return f"{counted(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None

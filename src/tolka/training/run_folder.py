@@ -75,7 +75,7 @@ class RunFolder:
             if differing and not override:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
-                    "Choose another run.name or run.dir, the same settings to go on with it, or run.override=true"
+                    "Choose another run.name or run.dir, the same settings to continue it, or run.override=true"
                 )
             self.overridden = differing
         elif self.path.is_dir() and any(path.name not in _BEFORE_A_RUN for path in self.path.iterdir()):
@@ -93,12 +93,12 @@ class RunFolder:
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
             raise ConfigError(
-                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train again "
-                "from the beginning, choose another run.name or delete it"
+                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can continue from it; to train "
+                "again from the beginning, choose another run.name or delete it"
             )
         if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
             raise ConfigError(
-                f"{self.path} has best/ but no last/ to go on from; to train again from the beginning, choose "
+                f"{self.path} has best/ but no last/ to continue from; to train again from the beginning, choose "
                 "another run.name or delete it"
             )
         self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
@@ -266,8 +266,8 @@ class RunFolder:
         # Whatever was written from then on would be half a run that looks like a complete one.
         if self._lock is not None and not (self.path / SETTINGS).exists():
             raise TolkaError(
-                f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
-                "not made again. The same command trains from the beginning"
+                f"{self.path} was deleted or moved during the training, which ends; what was in it is not made again. "
+                "The same command trains from the beginning"
             )
 
 
@@ -292,5 +292,6 @@ def rank_log(folder: Path, rank: int) -> Path:
 def next_time(folder: Path) -> str:
     """Return what the same command would do with a run's folder: continue, or begin."""
     last = folder / "last"
-    saved = (last / MANIFEST).is_file()
-    return f"the same command {f'goes on from {last}' if saved else 'starts from the beginning: nothing was saved yet'}"
+    if (last / MANIFEST).is_file():
+        return f"the same command continues from {last}"
+    return "the same command starts from the beginning: nothing was saved yet"

@@ -41,6 +41,7 @@ class DecodingRnn(RecurrentSeq2Seq):
     def start(self, source: Tensor, lengths: Tensor) -> RnnState:
         """Encode source (B, S) once; return the state before the first token."""
         memory, layers = self._encode(source, lengths)
+        # The first step has no features before it: zeros are fed, as in training.
         feeding = self.config.input_feeding
         fed = layers[0][0].new_zeros(len(source), self.config.d_model) if feeding else None
         return RnnState(layers, fed, memory, beam=1)
@@ -50,7 +51,8 @@ class DecodingRnn(RecurrentSeq2Seq):
         assert isinstance(state, RnnState)
         x = self.target_embedding(token)  # (B, k, E)
         h, layers = self._step_layers(x.flatten(0, 1), state.fed, state.layers)
-        s = h.view(*token.shape, -1)
+        # The k hypotheses of a sentence stand where training has T positions: they attend to one memory.
+        s = h.view(*token.shape, -1)  # (B, k, D)
         features = self._read_out(self._features(s, x, state.memory))
         fed = features.flatten(0, 1) if state.fed is not None else None
         return features, RnnState(layers, fed, state.memory, state.beam)

@@ -65,6 +65,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         plain = self.attention is None and not config.token_term and states == config.d_model
         self.readout = nn.Identity() if plain else Linear(terms, config.d_model, bias=False)
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
+        # Afterwards, as `initialise` sets all biases to 0.
         for module in self.modules():
             if isinstance(module, LstmLayer):
                 module.open_forget_gates()
@@ -89,6 +90,7 @@ class RecurrentSeq2Seq(Seq2Seq):
             if inspection is None:
                 x, end = layer.encode(x, lengths)
             else:
+                # torch's kernel does not return C_t, nor states whose gradient can be asked for.
                 x, end, states = unrolled_encode(layer, x, lengths)
                 inspection.encoder_states.append(x)
                 for direction, steps in zip(("forward", "backward"), states, strict=False):
@@ -119,7 +121,7 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     def _step_layers(self, x: Tensor, fed: Tensor | None, layers: list[State]) -> tuple[Tensor, list[State]]:
         """Run one step of every layer: x (R, E), fed (R, E) -> the last layer's h (R, D), and all new states."""
-        h = x if fed is None else torch.cat([x, fed], dim=-1)
+        h = x if fed is None else torch.cat([x, fed], dim=-1)  # (R, E), or (R, 2E)
         after = []
         for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
             state = layer.cell(layer.project(self.dropout(h) if number else h), state)
@@ -152,12 +154,14 @@ class RecurrentSeq2Seq(Seq2Seq):
                     s = layer.decode(s, state)
                 else:
                     s = torch.stack([after[0] for after in layer.unroll(s, None, state)], dim=1)
+            # From here on without padding.
             features = self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])
         if inspection is not None and maps:
             inspection.attention[f"decoder.{self.config.layers - 1}.cross"] = torch.cat(maps, dim=1)[:, None]
         return features
 
     def forward(self, batch: Batch) -> Tensor:
+        # Teacher forcing: the decoder reads the reference's tokens, whatever it would have predicted.
         return self._decode(batch, *self._encode(batch.source, batch.source_lengths))
 
     def inspect(self, batch: Batch) -> Inspection:

@@ -57,6 +57,7 @@ class DecodingTransformer(Transformer):
         """Encode source (B, S) once; return the state before the first token."""
         memory = self._encode_in_parts(source, lengths)
         prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self._decoder_layers]
+        # None where no sentence has padding, which spares every step the masking.
         mask = choose_packing(lengths, source.size(1)).mask
         return TransformerState(prefix, memory, None if mask is None else ~mask, position=0, beam=1)
 
@@ -93,6 +94,7 @@ class DecodingTransformer(Transformer):
 
     def _memories(self, source: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """(B, S), (B,) -> the memory of each decoder layer, as views."""
+        # Every decoder layer attends to the same encoder states, with a W_K and a W_V of its own.
         rows = choose_packing(lengths, source.size(1))
         encoded = self._encode(source, rows)
         for layer in self._decoder_layers:
@@ -110,6 +112,7 @@ def decoder_layer_step(
         context, cache = self_attention_step(layer.attention, y.flatten(0, 1)[:, None], cache)
         return context.view(y.shape)
 
+    # The same residuals, norms and weights as in training; only the attention is over the cache.
     x = layer.around_attention(x, attend_to_prefix)
     x = layer.around_cross(x, lambda y: attend_to_memory(layer.cross, y, memory, padding))
     x = layer.around_feedforward(x, layer.feedforward)

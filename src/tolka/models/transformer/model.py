@@ -38,6 +38,7 @@ class Transformer(Seq2Seq):
             config.share_embeddings, source_vocabulary, target_vocabulary, config.d_model
         )
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
+        # Two modules: learned positions differ between the languages.
         self.source_positions = self._make_positions()
         self.target_positions = self._make_positions()
         self.dropout = Dropout(config.dropout)
@@ -59,6 +60,7 @@ class Transformer(Seq2Seq):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the features (N, D) of the valid target tokens."""
+        # Teacher forcing: target_in is the reference shifted by one, so that position t predicts its token t + 1.
         source = self._packing(batch.source_lengths, batch.source.size(1), batch.source_positions)
         target = self._packing(batch.target_lengths, batch.target_in.size(1), batch.target_positions)
         return self._decode(batch, target, self._encode(batch.source, source), source)
@@ -122,6 +124,7 @@ class Transformer(Seq2Seq):
     def inspect(self, batch: Batch) -> Inspection:
         """Return the attention maps encoder.L.self, decoder.L.self and decoder.L.cross of every layer L."""
         inspection = Inspection(torch.empty(0))
+        # A row for each position, padding included: the maps are of padded sentences.
         source = Packing(batch.source_lengths, batch.source.size(1))
         target = Packing(batch.target_lengths, batch.target_in.size(1))
         encoded = self._encode(batch.source, source, inspection)
@@ -129,6 +132,7 @@ class Transformer(Seq2Seq):
 
     def logits(self, features: Tensor) -> Tensor:
         """(..., D) -> (..., V): dot products with the rows of the output embedding, plus the bias if there is one."""
+        # Apart from `forward`, so that the loss computes them in chunks and search for the last position alone.
         return self.output_embedding.scores(features, self.output_bias)
 
     def logits_parameters(self) -> list[nn.Parameter]:

@@ -36,6 +36,7 @@ def sinusoids(length: int, width: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(same) (section 3.5): (L, D), fp32 as in `model.py`."""
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
     angles = torch.arange(length)[:, None] * rates  # (L, D / 2)
+    # Side by side, sine and cosine of one angle: a shift by k is a rotation of each pair, the same at every position.
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
 
 
@@ -102,6 +103,7 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
+        # Either way a sub-layer computes what is added to x, so that the gradient has a path around it.
         result: Tensor = x + f(self.norm(x)) if self.pre else self.norm(x + f(x))
         return result
 
@@ -186,6 +188,7 @@ class PlainTransformer(nn.Module):
         past = torch.ones(x.size(1), x.size(1), dtype=torch.bool, device=x.device).tril()  # (T, T): key <= query
         for layer in self.decoder:
             x = layer(x, past, encoded, source_mask)
+        # A subword's logit is the dot product with its output vector, which may be its input vector too (section 3.4).
         return F.linear(self.decoder_norm(x), self.output_embedding.weight, self.output_bias)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ class Overlapped(Parallel):
         if is_last:
             raise LostProcessError(
                 f"process {self.ranks.rank} is out of memory with a batch of {batch.positions} positions: lower "
-                "batching.tokens, with run.override=true to go on from last/"
+                "batching.tokens, with run.override=true to continue from last/"
             )
 
     def finish(self, nll: Tensor) -> Tensor:
