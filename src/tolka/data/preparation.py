@@ -37,7 +37,9 @@ from tolka.tokenizer.extension import Extension, extend_tokenizer
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
+# Of what a store holds: stores of another format have other names, and are made again.
 _FORMAT = 4
+# Written last, so that a folder that has it is whole.
 _REPORT = "report.json"
 _ABANDONED_DAYS = 7
 

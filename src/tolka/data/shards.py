@@ -26,6 +26,7 @@ from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
+# What one process works on at a time: its memory, and what an interruption loses.
 SHARD_PAIRS = 50_000
 _MARK_BYTES = 8
 _MARKS = ("held_out", "set_aside")
@@ -101,6 +102,7 @@ class Shard:
                 np.save(new / "marks.npy", marks_of(pairs, key))
             tally.kept = len(pairs)
             _write_tally(new / "cleaned.json", tally)
+        # Not read again: the text is on the disk once, not twice.
         (self.folder / "raw").unlink(missing_ok=True)
 
     def marks(self) -> npt.NDArray[np.uint64]:
@@ -183,7 +185,8 @@ def fitting_rows(
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     content = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode()
-    if content.count(b"\n") != 2 * len(pairs):  # it would shift every later pair
+    # A line feed within a text would shift every later pair.
+    if content.count(b"\n") != 2 * len(pairs):
         raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
     path.write_bytes(content)
 

@@ -17,7 +17,8 @@ from tolka.tokenizer.tokenizer import Tokenizer
 PLAN = "read.json"
 """Name of the file that `save_plan` writes."""
 _POLL_SECONDS = 0.1
-_PAIRS_PER_PROCESS = 10_000  # which take about as long as it takes to start a process
+# These take about as long as it takes to start a process.
+_PAIRS_PER_PROCESS = 10_000
 
 
 def cores() -> int:
@@ -56,8 +57,11 @@ def work_on(work: Path, step: str, processes: int, on_done: Callable[[Shard], ob
     workers: list[Child] = []
     try:
         for number in range(count):
+            # Dealt out like cards: each gets shards of all parts of the text, and needs about as long as the others.
             names = (shard.folder.name for shard in waiting[number::count])
             workers.append(start(__name__, [str(work), step, *names]))
+        # Files tell what is done, whichever process did it. Asked who is alive before the files are looked at: a worker
+        # that ends in between has written its last one.
         while waiting:
             alive = any(worker.process.poll() is None for worker in workers)
             before, waiting = len(waiting), _remaining(waiting, step, on_done)
@@ -90,7 +94,8 @@ def _process(
     task = Task.load(work)
     tokenizer = Tokenizer.load(work) if step == "encode" else None
     for shard in shards:
-        with suppress(FileNotFoundError):  # a worker of a command that was killed may have finished it just now
+        # A worker of a command that was killed may have finished it just now.
+        with suppress(FileNotFoundError):
             if tokenizer is None:
                 shard.clean(task)
             else:

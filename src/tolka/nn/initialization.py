@@ -23,6 +23,7 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float) -> N
     Norms keep their gain 1 and bias 0.
     """
     fill = INITIALIZATIONS[initialization]
+    module: Any
     for module in model.modules():
         fused = hasattr(module, "matrices")
         if isinstance(module, nn.Linear) or fused:

@@ -44,12 +44,14 @@ class LoraLinear(FusedLinear):
 def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
     """Freeze the model and give every linear layer an adapter; return the number of layers."""
     model.requires_grad_(False)
-    # A list, because the modules are replaced while they are walked through.
-    children = [(parent, *named) for parent in model.modules() for named in parent.named_children()]
-    layers = [each for each in children if isinstance(each[2], nn.Linear)]
-    for parent, name, layer in layers:
-        setattr(parent, name, LoraLinear(layer, rank, alpha))
-    return len(layers)
+    count = 0
+    # Lists, because modules are replaced while they are walked through.
+    for parent in list(model.modules()):
+        for name, layer in list(parent.named_children()):
+            if isinstance(layer, nn.Linear):
+                setattr(parent, name, LoraLinear(layer, rank, alpha))
+                count += 1
+    return count
 
 
 def has_adapters(model: nn.Module) -> bool:

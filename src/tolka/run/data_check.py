@@ -35,6 +35,7 @@ def check(config: TrainConfig) -> dict[str, Any]:
     DataError where a file cannot be read at all.
     """
     keep_freed_memory()
+    # A trainer writes into a run's folder: into one that is gone afterwards.
     with tempfile.TemporaryDirectory() as folder:
         run, device = RunFolder(Path(folder)), ready_device(config.trainer)
         inputs = Inputs(config, run.log)
@@ -63,6 +64,7 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
         found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store), "unfit": unfit}
         if not unfit:
             found["pace"] = asdict(pace())
+    # Text that cannot be trained on is a result too; what was found before stays.
     except DataError as error:
         found["unfit"] = found["unfit"] or str(error)
     return found
@@ -75,6 +77,7 @@ def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
     """
     try:
         corpus = inputs.corpus
+    # Sets cannot be taken out of a broken text, which is examined without them.
     except DataError:
         corpus = inputs.config.corpus.open()
         if not corpus.sizes:

@@ -256,13 +256,13 @@ class Inputs:
         longest, (sources, targets) = int(store.source_lengths.max()), self._sample
         # Decoded from their ids, as the store keeps no text.
         lines = tokenizer.decode_source(sources)
-        share: float | None = share_of_several(lines, self.config.corpus.source)
+        share = share_of_several(lines, self.config.corpus.source)
         ratio = LengthRatio.of(list(zip(lines, tokenizer.decode_target(targets), strict=True)))
-        if self.start:
-            before = self.start.sources
-            longest = max(before.longest, longest)
-            share = None if before.several_sentences is None else max(before.several_sentences, share)
-        return TrainingSources(longest, share, ratio, (self.config.corpus.direction,))
+        if not self.start:
+            return TrainingSources(longest, share, ratio, (self.config.corpus.direction,))
+        before = self.start.sources
+        either = None if before.several_sentences is None else max(before.several_sentences, share)
+        return TrainingSources(max(before.longest, longest), either, ratio, (self.config.corpus.direction,))
 
     def loader(self) -> Batches:
         """Return batches of the training text, its parts mixed as corpus.weights and temperature say."""

@@ -20,6 +20,7 @@ from tolka.training.run_folder import RunFolder
 
 PROVENANCE = "provenance.json"
 _PACKAGES = ("tolka", "torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "hydra-core", "datasets")
+# After which nothing is recorded of the project: training does not wait for git.
 _GIT_SECONDS = 5.0
 
 
@@ -44,6 +45,7 @@ def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
 
 def recorded(run: Path) -> list[dict[str, Any]]:
     """Return what earlier calls in a run's folder recorded, the first one first."""
+    # A damaged file must not end a training: it is written anew.
     try:
         return list(json.loads((run / PROVENANCE).read_text(encoding="utf-8"))["calls"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -32,6 +32,7 @@ def write_report(
 ) -> None:
     """Write report.html, with some sentences of `known` translated. plots: whether it has pictures."""
     references = {pair.source: pair.target for pair in known}
+    # A picture that cannot be drawn is noted; the page is written without it.
     if complaint := show(translator, choose_sentences(known), references, run.path / SHOWN):
         run.log(f"note: {complaint}")
     run.log(f"report: {write_page(run.path, title, [read_run(run.path, title)], {}, plots)}")

@@ -51,6 +51,7 @@ class BeamSearch(Search):
             beam.advance()
         if len(beam.results) == 1:
             return beam.results[0]
+        # Results are by group and sentence, and wanted by sentence.
         return [_best_of_groups(pools) for pools in zip(*beam.results, strict=True)]
 
 
@@ -59,6 +60,7 @@ def _best_of_groups(pools: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
     ranked = [(rank, -each.score, each) for pool in pools for rank, each in enumerate(pool)]
     chosen: dict[tuple[int, ...], Hypothesis] = {}
     for _, _, each in sorted(ranked, key=lambda item: item[:2]):
+        # Diversity does not keep groups from finding the same translation in the end.
         chosen.setdefault(tuple(each.tokens), each)
     return list(chosen.values())
 
@@ -217,6 +219,7 @@ class _Finished:
         self.lengths.scatter_(1, slot, prefixes.size(2) + 1)
         self.log_p.scatter_(1, slot, log_p)
         scores = (log_p / penalty).masked_fill(~is_finished, NEVER)
+        # As a rule one translation is wanted, and a maximum takes less time than `topk`.
         if self.best.size(1) == 1:
             best = torch.maximum(self.best, scores.amax(dim=1, keepdim=True))
         else:

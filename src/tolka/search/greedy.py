@@ -56,6 +56,7 @@ class GreedySearch(Search):
             tokens = torch.cat([tokens, token], dim=1)
             ended = token[:, 0] == EOS
             newly_finished = (ended | (limits == step)) & ~finished
+            # The one place in most steps that waits for the device.
             if bool(newly_finished.any()):
                 rows = zip(*(x[newly_finished].tolist() for x in (active, tokens, total[:, 0], ended)), strict=True)
                 for number, ids, value, has_end in rows:

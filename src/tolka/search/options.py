@@ -380,6 +380,8 @@ class MbrConfig(SamplingConfig):
         return self._of_candidates().build()
 
     def selection(self, language: str) -> Selection:
+        # Of samples, equal ones count as often as they were drawn: that estimates their probability. A beam's list has
+        # a text twice only because it can be spelt twice.
         different = Different(self.samples) if self.candidates == "beam" else None
         of_utility = named("tolka.search.mbr:MinimumBayesRisk")
         chosen: Selection = of_utility(pairwise(self.utility, language), self.n_best, different)
@@ -387,6 +389,7 @@ class MbrConfig(SamplingConfig):
 
     def _of_candidates(self) -> SearchConfig:
         """Return the options of the search that finds the candidates."""
+        # Beam search gets the options that every search has; those of sampling are refused where they are set.
         kind = SearchConfig if self.candidates == "beam" else SamplingConfig
         options = {field.name: getattr(self, field.name) for field in fields(kind)}
         if self.candidates == "beam":

@@ -36,6 +36,7 @@ class CheckpointWriter:
 
     def afterwards(self, job: Callable[[], None]) -> None:
         """Queue a job to run after the saves so far; it is skipped if one of them failed."""
+        # It deletes what the saves replace: after a failure, that is still needed.
         self._jobs.append(self._thread.submit(lambda: None if self._failed else job()))
 
     def forget(self, kept: Collection[Path]) -> None:
@@ -57,6 +58,7 @@ class CheckpointWriter:
         """Wait until everything is written or has failed."""
         jobs, self._jobs = self._jobs, []
         for job in jobs:
+            # Raises here, on the trainer's thread, what the job raised.
             job.result()
 
     def retry(self) -> None:

@@ -12,6 +12,7 @@ from tolka.training.state import TrainState
 
 # The first ones are all logged, after that every hundredth.
 _LOGGED_SINGLY = 20
+# A single batch may overflow; after so many in a row the weights themselves are at fault.
 _MOST_IN_ROW = 10
 
 

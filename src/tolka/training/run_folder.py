@@ -90,6 +90,7 @@ class RunFolder:
         for model in (self.best, self.last):
             recover(model)
         shutil.rmtree(self.path / SHARDS_IN_PROGRESS, ignore_errors=True)
+        # A manifest is written last: what has one is whole.
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
             raise ConfigError(
@@ -133,12 +134,14 @@ class RunFolder:
         self._lock.seek(0)
         if not try_lock(self._lock):
             holder = ""
-            with suppress(OSError):  # Windows reads no locked file
+            # Windows reads no locked file.
+            with suppress(OSError):
                 holder = self._lock.read(_HOLDER_CHARACTERS)
             self.release()
             known = f" ({holder})" if holder else ""
             raise ConfigError(f"{self.path} is in use by another process{known}; wait, or choose another run.name")
-        with suppress(OSError):  # a full disk: then the message above does not name this process
+        # A full disk: then the message above does not name this process.
+        with suppress(OSError):
             self._lock.truncate()
             self._lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
             self._lock.flush()
@@ -273,6 +276,7 @@ class RunFolder:
 
 def _append(path: Path, content: bytes) -> None:
     """Append all of the content, or nothing."""
+    # Unbuffered: a full disk shows here, not when the file is closed, and half a line can be cut off again.
     with path.open("ab", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         try:

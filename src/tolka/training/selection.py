@@ -110,6 +110,7 @@ class ModelSelection:
     def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
         """Validate the current model and record the result; return whether it is the best so far."""
         name = "mean" if mean_of else ""
+        # Without dropout, also where a stop ends the validation by an exception.
         self.objective.eval()
         try:
             result = self.validate(state.update, name, self.check_stop)
@@ -143,6 +144,7 @@ class ModelSelection:
 
         Folders of dropped checkpoints are deleted by `drop_superseded`, once `last/` no longer refers to them.
         """
+        # One that was not validated is neither averaged nor the best: it is only reported where it cannot be written.
         self._save(self.run.checkpoint(state.update), state, needed=value is not None)
         checkpoints = {**state.kept, str(state.update): value}
         state.kept = to_keep(checkpoints, state.kept_nll, self.config)
@@ -163,7 +165,8 @@ class ModelSelection:
             return False
         mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
-        stale, latest = state.stale, self._latest  # of the model with which a resumed run continues
+        # Restored afterwards: a resumed run continues with the last update's weights, not with the mean.
+        stale, latest = state.stale, self._latest
         with preserved_weights(self.objective.model), suppress(GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
             if self._score(state, updates) and self.ranks.is_first:

@@ -63,8 +63,9 @@ class Snapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
+    # Of an earlier version.
     if isinstance(state.facts.get("train"), dict):
-        state.facts["train"].pop("safety_seconds", None)  # of an earlier version
+        state.facts["train"].pop("safety_seconds", None)
     _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(

@@ -110,6 +110,7 @@ class TrainStep:
         try:
             yield
         finally:
+            # Given back to the device, so that training's own blocks can be of other sizes.
             del moments_and_gradient
             torch.cuda.empty_cache()
 
@@ -174,6 +175,7 @@ class TrainStep:
             yield from self._fitting(replace(share, batch=half))
 
     def _clear_gradients(self) -> None:
+        # None, not zeros: spares the memory, and the optimizer leaves out a weight that has no gradient.
         self.optimizer.zero_grad(set_to_none=True)
 
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:

@@ -28,7 +28,8 @@ from tolka.training.warning_signs import Watch
 
 # Updates, where checking for skipped ones waits for the device: it would be idle until the next one is launched.
 _CHECK_EVERY = 10
-_RETURNS = 3  # to last/, each time to half the learning rate, before training gives up
+# To last/, each time to half the learning rate, before training gives up.
+_RETURNS = 3
 
 
 class Trainer:
@@ -149,6 +150,7 @@ class Trainer:
             self._save_last_if_good()
             self._finish_saving()
             raise
+        # Within `_rolling_back`, a check that finds NaN or inf in too many updates returns to the last good state.
         with self._rolling_back():
             if self.step.waits or self.state.update % _CHECK_EVERY == 0:
                 self._skipped.check(self.state)
@@ -195,12 +197,13 @@ class Trainer:
         return True
 
     def _keep_and_save(self) -> None:
-        """Save what is due between validations; `last/` only outside a row of skipped updates."""
+        """Save what is due between validations."""
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.keep(self.state)
         if self._decisions.saves:
             self._skipped.check(self.state)
+            # In a row of skipped updates `last/` stays the state before it, to which training may have to return.
             if not self.state.skipped_in_row:
                 self._save_last()
 
@@ -273,6 +276,7 @@ class Trainer:
             self._log.window = Window()
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.validate_and_select(self.state)
+        # Not so after a stop, which ends a validation early: a resumed run begins with it.
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
             self._save_last()
             self._selection.drop_superseded(self.state)

@@ -32,7 +32,8 @@ class TrainingLog:
     def report(self, state: TrainState, rate: float) -> None:
         """Report the latest updates if that is due; nothing if all of them were skipped. rate: of the last one."""
         is_due = state.update % self._config.log_every == 0
-        # Somebody may wonder whether training works; metrics.jsonl does not depend on the time.
+        # Somebody may wonder whether training works, before `log_every` updates are done. Only the log has that line:
+        # metrics.jsonl does not depend on the time.
         is_awaited = not self._has_line and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
         line = self._line(state, rate) if is_due or is_awaited else None
         if line is not None:

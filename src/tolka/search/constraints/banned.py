@@ -97,7 +97,9 @@ def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedP
 
 
 class _Same:
-    """A list of phrases that is equal to itself only, so that looking it up does not read it."""
+    """A list of phrases that is equal to itself only."""
+
+    # Hashing a tuple of thousands of phrases for every batch would read all of them.
 
     def __init__(self, phrases: tuple[Ids, ...]) -> None:
         self.phrases = phrases

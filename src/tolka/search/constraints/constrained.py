@@ -69,6 +69,7 @@ def _possible(wish: Wish) -> Wish:
     """Return the wish without the alternatives that have a banned phrase in them, unless it stands in the prefix."""
     if not wish.terms or not wish.banned:
         return wish
+    # A list may ban thousands of phrases: only those that begin with a token of some alternative can be in one.
     first = {token for alternatives in wish.terms for each in alternatives for token in each}
     banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first and not _has(wish.prefix, phrase)}
     sizes = {len(phrase) for phrase in banned}
@@ -80,11 +81,13 @@ def _possible(wish: Wish) -> Wish:
         )
         for alternatives in wish.terms
     ]
+    # A term without an alternative left could never be met.
     return replace(wish, terms=tuple(filter(None, terms)))
 
 
 def with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
     """Return the wish without the longer half of the missing terms, or as many of them as make the others fit."""
+    # At least one is dropped each time, so that the search ends; long terms are the least likely to fit.
     sizes = [shortest(alternatives) for alternatives in wish.terms]
     longest_first, dropped = sorted(missing, key=lambda term: -sizes[term]), (len(missing) + 1) // 2
     while dropped < len(missing) and sum(sizes) - sum(sizes[term] for term in longest_first[:dropped]) >= limit:
@@ -224,11 +227,13 @@ class _TermBeam:
             score = ranked.log_probability / self.config.penalty(self.step)
             self.finished = self.finished.add(is_finished, ranked.candidates, self.tokens, score)
 
-        # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first.
+        # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first: by
+        # log-probability alone, hypotheses without terms, which are more likely, would fill the beam.
         count = ranked.place.size(1)
         turn = ranked.place * count + torch.arange(count, device=is_end.device)
         turn = turn.masked_fill(is_end | (ranked.log_probability == NEVER), count * count)
         chosen = ranked.gather(turn.topk(min(beam_size, count), dim=1, largest=False).indices)
+        # Where fewer than k can continue, the rest of the beam are rows that are never chosen again.
         total = chosen.log_probability.masked_fill(chosen.token == EOS, NEVER)
         tokens = torch.cat([take(self.tokens, chosen.parent), chosen.token[..., None]], dim=2)
         sentence = torch.arange(len(tokens), device=tokens.device)[:, None]
@@ -270,6 +275,7 @@ class _TermBeam:
     def _in_order(self, candidates: Candidates) -> _Ranked:
         """Return the candidates by bank, that with most tokens of terms first, and then by log-probability."""
         log_p, parent, token = candidates.log_probability, candidates.parent, candidates.token
+        # A term that is complete once stays met, whatever follows.
         state = self.automaton.next(self.state.gather(1, parent), token)
         missing = take(self.missing, parent) & ~self.automaton.complete[state]
         met = self.automaton.met_tokens(state, missing)

@@ -58,6 +58,7 @@ class TermAutomaton:
         for of_sentence in terms:
             roots.append(len(states))
             states += _states(of_sentence, len(states))
+            # `<s>` has been read before the first token, and never comes again: the root has no transition for it.
             starts.append(states[roots[-1]].transitions.pop(BOS, roots[-1]))
         edges = sorted(
             (number * vocabulary + token, token, target)
@@ -119,6 +120,7 @@ class TermAutomaton:
 
         state (B, c), missing (B, c, T). It is the sum over `sizes`, less the fewest tokens that are still needed.
         """
+        # The last tokens of a hypothesis may begin several terms: the one that is furthest counts.
         of_met = (self.sizes[:, None] * ~missing).sum(dim=-1)
         return of_met + (self.progress[state] * missing).amax(dim=-1)
 
@@ -163,6 +165,8 @@ def _states(terms: Terms, offset: int) -> list[_State]:
                     states[place].children[token] = len(states)
                     states.append(_State())
                 place = states[place].children[token]
+                # In tokens of the shortest alternative, so that a long one does not count for more: one that lacks
+                # `left` tokens is as far as the shortest one that lacks them.
                 if size > left:
                     states[place].progress[term] = max(size - left, states[place].progress.get(term, 0))
             states[place].complete.add(term)
