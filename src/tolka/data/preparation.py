@@ -207,7 +207,7 @@ class _Workshop:
         if duplicate_key(self._order.cleaning):
             seen = Seen()
             for shard in self._shards:
-                shard.keep(seen.add(shard.marks()))
+                shard.save_new(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
             tally, order = self._tally("cleaned"), self._order
             most = f"; most are left out {main_reason(tally, order.cleaning, order.batching.max_length)}"

@@ -109,7 +109,7 @@ class Shard:
         """Return the marks of the cleaned pairs, (pairs,), which are equal for duplicates."""
         return np.asarray(np.load(self.folder / "marks.npy"))
 
-    def keep(self, new: npt.NDArray[np.bool_]) -> None:
+    def save_new(self, new: npt.NDArray[np.bool_]) -> None:
         """Save which of the cleaned pairs are not duplicates."""
         with replaced_files(self.folder, last="new.npy") as files:
             np.save(files / "new.npy", new)
@@ -120,7 +120,7 @@ class Shard:
 
     @property
     def kept(self) -> int:
-        """Number of pairs left after `clean` and `keep`."""
+        """Number of pairs left after `clean` and `save_new`."""
         new = self._new()
         return self.tally("cleaned").kept if new is None else int(new.sum())
 

@@ -13,20 +13,20 @@ RESTARTS = 3
 """How often processes that `run_together` has started begin again after one was killed."""
 
 
-def process_count(asked: int, device: torch.device) -> int:
-    """Return how many processes to start. asked: 0 for one on each GPU. ConfigError when the machine has too few."""
-    if device.index is not None and asked != 1:
+def process_count(wanted: int, device: torch.device) -> int:
+    """Return how many processes to start. wanted: 0 for one on each GPU. ConfigError when the machine has too few."""
+    if device.index is not None and wanted != 1:
         raise ConfigError(
-            f"trainer.device={device} is one GPU, and trainer.devices asks for {asked or 'all'}: leave trainer.device "
+            f"trainer.device={device} is one GPU, and trainer.devices asks for {wanted or 'all'}: leave trainer.device "
             "out, and let CUDA_VISIBLE_DEVICES name the GPUs to use"
         )
     if device.type == "cuda":
         have, what = torch.cuda.device_count(), "GPUs"
     else:
         have, what = os.cpu_count() or 1, "cores"
-    if asked > have:
-        raise ConfigError(f"trainer.devices ({asked}) is more than the {have} {what} of this machine; try auto")
-    return asked or (have if device.type == "cuda" else 1)
+    if wanted > have:
+        raise ConfigError(f"trainer.devices ({wanted}) is more than the {have} {what} of this machine; try auto")
+    return wanted or (have if device.type == "cuda" else 1)
 
 
 def run_together(count: int, next_time: Callable[[], str], function: Callable[..., Any], *arguments: Any) -> Any:

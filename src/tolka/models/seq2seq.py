@@ -38,16 +38,14 @@ def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | Non
 
 @dataclass(frozen=True)
 class Inspection:
-    """Intermediate results of a forward pass through unfused attention and unrolled recurrences.
-
-    attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1. encoder_states: per layer (B, S, D),
-    part of the graph, so that their gradients can be computed. recurrence: name ("encoder.0.forward") -> the state (h,)
-    or (h, C) at every time step, (B, D) each, part of the graph: the gradient of one goes through all later ones.
-    """
+    """Intermediate results of a forward pass through unfused attention and unrolled recurrences."""
 
     features: Tensor
+    # Name ("decoder.0.cross") -> weights (B, heads, T, S); rows sum to 1.
     attention: dict[str, Tensor] = field(default_factory=dict)
+    # Both are part of the graph, so that their gradients can be computed. For each layer (B, S, D):
     encoder_states: list[Tensor] = field(default_factory=list)
+    # Name ("encoder.0.forward") -> the state (h,) or (h, C), (B, D) each, at every step; all later ones depend on it.
     recurrence: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
 
 

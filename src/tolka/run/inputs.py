@@ -46,10 +46,10 @@ def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
 
     say: is given notes.
     """
-    found = config.corpus.open()
-    if not found.sizes:
-        return found, None
-    return with_sets_aside(found, config.corpus.direction, config.run.prepared_folder, say)
+    corpus = config.corpus.open()
+    if not corpus.sizes:
+        return corpus, None
+    return with_sets_aside(corpus, config.corpus.direction, config.run.prepared_folder, say)
 
 
 class Inputs:
@@ -86,13 +86,13 @@ class Inputs:
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus that the settings name, with its held-out sets."""
-        found, folder = open_corpus(self.config, self.log)
-        if found.sizes:
-            sets = {"valid": found.valid, "test": found.tests}
-            counts = {key: counted(sets[key][0].count(), "pair") for key in found.sizes}
-            each = [f"{counts[key]} (corpus.{key}={size.asked})" for key, size in found.sizes.items()]
+        corpus, folder = open_corpus(self.config, self.log)
+        if corpus.sizes:
+            sets = {"valid": corpus.valid, "test": corpus.tests}
+            counts = {key: counted(sets[key][0].count(), "pair") for key in corpus.sizes}
+            each = [f"{counts[key]} (corpus.{key}={size.asked})" for key, size in corpus.sizes.items()]
             self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
-        return found
+        return corpus
 
     @cached_property
     def start(self) -> SavedModel | None:
@@ -125,17 +125,17 @@ class Inputs:
     def prepared(self) -> Prepared:
         """The tokenizer and the token store of the training text."""
         started_at = time.perf_counter()
-        made = self._prepared
-        how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
-        self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")
-        if made.tally.dropped:
-            self.log(f"left out: {made.folder / REJECTED}")
-        self._note(*made.remarks)
-        self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(made.tokenizer)}")
-        self.log(f"token store: {made.folder} ({how})")
+        prepared = self._prepared
+        how = "reused" if prepared.reused else f"made in {time.perf_counter() - started_at:.1f} s"
+        self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {prepared.tally.summary()}")
+        if prepared.tally.dropped:
+            self.log(f"left out: {prepared.folder / REJECTED}")
+        self._note(*prepared.remarks)
+        self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(prepared.tokenizer)}")
+        self.log(f"token store: {prepared.folder} ({how})")
         if self.start and not self.config.tokenizer.extend:
-            self._note(*self._unspelt_notes(self.start.folder, made.tokenizer))
-        return made
+            self._note(*self._unspelt_notes(self.start.folder, prepared.tokenizer))
+        return prepared
 
     @cached_property
     def _prepared(self) -> Prepared:

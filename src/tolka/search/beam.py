@@ -182,17 +182,13 @@ class _Beam:
 
 @dataclass(frozen=True)
 class _Finished:
-    """The finished hypotheses, in slots; the last slot is written to and never read.
+    """The finished hypotheses, in slots; the last slot is written to and never read."""
 
-    tokens (B, slots, L) with `</s>` left out; lengths (B, slots), `</s>` counted; log_p (B, slots); count (B,); best
-    (B, n): the n highest scores among them, in order, -inf where there are fewer.
-    """
-
-    tokens: Tensor
-    lengths: Tensor
-    log_p: Tensor
-    count: Tensor
-    best: Tensor
+    tokens: Tensor  # (B, slots, L), `</s>` left out
+    lengths: Tensor  # (B, slots), `</s>` counted
+    log_p: Tensor  # (B, slots)
+    count: Tensor  # (B,)
+    best: Tensor  # (B, n): the n highest scores, in order; -inf where there are fewer
 
     @classmethod
     def empty(cls, beam_size: int, compared: int, limits: Tensor) -> Self:

@@ -68,9 +68,9 @@ class ModelSelection:
             self._save(self.run.best, state)
         if self.config.average or self.config.keep_best:
             state.kept_nll[str(state.update)] = self._latest.values["nll"]
-            self.keep(state, self._latest.values[self.config.metric])
+            self.save_checkpoint(state, self._latest.values[self.config.metric])
         elif self.keeps_regularly(state):
-            self.keep(state)
+            self.save_checkpoint(state)
 
     def select_start(self, state: TrainState) -> None:
         """Validate the model that training starts from, and save it as the best so far; it is not averaged."""
@@ -139,7 +139,7 @@ class ModelSelection:
         self.callback.on_validation(line, result)
         return better
 
-    def keep(self, state: TrainState, value: float | None = None) -> None:
+    def save_checkpoint(self, state: TrainState, value: float | None = None) -> None:
         """Save a checkpoint, and select those to keep. value: of trainer.metric, if the model was validated.
 
         Folders of dropped checkpoints are deleted by `drop_superseded`, once `last/` no longer refers to them.

@@ -30,17 +30,13 @@ _RANK = ".rank"
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """The result of one update.
+    """The result of one update."""
 
-    nll: sum over its `tokens`, (). applied: whether loss and gradient were finite, (); if not, the weights are
-    unchanged. Both stay on their device: reading them waits for it. splits: how often a batch did not fit into memory
-    and was halved.
-    """
-
-    nll: Tensor
+    # Two tensors () that stay on their device: reading them waits for it.
+    nll: Tensor  # sum over `tokens`
+    applied: Tensor  # whether loss and gradient were finite; if not, the weights are unchanged
     tokens: int
-    applied: Tensor
-    splits: int = 0
+    splits: int = 0  # how often a batch did not fit into memory and was halved
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,7 @@ class TrainStep:
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        return UpdateResult(nll, group.tokens, applied, splits)
+        return UpdateResult(nll, applied, group.tokens, splits)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:

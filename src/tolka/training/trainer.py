@@ -200,7 +200,7 @@ class Trainer:
         """Save what is due between validations."""
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
-                self._selection.keep(self.state)
+                self._selection.save_checkpoint(self.state)
         if self._decisions.saves:
             self._skipped.check(self.state)
             # In a row of skipped updates `last/` stays the state before it, to which training may have to return.

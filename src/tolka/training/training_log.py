@@ -78,9 +78,9 @@ class TrainingLog:
 
     def _in_words(self, line: Mapping[str, Any], minutes_left: float) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
-        shown = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
+        figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
         times = f"{line['seconds'] / 60:.1f} min, {minutes_left:.1f} left"
-        return f"update {line['update']} of {self._config.updates}: {shown}, {times}"
+        return f"update {line['update']} of {self._config.updates}: {figures}, {times}"
 
     def _minutes_left(self, state: TrainState) -> float:
         """Return the minutes until the updates or the minutes are used up, at the pace so far."""

@@ -116,18 +116,14 @@ class _Result(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """Candidates (B, c) in the order in which they are chosen.
-
-    state, missing (B, c, T): of TermAutomaton. place: how many of its bank, which have as many tokens of terms, are
-    better.
-    """
+    """Candidates (B, c) in the order in which they are chosen."""
 
     log_probability: Tensor
     parent: Tensor
     token: Tensor
-    state: Tensor
-    missing: Tensor
-    place: Tensor
+    state: Tensor  # of the TermAutomaton
+    missing: Tensor  # (B, c, T)
+    place: Tensor  # how many of its bank, which have as many tokens of terms, are better
 
     def gather(self, indices: Tensor) -> Self:
         """Return those with these numbers (B, n)."""
@@ -139,15 +135,12 @@ class _Ranked(NamedTuple):
 
 
 class _Finished(NamedTuple):
-    """The k finished hypotheses with the highest scores.
+    """The k finished hypotheses with the highest scores."""
 
-    tokens (B, k, L) with `</s>` left out; lengths, without it, log_p and score (B, k); score is -inf where none is.
-    """
-
-    tokens: Tensor
-    lengths: Tensor
-    log_p: Tensor
-    score: Tensor
+    tokens: Tensor  # (B, k, L), `</s>` left out
+    lengths: Tensor  # (B, k), without `</s>`
+    log_p: Tensor  # (B, k)
+    score: Tensor  # (B, k); -inf where there is none
 
     @classmethod
     def empty(cls, beam_size: int, limits: Tensor) -> Self:

@@ -23,28 +23,23 @@ Terms = Sequence[Sequence[Ids]]
 
 @dataclass(frozen=True)
 class TermAutomaton:
-    """The automata of all sentences, as tables.
-
-    tokens, targets (E,): the transitions, sorted by state and token; those of state i begin at first[i] (N + 1).
-    A state other than a root has only those that its root has not, or has with another target: any other token leads to
-    where it leads from the root, and if that has no transition, to the root. keys (E,): state * V + token. progress
-    (N, T): tokens of the term that the state has, if fewer are missing than the shortest alternative has. complete
-    (N, T): whether an alternative ends here. root, start (B,): states before the first token, of which `start` has read
-    `<s>`. sizes (B, T): tokens of each term's shortest alternative, 0 where a sentence has fewer terms. openings
-    (B, R): the tokens that begin a term, then `<pad>`.
-    """
+    """The automata of all sentences, as tables of all their N states and E transitions."""
 
     vocabulary: int
-    keys: Tensor
-    tokens: Tensor
-    targets: Tensor
-    first: Tensor
-    progress: Tensor
-    complete: Tensor
-    root: Tensor
-    start: Tensor
-    sizes: Tensor
-    openings: Tensor
+    # The transitions, sorted by state and token. A state other than a root has only those that its root has not, or has
+    # with another target.
+    keys: Tensor  # (E,): state * V + token
+    tokens: Tensor  # (E,)
+    targets: Tensor  # (E,)
+    first: Tensor  # (N + 1,): where those of each state begin
+    # Tokens of a term that a state has read, if fewer are missing than the shortest alternative has.
+    progress: Tensor  # (N, T)
+    complete: Tensor  # (N, T): whether an alternative ends here
+    # The states before the first token, of which `start` has read `<s>`.
+    root: Tensor  # (B,)
+    start: Tensor  # (B,)
+    sizes: Tensor  # (B, T): tokens of each term's shortest alternative; 0 where a sentence has fewer terms
+    openings: Tensor  # (B, R): the tokens that begin a term, then `<pad>`
 
     @classmethod
     def of(cls, terms: Sequence[Terms], vocabulary: int, device: torch.device) -> "TermAutomaton":
@@ -92,8 +87,8 @@ class TermAutomaton:
 
     def next(self, state: Tensor, token: Tensor) -> Tensor:
         """state, token (B, c) -> the next states (B, c)."""
-        # A state has only the transitions that differ from its root's, so that the tables stay small: the root's serves
-        # where it has none, and the root itself where that has none either.
+        # Where a state has no transition of its own, which keeps the tables small, the root's serves; and where the
+        # root has none either, no term has begun.
         root = self.root[:, None]
         return self._target(state, token, self._target(root, token, root))
 
