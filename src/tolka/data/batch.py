@@ -41,6 +41,7 @@ class Batch:
     @property
     def targets(self) -> Tensor:
         """The reference ids (N,), without padding."""
+        # By positions that `collate` has computed on the CPU: a mask would make a GPU count first, and wait.
         return self.target_out.flatten()[self.target_positions]
 
     def valid(self, states: Tensor) -> Tensor:

@@ -58,6 +58,7 @@ class Batches(ABC):
         """Change the ceiling, also for the current round."""
         if tokens != self._config.tokens:
             self._config = replace(self._config, tokens=tokens)
+            # The pairs stay: a stream's buffer is not read again, nor are words segmented again.
             self._round = self._round and self._cut(self._round.number, self._round.store)
 
     def plan(self, epoch: int) -> list[Indices]:

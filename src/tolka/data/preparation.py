@@ -193,6 +193,7 @@ class _Workshop:
         entries, sizes = [], list[int]()
         with bar("reading", sum(source.count() for source in sources), " pairs") as progress:
             for entry in self._order.corpus.entries:
+                # A shard is of one entry, so that the pairs of each can be counted after cleaning.
                 first = len(sizes)
                 for pairs in in_chunks(chain.from_iterable(source.read() for source in entry), SHARD_PAIRS):
                     Shard(shard_folder(self._work, len(sizes))).write(pairs)

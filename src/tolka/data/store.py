@@ -70,6 +70,7 @@ class TokenStore:
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":
         """Map what `write_store` wrote; DataError when a file is missing or of the wrong size."""
+        # Mapped: a corpus may be larger than memory, and processes on one machine share what they have read.
         try:
             summary = json.loads((folder / _SUMMARY).read_text())
             arrays: list[Any] = []

@@ -66,6 +66,7 @@ class StreamLoader(Batches):
         # The stream may be elsewhere: a resumed run begins in the middle of it.
         self._stream.seek(start)
         store = self._read(number)
+        # No others: training only goes forward, and a resumed run begins in the current buffer.
         self._starts = {number: start, number + 1: self._stream.state()}
         return self._resample(store, number) if self._resample else store
 

@@ -42,6 +42,7 @@ class SubwordSampler:
         new_sources = self._tokenizer.resample_source(sources, self._amount, seeds[0])
         new_targets = self._tokenizer.resample_target(targets, self._amount, seeds[1])
         for i, (source, target) in enumerate(zip(new_sources, new_targets, strict=True)):
+            # `batching.tokens` may be too small for a longer one.
             if max(len(source), len(target)) > self._max_length:
                 new_sources[i], new_targets[i] = sources[i], targets[i]
         return TokenStore.from_rows(new_sources, new_targets)

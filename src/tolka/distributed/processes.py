@@ -40,6 +40,7 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+    # torchrun's own agent: it starts the ranks, watches them, and begins all of them again when one was killed.
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -64,6 +65,8 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
     except SignalException as error:
         number = int(error.sigval)
         raise StoppedError(f"stopped by {error.sigval.name}; {next_time()}", 128 + number) from None
+    # Errors are returned, as torchrun would restart the processes after one that is raised. One that another process
+    # has reported already is raised only if there is no other.
     errors = [result for _, result in sorted(results.items()) if isinstance(result, Exception)]
     if errors:
         raise min(errors, key=lambda error: isinstance(error, TolkaError) and error.reported)

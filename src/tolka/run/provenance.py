@@ -96,6 +96,7 @@ def project(folder: Path) -> dict[str, Any] | None:
     if commit is None:
         return None
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    # Two letters and a blank come before each path.
     return {"commit": commit.strip(), "changed": [line[3:] for line in (changed or "").splitlines()]}
 
 

@@ -85,11 +85,13 @@ def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
             "trainer.epochs counts passes over the training text, and a stream has none: set trainer.updates"
         )
     updates = math.ceil(options.epochs * len(loader.plan(0)) / options.accumulate)
+    # Whichever of the two ends first.
     if options.updates and options.updates <= updates:
         options = replace(options, epochs=0.0)
     else:
         options = replace(options, updates=updates)
     lengths = dict(config.as_dict()["scheduler"])
+    # Only now is it known at which update a schedule ends that was to end with the epochs.
     if lengths.get("horizon") == 0 and not options.max_minutes:
         lengths["horizon"] = options.updates
     fitted, _ = fit_schedule(lengths, options.updates, {"horizon"})
@@ -263,7 +265,8 @@ def _snapshots(
     config: TrainConfig, inputs: Inputs, model: Seq2Seq, parameters: int, precision: Precision, run: Path
 ) -> Snapshots:
     """Return what copies the model. parameters: those that are trained together, adapters included."""
-    merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
+    # Adapters are merged when the model is saved: they are no parameters of what the card describes.
+    merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())
     settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
     facts = {
         "languages": str(config.corpus.direction),

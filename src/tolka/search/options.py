@@ -117,6 +117,7 @@ class SearchConfig(ABC):
 
 def refuse_if_set(config: SearchConfig, condition: str, *names: str) -> None:
     """Raise ConfigError if one of these settings, which have no effect on this condition, is not at its default."""
+    # Compared with the default: whether the user has typed it is not known here.
     for field in fields(config):
         if field.name in names and (value := getattr(config, field.name)) != field.default:
             raise ConfigError(f"search.{field.name} ({value}) has no effect {condition}")

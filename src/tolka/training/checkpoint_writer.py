@@ -75,6 +75,7 @@ class CheckpointWriter:
             raise TolkaError(f"{folder} could not be written ({why}): free some space, and run the same command again")
 
     def _write(self, folder: Path, model: Snapshot, needed: bool) -> None:
+        # A run's folder that the user has deleted must not come back with a single model in it.
         self._run.check_there()
         try:
             model.write(folder)

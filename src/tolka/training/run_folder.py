@@ -64,13 +64,14 @@ class RunFolder:
         complete: adds the settings that are newer than a saved configuration. override: take over a run
         with other settings, which are then in `overridden`. may_change: whether a resumed run may change a key.
 
-        ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
-        its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
+        ConfigError, with the keys that differ, when it holds a run of another configuration.
         """
         saved = self.path / SETTINGS
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
+            # A run that ended before its first line of metrics (a file was missing, say) has nothing to lose: its
+            # settings are replaced.
             differing = differences(complete(saved_settings(saved)), config, may_change) if has_begun(self.path) else []
             if differing and not override:
                 raise ConfigError(
@@ -87,6 +88,7 @@ class RunFolder:
             except ValueError as error:
                 raise ConfigError(f"{path}: {error}") from None
         self._take_lock()
+        # What an earlier process, which is gone, has left half-way: a folder that was being replaced, and shards.
         for model in (self.best, self.last):
             recover(model)
         shutil.rmtree(self.path / SHARDS_IN_PROGRESS, ignore_errors=True)
@@ -107,6 +109,7 @@ class RunFolder:
             self.saved()
         else:
             self.save_settings()
+            # Its lines are of weights that were never saved.
             self.metrics.unlink(missing_ok=True)
         return resuming
 
@@ -211,6 +214,7 @@ class RunFolder:
         if not self._writes:
             return
         history = self.history()
+        # By number where it is known: lines after the save may be of the same update.
         lines = history[:written] if written is not None else [line for line in history if line["update"] <= update]
         lines += [dict(line) for line in unrecorded]
         with self._file_lock:

@@ -116,6 +116,7 @@ class ModelSelection:
             result = self.validate(state.update, name, self.check_stop)
         finally:
             self.objective.train()
+        # Weights may be NaN although no loss of training was: the last update may have made them so.
         if not math.isfinite(result.values["nll"]):
             raise LostError(f"the validation loss is {result.values['nll']}")
         self._latest = result
@@ -148,6 +149,7 @@ class ModelSelection:
         self._save(self.run.checkpoint(state.update), state, needed=value is not None)
         checkpoints = {**state.kept, str(state.update): value}
         state.kept = to_keep(checkpoints, state.kept_nll, self.config)
+        # What is no longer wanted need not be written again either.
         self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 

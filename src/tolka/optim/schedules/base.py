@@ -65,8 +65,9 @@ class EndingConfig(SchedulerConfig):
         """Return peak * step / warmup, then peak * (1 - (1 - floor) * decayed(step))."""
         if step < self.warmup:
             return peak * step / self.warmup
+        # Without a clock there is no end: `paced` sets the horizon from the time.
         if self.by_wall_time:
-            return peak  # `paced` sets the horizon from the time
+            return peak
         return peak * (1.0 - (1.0 - self.floor) * self.decayed(min(step, self.horizon)))
 
     @property

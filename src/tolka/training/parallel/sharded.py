@@ -75,6 +75,7 @@ class Sharded(Parallel):
     @contextmanager
     def whole(self, ema: Ema | None) -> Iterator[None]:
         """Fill the twin with the weights, or with their moving average, for the length of a block."""
+        # Every rank gathers every weight, in the same order, also those that neither validate nor save.
         weights = ema.average if ema else self._weights
         for name, weight in self._twin.named_parameters():
             weight.data = _whole(weights[name])
@@ -137,6 +138,7 @@ class Sharded(Parallel):
 
 def _placed(tensor: Tensor, weight: DTensor) -> DTensor:
     """Return a tensor that every rank has, shared out as a weight of its shape."""
+    # No rank is the source: each takes its part of what it has, and nothing is sent.
     placed: DTensor = distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
     return placed
 
