@@ -120,11 +120,13 @@ class Trainer:
             copies = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
             self._beginning = self.resume_state(), copies
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
+            # Where a signal interrupted the validation before this run resumed.
             with self._rolling_back():
-                self._validate_if_due()  # where a signal interrupted the validation before this run resumed
+                self._validate_if_due()
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 self._next_update()
                 progress.update(self.state.update - progress.n)
+        # A stop is to end soon: what is left to do, a resumed run does.
         if not self._decisions.stop_reason:
             self._finish()
         # Asked again: a signal may have come during the last validation.
@@ -138,6 +140,7 @@ class Trainer:
 
     def _next_update(self) -> None:
         """Apply an update; report, validate and save what is due after it."""
+        # Only now, when training continues: resuming a run that is finished changes nothing in its folder.
         self.run.save_settings()
         try:
             self._train_step(self._log.window)

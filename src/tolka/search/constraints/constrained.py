@@ -73,14 +73,11 @@ def _possible(wish: Wish) -> Wish:
     first = {token for alternatives in wish.terms for each in alternatives for token in each}
     banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first and not _has(wish.prefix, phrase)}
     sizes = {len(phrase) for phrase in banned}
-    terms = [
-        tuple(
-            each
-            for each in alternatives
-            if not any(each[i : i + n] in banned for n in sizes for i in range(len(each) - n + 1))
-        )
-        for alternatives in wish.terms
-    ]
+
+    def is_allowed(ids: Ids) -> bool:
+        return not any(ids[start : start + n] in banned for n in sizes for start in range(len(ids) - n + 1))
+
+    terms = (tuple(filter(is_allowed, alternatives)) for alternatives in wish.terms)
     # A term without an alternative left could never be met.
     return replace(wish, terms=tuple(filter(None, terms)))
 
