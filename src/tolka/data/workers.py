@@ -58,8 +58,7 @@ def work_on(work: Path, step: str, processes: int, on_done: Callable[[Shard], ob
     try:
         for number in range(count):
             # Dealt out like cards: each gets shards of all parts of the text, and needs about as long as the others.
-            names = (shard.folder.name for shard in waiting[number::count])
-            workers.append(start(__name__, [str(work), step, *names]))
+            workers.append(_start(work, step, waiting[number::count]))
         # Files tell what is done, whichever process did it. Asked who is alive before the files are looked at: a worker
         # that ends in between has written its last one.
         while waiting:
@@ -113,6 +112,10 @@ def _raise_if_failed(worker: Child, none_alive: bool) -> None:
             f"a process that prepared the text ended with {code}: {worker.reason()}. The same command continues from "
             "there; trainer.threads=1 needs the least memory"
         )
+
+
+def _start(work: Path, step: str, shards: Sequence[Shard]) -> Child:
+    return start(__name__, [str(work), step, *(shard.folder.name for shard in shards)])
 
 
 def main(arguments: Sequence[str]) -> None:
