@@ -46,8 +46,8 @@ class Mixture:
             return rng.permutation(sum(self.rows))
         drawn, first = [], 0
         for rows, draws in zip(self.rows, self.draws, strict=True):
-            # Repeated as a whole as often as possible, so that no pair is drawn twice more than another; the remaining
-            # draws are random pairs.
+            # Repeated as a whole as often as possible, so that no two pairs' draws differ by more than one; the
+            # remaining draws are random pairs.
             repetitions, remainder = divmod(draws, rows) if rows else (0, 0)
             drawn += [first + np.arange(rows)] * repetitions
             drawn.append(first + rng.permutation(rows)[:remainder])
