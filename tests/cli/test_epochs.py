@@ -78,7 +78,7 @@ def test_a_longer_training_resumes_and_equals_an_uninterrupted_one(
     first = command("mt-train", *always, "trainer.epochs=1")
     batches = int(first.err.split("batches: ")[1].split()[0])
     assert f"trainer.epochs=1: {batches} updates" in first.err
-    assert f"training ends at update {batches}: trainer.epochs (1) are done; raise it to go on" in first.err
+    assert f"training ends at update {batches}: trainer.epochs (1) are done; raise it to continue" in first.err
     again = command("mt-train", *always, "trainer.epochs=2")
     assert f"resuming from update {batches}" in again.err
     assert lines(tmp_path / "run")[-1]["update"] == 2 * batches

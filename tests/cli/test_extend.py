@@ -55,7 +55,7 @@ def test_new_rows_start_as_the_means_of_the_old_ones(
     outcome = command("mt-train", *arguments)
     assert outcome.code == 0, outcome.err
     assert "note: corpus.source=xa, as the model in run.init_from has it" in outcome.err
-    assert "note: it was trained from xa to xb; it goes on from xa to ko" in outcome.err
+    assert "note: it was trained from xa to xb; it is now trained from xa to ko" in outcome.err
     assert "40 subwords of both sides added, " in outcome.err
     assert "40 of them new" in outcome.err
     old, new = load_model(trained), load_model(korean.parent / "ko")

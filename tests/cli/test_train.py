@@ -208,7 +208,7 @@ def test_the_same_command_again_keeps_the_scores(command: Command, begun: list[s
     again = command("mt-train", *begun)
     assert again.code == 0
     assert "resuming from update 5" in again.err
-    assert "trainer.updates (5) are done; raise it to go on" in again.err
+    assert "trainer.updates (5) are done; raise it to continue" in again.err
     assert (tmp_path / "run" / "best" / "scores.json").read_text() == scores
     now = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert (now[:-1], len(now)) == (metrics[:-1], len(metrics))
@@ -620,7 +620,7 @@ def test_a_run_whose_folder_is_deleted_ends_and_leaves_nothing(
     monkeypatch.setattr(Trainer, "_train_step", deleted)
     outcome = command("mt-train", *tiny, "trainer.log_every=1")
     assert outcome.code == 1
-    assert "was deleted or moved while training went on in it; training ends" in outcome.error
+    assert "was deleted or moved during the training, which ends" in outcome.error
     assert not (tmp_path / "run").exists()
 
 

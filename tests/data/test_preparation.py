@@ -270,7 +270,7 @@ def test_interrupted_inside_a_stage(corpus: Path, small_shards: None, monkeypatc
     ("code", "reason"),
     [
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"ended with -9: killed; was there enough"),
-        ("raise SystemExit('no disk')", r"ended with 1: no disk\. The same command goes on"),
+        ("raise SystemExit('no disk')", r"ended with 1: no disk\. The same command continues"),
         ("print('bye')", r"ended with 0: "),
     ],
 )

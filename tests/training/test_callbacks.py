@@ -50,7 +50,7 @@ def test_a_callback_that_fails_is_reported_once(command: Command, with_diary: li
     outcome = command("mt-train", *with_diary, "tracking=[broken,diary]")
     assert outcome.code == 0
     assert outcome.err.count("warning: tracking=broken: on_update failed (my_callback.py, line ") == 1
-    assert "ValueError: no such room); training goes on" in outcome.err
+    assert "ValueError: no such room); training continues" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ def decisions(seconds: float = 0.0, **options: Any) -> Decisions:
     ("update", "stale", "seconds", "options", "reason"),
     [
         (9, 0, 0.0, {}, None),
-        (10, 0, 0.0, {}, "trainer.updates (10) are done; raise it to go on"),
+        (10, 0, 0.0, {}, "trainer.updates (10) are done; raise it to continue"),
         (11, 0, 0.0, {}, "trainer.updates (10) are fewer than it has; for a new training choose another run.name"),
-        (10, 0, 0.0, {"epochs": 2.0}, "trainer.epochs (2) are done; raise it to go on"),
-        (1, 0, 60.0, {"max_minutes": 1.0}, "trainer.max_minutes (1) are over; raise it to go on"),
+        (10, 0, 0.0, {"epochs": 2.0}, "trainer.epochs (2) are done; raise it to continue"),
+        (1, 0, 60.0, {"max_minutes": 1.0}, "trainer.max_minutes (1) are over; raise it to continue"),
         (0, 0, 60.0, {"max_minutes": 1.0}, None),  # one update at least
         (1, 0, 59.0, {"max_minutes": 1.0}, None),
         (5, 3, 0.0, {"patience": 3}, "3 validations without a better bleu (trainer.patience)"),

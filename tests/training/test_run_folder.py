@@ -158,7 +158,7 @@ def test_a_folder_that_was_deleted_is_not_made_again(folder: RunFolder) -> None:
         lambda: folder.log("still here"),
         lambda: folder.leave("samples/1.txt", "a"),
     ):
-        with pytest.raises(TolkaError, match=r"was deleted or moved while training went on in it; training ends"):
+        with pytest.raises(TolkaError, match=r"was deleted or moved during the training, which ends"):
             write()
     assert not folder.path.exists()
 

@@ -41,6 +41,7 @@ class Batch:
     @property
     def targets(self) -> Tensor:
         """The reference ids (N,), without padding."""
+        # By positions that `collate` has computed on the CPU: a mask would make a GPU count first, and wait.
         return self.target_out.flatten()[self.target_positions]
 
     def valid(self, states: Tensor) -> Tensor:
@@ -89,16 +90,18 @@ class Batch:
         )
 
     def to(self, device: torch.device) -> "Batch":
-        """Return the batch on `device`; copies from pinned memory overlap with computation."""
+        """Return the batch on `device`."""
         if device.type == "cpu":
             return self
+        # From pinned memory, which the system cannot move away, copies overlap with computation.
         tensors = [field.name for field in fields(self) if field.name != "tokens"]
         moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
         return replace(self, **moved)
 
 
 def _with_unknowns(ids: Tensor, rate: float) -> Tensor:
-    """Replace ids (B, L) by `<unk>` with probability `rate`; the other special symbols have lower ids than `<unk>`."""
+    """Replace ids (B, L) by `<unk>` with probability `rate`."""
+    # The other special symbols have lower ids than `<unk>`, and are never replaced.
     dropped = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
     return ids.masked_fill(dropped, UNK)
 
@@ -130,6 +133,7 @@ class Flat:
 
     def _padded(self, first: int) -> npt.NDArray[np.int64]:
         """Return the rows from column `first`, with a column more than the longest has ids."""
+        # One assignment through a mask, which is filled row by row, in the order of `ids`; no loop over rows.
         padded = np.full((len(self.lengths), int(self.lengths.max()) + 1), PAD, dtype=np.int64)
         positions = np.arange(padded.shape[1]) - first
         padded[(positions >= 0) & (positions < self.lengths[:, None])] = self.ids

@@ -85,11 +85,13 @@ def make_batches(
     rng = np.random.default_rng([seed, epoch])
     order = (mixture or Mixture.of([len(target)])).draw(rng)
     batches = []
-    # Blocks of a random million pairs, so that memory beyond eight bytes a pair does not grow with the corpus.
+    # Blocks of a random million pairs, so that memory beyond eight bytes a pair does not grow with the corpus. In so
+    # many, nearly every batch finds pairs of its own length.
     for start in range(0, len(order), _SORTED_TOGETHER):
         block = order[start : start + _SORTED_TOGETHER]
         lengths = _sort(block, source, target)
         batches += cut(lengths, block, config.tokens, config.sentences)
+    # Sorted, an epoch would go from short to long sentences, and the last updates would see long ones alone.
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
@@ -134,8 +136,9 @@ def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences
 def longest_first(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """Return row numbers in batches of similar length, under a ceiling of padded tokens, the longest first.
 
-    Longest first, so that a lack of memory shows at once. A row over the ceiling is a batch by itself.
+    A row over the ceiling is a batch by itself.
     """
+    # Longest first, so that a lack of memory shows at once.
     descending, order = _longest_first(lengths)
     return [rows.tolist() for rows in cut(descending, order, max(1, tokens))]
 
@@ -148,13 +151,11 @@ def _longest_first(lengths: Sequence[int]) -> tuple[Indices, Indices]:
 
 
 def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multiple: int) -> list[list[int]]:
-    """Return `longest_first` batches that are filled evenly, so that all workers finish together.
-
-    At least `least` batches, rounded up to a `multiple`, under the lowest ceiling that needs no more than that.
-    """
+    """Return `longest_first` batches, at least `least`, rounded up to a `multiple`, that are filled evenly."""
     descending, order = _longest_first(lengths)
     low, high = 0, max(1, tokens)
     count = -(-max(least, len(cut(descending, order, high))) // multiple) * multiple
+    # The lowest ceiling that needs no more than `count` batches, by bisection: all workers then finish together.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if len(cut(descending, order, middle)) <= count else (middle, high)

@@ -47,8 +47,7 @@ class Batches(ABC):
         return self._round
 
     def _cut(self, number: int, store: TokenStore) -> Round:
-        lengths = store.source_lengths, store.target_lengths
-        return Round(number, store, make_batches(*lengths, self._config, self._seed, number, self._mixture))
+        return Round(number, store, make_batches(*store.lengths, self._config, self._seed, number, self._mixture))
 
     @property
     def tokens(self) -> int:
@@ -59,6 +58,7 @@ class Batches(ABC):
         """Change the ceiling, also for the current round."""
         if tokens != self._config.tokens:
             self._config = replace(self._config, tokens=tokens)
+            # The pairs stay: a stream's buffer is not read again, nor are words segmented again.
             self._round = self._round and self._cut(self._round.number, self._round.store)
 
     def plan(self, epoch: int) -> list[Indices]:
@@ -79,23 +79,23 @@ class Batches(ABC):
         if ranks.size == 1:
             whole = self.batch(epoch, number)
             return Share(whole, whole.tokens)
+        # The plan is a function of the seed: every rank makes the same one, and nothing has to be sent.
         current = self._at(epoch)
         return rank_share(current.store, current.batches[number], number, ranks)
 
     def largest(self) -> Batch:
         """Return the batch with the most positions, which needs the most memory, of the current round, or the first."""
         current = self._round or self._at(0)
-        lengths = current.store.source_lengths, current.store.target_lengths
-        return self.batch(current.number, largest_batch(*lengths, current.batches))
+        return self.batch(current.number, largest_batch(*current.store.lengths, current.batches))
 
     def padding(self, epoch: int = 0) -> Padding:
         """Return the padding of a round."""
         current = self._at(epoch)
-        return measure_padding(current.store.source_lengths, current.store.target_lengths, current.batches)
+        return measure_padding(*current.store.lengths, current.batches)
 
-    @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Return plain values to resume from, besides the numbers of round and batch."""
+        """Return plain values to resume from, besides the numbers of round and batch; there are none by default."""
+        return {}
 
     @abstractmethod
     def load_state(self, state: dict[str, Any]) -> None:
@@ -123,10 +123,6 @@ class Loader(Batches):
     def _store(self, number: int) -> TokenStore:
         return self._resample(self.store, number) if self._resample else self.store
 
-    def state(self) -> dict[str, Any]:
-        """Return {}: an epoch's batches depend only on the seed and the epoch."""
-        return {}
-
     def load_state(self, state: dict[str, Any]) -> None:
         """Do nothing, as `state` is empty."""
 
@@ -134,5 +130,5 @@ class Loader(Batches):
 def in_order(store: TokenStore, tokens: int) -> Iterator[Batch]:
     """Yield every pair once, in batches of similar length: for validation, where the order does not matter."""
     config = BatchingConfig(tokens=tokens, max_length=tokens - 1)
-    for rows in make_batches(store.source_lengths, store.target_lengths, config, seed=0, epoch=0):
+    for rows in make_batches(*store.lengths, config, seed=0, epoch=0):
         yield store.batch(rows)

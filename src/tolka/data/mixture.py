@@ -30,24 +30,24 @@ class Mixture:
         """
         if not weights and temperature == 1:
             return cls(tuple(rows), tuple(rows))
+        # T = 1 draws from each text by its size, a large T from all alike: small texts are drawn from more often.
         shares = np.array([n ** (1 / temperature) for n in rows], dtype=np.float64)
         if weights:
             shares = np.array(weights, dtype=np.float64) * (np.array(rows) > 0)
         if not shares.sum():
             raise DataError("of the texts that corpus.weights would draw from no pair is left after cleaning")
+        # Of a text with a share at least one pair is drawn, however small the share.
         draws = np.maximum(np.rint(shares / shares.sum() * sum(rows)), shares > 0).astype(int).tolist()
         return cls(tuple(rows), tuple(draws))
 
     def draw(self, rng: np.random.Generator) -> Rows:
-        """Return the row numbers of one epoch in random order.
-
-        A text with more draws than pairs is repeated as a whole as often as possible; the remaining draws are random
-        pairs of it.
-        """
+        """Return the row numbers of one epoch in random order."""
         if self.draws == self.rows:
             return rng.permutation(sum(self.rows))
         drawn, first = [], 0
         for rows, draws in zip(self.rows, self.draws, strict=True):
+            # Repeated as a whole as often as possible, so that no two pairs' draws differ by more than one; the
+            # remaining draws are random pairs.
             repetitions, remainder = divmod(draws, rows) if rows else (0, 0)
             drawn += [first + np.arange(rows)] * repetitions
             drawn.append(first + rng.permutation(rows)[:remainder])

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,9 @@ from tolka.tokenizer.extension import Extension, extend_tokenizer
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
+# Of what a store holds: stores of another format have other names, and are made again.
 _FORMAT = 4
+# Written last, so that a folder that has it is whole.
 _REPORT = "report.json"
 _ABANDONED_DAYS = 7
 
@@ -127,6 +129,7 @@ def prepare(order: Order, cache: Path, processes: int = 0, say: Say = silent) ->
     if not reused:
         lock = cache / f".{key}.lock"
         with one_at_a_time(lock, lambda: say("waiting for another process that prepares the same text")):
+            # Looked for again: another process may have made it while this one waited.
             if not (folder / _REPORT).is_file():
                 _Workshop(cache / f".{key}.work", order, processes or cores(), say).make(folder)
     try:
@@ -165,7 +168,8 @@ class _Workshop:
                 self.encode()
             with whole_folder(folder) as final:
                 self.deliver(final)
-        except (ConfigError, DataError):  # the same text and settings would fail again
+        # The same text and settings would fail again; after any other error the work continues where it stopped.
+        except (ConfigError, DataError):
             shutil.rmtree(self._work, ignore_errors=True)
             raise
         shutil.rmtree(self._work, ignore_errors=True)
@@ -189,6 +193,7 @@ class _Workshop:
         entries, sizes = [], list[int]()
         with bar("reading", sum(source.count() for source in sources), " pairs") as progress:
             for entry in self._order.corpus.entries:
+                # A shard is of one entry, so that the pairs of each can be counted after cleaning.
                 first = len(sizes)
                 for pairs in in_chunks(chain.from_iterable(source.read() for source in entry), SHARD_PAIRS):
                     Shard(shard_folder(self._work, len(sizes))).write(pairs)
@@ -203,7 +208,7 @@ class _Workshop:
         if duplicate_key(self._order.cleaning):
             seen = MarkSet()
             for shard in self._shards:
-                shard.keep(seen.add(shard.marks()))
+                shard.save_new(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
             tally, order = self._tally("cleaned"), self._order
             most = f"; most are left out {main_reason(tally, order.cleaning, order.batching.max_length)}"
@@ -218,20 +223,19 @@ class _Workshop:
         tokenizer, remarks = self._order.tokenizer, list[str]()
         if not isinstance(tokenizer, Tokenizer):
             entries, shards = self._plan
-            extends = isinstance(tokenizer, Extension)
-            if extends and len(entries) > 1:  # the others may be text that the model knows
-                shards = shards[slice(*entries[0])]
-                remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
+            if isinstance(tokenizer, Extension):
+                title, learn = "extending the tokenizer", partial(extend_tokenizer, tokenizer)
+                # The other entries may be text that the model knows.
+                if len(entries) > 1:
+                    shards = shards[slice(*entries[0])]
+                    remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
+            else:
+                title, learn = f"training SentencePiece ({tokenizer.type})", partial(train_tokenizer, tokenizer)
             sizes = [shard.kept for shard in shards]
             total = sum(sizes)
             sample_size = min(tokenizer.sample or total, total)
             if sample_size < total:
                 remarks.append(f"the tokenizer learns from {sample_size} of {total} pairs (tokenizer.sample)")
-            title = (
-                "extending the tokenizer"
-                if isinstance(tokenizer, Extension)
-                else f"training SentencePiece ({tokenizer.type})"
-            )
 
             def pairs() -> Iterator[Pair]:
                 with bar(title, sample_size, " pairs") as progress:
@@ -239,10 +243,7 @@ class _Workshop:
                         yield pair
                         progress.update()
 
-            if isinstance(tokenizer, Extension):
-                tokenizer = extend_tokenizer(tokenizer, pairs, remarks.append)
-            else:
-                tokenizer = train_tokenizer(tokenizer, pairs, remarks.append)
+            tokenizer = learn(pairs, remarks.append)
         tokenizer.save(self._work)
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
 
@@ -293,10 +294,9 @@ class _Workshop:
 
 
 def _sample(shards: Sequence[Shard], sizes: Sequence[int], count: int) -> Iterator[Pair]:
-    """Yield a random sample of `count` pairs in order, always the same; memory does not grow with the text.
-
-    sizes: number of pairs of each shard. Each shard's share follows the hypergeometric distribution.
-    """
+    """Yield a random sample of `count` pairs in order, always the same. sizes: number of pairs of each shard."""
+    # Shard by shard, so that memory does not grow with the text. A share of an urn with `size` of `remaining` balls is
+    # hypergeometric: every set of `count` pairs is equally likely.
     rng = np.random.default_rng(0)
     remaining = sum(sizes)
     for shard, size in zip(shards, sizes, strict=True):

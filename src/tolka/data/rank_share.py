@@ -25,9 +25,8 @@ class Share:
 
 def rank_share(store: TokenStore, rows: npt.NDArray[np.int64], number: int, ranks: Ranks) -> Share:
     """Return this rank's pairs of a batch, of several ranks. rows: of the batch's pairs. number: of the batch."""
-    _, targets = store.lengths_of(rows)
     # A batch's pairs are in the order of their lengths: dealt out like cards, they give every rank about as many
     # positions to compute. A pair that is left over goes to another rank in each batch.
     own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
-    tokens = int((targets + 1).sum())  # each with its </s>
-    return Share(store.batch(own if len(own) else rows[:1]), tokens, len(own) > 0)
+    # The tokens of all ranks, from the lengths alone: the other ranks' pairs are not read.
+    return Share(store.batch(own if len(own) else rows[:1]), store.target_tokens(rows), len(own) > 0)

@@ -9,6 +9,8 @@ Two processes that do the same step write the same bytes.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import compress
+from operator import not_
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
+# What one process works on at a time: its memory, and what an interruption loses.
 SHARD_PAIRS = 50_000
 _MARK_BYTES = 8
 _MARKS = ("held_out", "set_aside")
@@ -99,13 +102,14 @@ class Shard:
                 np.save(new / "marks.npy", marks_of(pairs, key))
             tally.kept = len(pairs)
             _write_tally(new / "cleaned.json", tally)
+        # Not read again: the text is on the disk once, not twice.
         (self.folder / "raw").unlink(missing_ok=True)
 
     def marks(self) -> npt.NDArray[np.uint64]:
         """Return the marks of the cleaned pairs, (pairs,), which are equal for duplicates."""
         return np.asarray(np.load(self.folder / "marks.npy"))
 
-    def keep(self, new: npt.NDArray[np.bool_]) -> None:
+    def save_new(self, new: npt.NDArray[np.bool_]) -> None:
         """Save which of the cleaned pairs are not duplicates."""
         with replaced_files(self.folder, last="new.npy") as files:
             np.save(files / "new.npy", new)
@@ -116,31 +120,28 @@ class Shard:
 
     @property
     def kept(self) -> int:
-        """Number of pairs left after `clean` and `keep`."""
+        """Number of pairs left after `clean` and `save_new`."""
         new = self._new()
         return self.tally("cleaned").kept if new is None else int(new.sum())
 
-    def _cleaned(self) -> Iterator[Pair]:
-        """Return the cleaned pairs, duplicates included; DataError if the file is incomplete."""
-        pairs = list(_read_pairs(self.folder / "text"))
+    def _cleaned(self) -> tuple[list[Pair], list[bool]]:
+        """Return the cleaned pairs, and which are not duplicates; DataError if the file is incomplete."""
+        pairs, new = list(_read_pairs(self.folder / "text")), self._new()
         if len(pairs) != self.tally("cleaned").kept:
             raise self.damaged()
-        return iter(pairs)
+        return pairs, [True] * len(pairs) if new is None else new.tolist()
 
     def damaged(self) -> DataError:
         """Return the error to raise if the files are not what they should be."""
         return DataError(f"{self.folder} is damaged: delete {self.folder.parent} to have the text prepared again")
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield the cleaned pairs without duplicates."""
-        new = self._new()
-        for number, pair in enumerate(self._cleaned()):
-            if new is None or new[number]:
-                yield pair
+        """Return the cleaned pairs without duplicates."""
+        return compress(*self._cleaned())
 
     def encode(self, task: Task, tokenizer: Tokenizer) -> None:
         """Encode the cleaned pairs, except duplicates and those with too many tokens."""
-        is_new, tally = self._new(), Tally()
+        tally = Tally()
         with replaced_files(self.folder, last="encoded.json") as new:
             with rejects_file(new / "encoding.tsv") as rejects:
 
@@ -148,13 +149,10 @@ class Shard:
                     tally.dropped[reason] += 1
                     rejects(pair, reason)
 
-                pairs = []
-                for number, pair in enumerate(self._cleaned()):
-                    if is_new is None or is_new[number]:
-                        pairs.append(pair)
-                    else:
-                        reject(pair, duplicate_reason(task.cleaning))
-                fitting = list(fitting_rows(pairs, tokenizer, task.max_length, reject))
+                pairs, is_new = self._cleaned()
+                for pair in compress(pairs, map(not_, is_new)):
+                    reject(pair, duplicate_reason(task.cleaning))
+                fitting = list(fitting_rows(list(compress(pairs, is_new)), tokenizer, task.max_length, reject))
             store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
             tally.kept = write_store(new, [store], (tokenizer.source_size, tokenizer.target_size))
             _write_tally(new / "encoded.json", tally)
@@ -187,7 +185,8 @@ def fitting_rows(
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     content = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode()
-    if content.count(b"\n") != 2 * len(pairs):  # it would shift every later pair
+    # A line feed within a text would shift every later pair.
+    if content.count(b"\n") != 2 * len(pairs):
         raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
     path.write_bytes(content)
 

@@ -43,11 +43,14 @@ class TokenStore:
         """(pairs,): tokens of each target, without </s>."""
         return _lengths(self.target_offsets)
 
-    def lengths_of(self, rows: npt.NDArray[np.int64]) -> tuple[Lengths, Lengths]:
-        """Return the tokens of these rows' sources and targets, (rows,) each, without </s>."""
-        offsets = self.source_offsets, self.target_offsets
-        source, target = (each[rows + 1] - each[rows] for each in offsets)
-        return source, target
+    @property
+    def lengths(self) -> tuple[Lengths, Lengths]:
+        """Those of sources and of targets."""
+        return self.source_lengths, self.target_lengths
+
+    def target_tokens(self, rows: npt.NDArray[np.int64]) -> int:
+        """Return the target tokens of these pairs, </s> included."""
+        return int((self.target_offsets[rows + 1] - self.target_offsets[rows] + 1).sum())
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
         """Return the ids of one source."""
@@ -67,6 +70,7 @@ class TokenStore:
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":
         """Map what `write_store` wrote; DataError when a file is missing or of the wrong size."""
+        # Mapped: a corpus may be larger than memory, and processes on one machine share what they have read.
         try:
             summary = json.loads((folder / _SUMMARY).read_text())
             arrays: list[Any] = []
@@ -93,7 +97,8 @@ class TokenStore:
 def _gather_rows(
     ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
-    """Gather rows of one side, and their lengths, without a loop: a batch may have thousands."""
+    """Gather rows of one side, and their lengths."""
+    # Without a loop, as a batch may have thousands: position i of the result is ids[i + start - new start] of its row.
     starts = offsets[rows]
     lengths = offsets[rows + 1] - starts
     new_starts = np.cumsum(lengths) - lengths
@@ -101,7 +106,8 @@ def _gather_rows(
 
 
 def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:
-    """Return the differences of the offsets, in chunks to spare memory."""
+    """Return the differences of the offsets."""
+    # In chunks: `np.diff` of a memory-mapped file would hold eight bytes for each pair besides the result.
     lengths = np.empty(len(offsets) - 1, dtype=np.int32)
     for start in range(0, len(lengths), _CHUNK):
         part = offsets[start : start + _CHUNK + 1]
@@ -132,6 +138,7 @@ class _Side:
     """Writes the ids and offsets of one side."""
 
     def __init__(self, folder: Path, side: str, vocabulary: int) -> None:
+        # Two bytes a token where the ids fit: half the disk and the page cache.
         self.dtype = np.dtype(np.uint16 if vocabulary <= 2**16 else np.int32)
         self.ids: BinaryIO = (folder / f"{side}.ids").open("wb")
         self.offsets: BinaryIO = (folder / f"{side}.offsets").open("wb")

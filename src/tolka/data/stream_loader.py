@@ -63,8 +63,10 @@ class StreamLoader(Batches):
 
     def _store(self, number: int) -> TokenStore:
         start = self._starts[number]
+        # The stream may be elsewhere: a resumed run begins in the middle of it.
         self._stream.seek(start)
         store = self._read(number)
+        # No others: training only goes forward, and a resumed run begins in the current buffer.
         self._starts = {number: start, number + 1: self._stream.state()}
         return self._resample(store, number) if self._resample else store
 
@@ -87,7 +89,8 @@ class StreamLoader(Batches):
 
         key = duplicate_key(self._task.cleaning)
         marks = self._ranks.outcomes(judged)
-        if key:  # a pair may have stood in another rank's part before
+        # A pair may have stood in another rank's part before: every rank looks through the marks of all parts.
+        if key:
             first = sum(map(len, marks[: self._ranks.rank]))
             is_new = MarkSet().add(np.concatenate(marks))[first : first + len(pairs)]
             if not is_new.all():

@@ -26,7 +26,8 @@ class SubwordSampler:
         """Return the same pairs in the same order, segmented differently."""
         chunks, starts = list[TokenStore](), range(0, len(store), _CHUNK_PAIRS)
         with bar(f"cutting words again for epoch {epoch + 1}", len(store), " pairs") as progress:
-            for first in range(0, len(starts), self._ranks.size):  # a chunk for each rank
+            # A chunk for each rank at a time; seeded by where it begins, so that it is the same on any number of ranks.
+            for first in range(0, len(starts), self._ranks.size):
                 own = self._ranks.share(starts[first : first + self._ranks.size])
                 resampled = self._ranks.collect([self._resampled(store, start, epoch) for start in own])
                 progress.update(sum(map(len, resampled)))
@@ -41,6 +42,7 @@ class SubwordSampler:
         new_sources = self._tokenizer.resample_source(sources, self._amount, seeds[0])
         new_targets = self._tokenizer.resample_target(targets, self._amount, seeds[1])
         for i, (source, target) in enumerate(zip(new_sources, new_targets, strict=True)):
+            # `batching.tokens` may be too small for a longer one.
             if max(len(source), len(target)) > self._max_length:
                 new_sources[i], new_targets[i] = sources[i], targets[i]
         return TokenStore.from_rows(new_sources, new_targets)

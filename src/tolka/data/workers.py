@@ -17,7 +17,8 @@ from tolka.tokenizer.tokenizer import Tokenizer
 PLAN = "read.json"
 """Name of the file that `save_plan` writes."""
 _POLL_SECONDS = 0.1
-_PAIRS_PER_PROCESS = 10_000  # which take about as long as it takes to start a process
+# These take about as long as it takes to start a process.
+_PAIRS_PER_PROCESS = 10_000
 
 
 def cores() -> int:
@@ -56,7 +57,10 @@ def work_on(work: Path, step: str, processes: int, on_done: Callable[[Shard], ob
     workers: list[Child] = []
     try:
         for number in range(count):
+            # Dealt out like cards: each gets shards of all parts of the text, and needs about as long as the others.
             workers.append(_start(work, step, waiting[number::count]))
+        # Files tell what is done, whichever process did it. Asked who is alive before the files are looked at: a worker
+        # that ends in between has written its last one.
         while waiting:
             alive = any(worker.process.poll() is None for worker in workers)
             before, waiting = len(waiting), _remaining(waiting, step, on_done)
@@ -89,7 +93,8 @@ def _process(
     task = Task.load(work)
     tokenizer = Tokenizer.load(work) if step == "encode" else None
     for shard in shards:
-        with suppress(FileNotFoundError):  # a worker of a command that was killed may have finished it just now
+        # A worker of a command that was killed may have finished it just now.
+        with suppress(FileNotFoundError):
             if tokenizer is None:
                 shard.clean(task)
             else:
@@ -104,7 +109,7 @@ def _raise_if_failed(worker: Child, none_alive: bool) -> None:
     code = worker.process.poll()
     if code or (none_alive and code is not None):
         raise TolkaError(
-            f"a process that prepared the text ended with {code}: {worker.reason()}. The same command goes on from "
+            f"a process that prepared the text ended with {code}: {worker.reason()}. The same command continues from "
             "there; trainer.threads=1 needs the least memory"
         )
 

@@ -13,20 +13,20 @@ RESTARTS = 3
 """How often processes that `run_together` has started begin again after one was killed."""
 
 
-def process_count(asked: int, device: torch.device) -> int:
-    """Return how many processes to start. asked: 0 for one on each GPU. ConfigError when the machine has too few."""
-    if device.index is not None and asked != 1:
+def process_count(wanted: int, device: torch.device) -> int:
+    """Return how many processes to start. wanted: 0 for one on each GPU. ConfigError when the machine has too few."""
+    if device.index is not None and wanted != 1:
         raise ConfigError(
-            f"trainer.device={device} is one GPU, and trainer.devices asks for {asked or 'all'}: leave trainer.device "
+            f"trainer.device={device} is one GPU, and trainer.devices asks for {wanted or 'all'}: leave trainer.device "
             "out, and let CUDA_VISIBLE_DEVICES name the GPUs to use"
         )
     if device.type == "cuda":
         have, what = torch.cuda.device_count(), "GPUs"
     else:
         have, what = os.cpu_count() or 1, "cores"
-    if asked > have:
-        raise ConfigError(f"trainer.devices ({asked}) is more than the {have} {what} of this machine; try auto")
-    return asked or (have if device.type == "cuda" else 1)
+    if wanted > have:
+        raise ConfigError(f"trainer.devices ({wanted}) is more than the {have} {what} of this machine; try auto")
+    return wanted or (have if device.type == "cuda" else 1)
 
 
 def run_together(count: int, next_time: Callable[[], str], function: Callable[..., Any], *arguments: Any) -> Any:
@@ -40,6 +40,7 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+    # torchrun's own agent: it starts the ranks, watches them, and begins all of them again when one was killed.
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -51,7 +52,8 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
         monitor_interval=0.5,
         start_method="spawn",
     )
-    for name in ("torch.distributed", "torch.multiprocessing"):  # what went wrong is said below, in one line
+    # What went wrong is said below, in one line.
+    for name in ("torch.distributed", "torch.multiprocessing"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning:multiprocessing.resource_tracker")
     try:
@@ -63,6 +65,8 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
     except SignalException as error:
         number = int(error.sigval)
         raise StoppedError(f"stopped by {error.sigval.name}; {next_time()}", 128 + number) from None
+    # Errors are returned, as torchrun would restart the processes after one that is raised. One that another process
+    # has reported already is raised only if there is no other.
     errors = [result for _, result in sorted(results.items()) if isinstance(result, Exception)]
     if errors:
         raise min(errors, key=lambda error: isinstance(error, TolkaError) and error.reported)

@@ -26,7 +26,7 @@ _TRAININGS = itertools.count()  # of this process; torchrun's store still has th
 
 @dataclass(frozen=True)
 class Ranks:
-    """One of `size` processes; `rank` counts from 0. The first one writes and talks.
+    """One of `size` processes; `rank` counts from 0. The first one writes files and reports.
 
     Every method that sums or gathers has to be called by all of them, in the same order.
     """
@@ -36,11 +36,12 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes and talks."""
+        """Whether this process writes files and reports."""
         return self.rank == 0
 
     def sum(self, tensor: Tensor) -> Tensor:
         """Return the sum over all ranks, the same on every rank, bit for bit."""
+        # A copy, because all_reduce writes into its argument.
         total = tensor.clone()
         if self.size > 1:
             with others_present():
@@ -51,10 +52,10 @@ class Ranks:
         """Return the largest of all ranks' values, place by place."""
         if self.size == 1:
             return list(values)
-        found = torch.tensor(values, dtype=torch.float64)
+        largest = torch.tensor(values, dtype=torch.float64)
         with others_present():
-            dist.all_reduce(found, dist.ReduceOp.MAX)
-        return found.tolist()
+            dist.all_reduce(largest, dist.ReduceOp.MAX)
+        return largest.tolist()
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value of every rank, in order; it is pickled on the way between them."""
@@ -74,11 +75,11 @@ class Ranks:
             outcome = job()
         except TolkaError as error:
             outcome = error
-        found = self.gather(outcome)
-        for each in found:
+        gathered = self.gather(outcome)
+        for each in gathered:
             if isinstance(each, TolkaError):
                 raise each
-        return found
+        return gathered
 
     def of_first(self, value: Any) -> Any:
         """Return the first rank's value on every rank."""
@@ -122,9 +123,13 @@ def process_group(timeout: timedelta) -> Iterator[Ranks]:
         return
     backend = "gloo"
     if torch.cuda.is_available():
-        torch.cuda.set_device(place.local_rank % torch.cuda.device_count())  # Slurm may show each process its own alone
-        backend = "cpu:gloo,cuda:nccl"  # decisions are taken on the CPU, without waiting for the GPU
+        # Slurm may show each process its own GPU alone, as number 0.
+        torch.cuda.set_device(place.local_rank % torch.cuda.device_count())
+        # Decisions are taken on the CPU, without waiting for the GPU.
+        backend = "cpu:gloo,cuda:nccl"
     try:
+        # torchrun's store outlives restarts and earlier trainings: each has names of its own in it, or a rank would
+        # read where the dead ones listened.
         shared = next(iter(rendezvous("env://", timeout=timeout)))[0]
         store = PrefixStore(f"restart {restarts()}, training {next(_TRAININGS)}", shared)
         dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=timeout)
@@ -138,9 +143,11 @@ def process_group(timeout: timedelta) -> Iterator[Ranks]:
     try:
         yield joined()
     except TolkaError as error:
+        # `add` counts for all ranks: the first to have an error reports it.
         try:
             error.reported = error.reported or store.add("errors", 1) > 1
-        except RuntimeError:  # the store was in the first process, which has ended and has reported why
+        # The store was in the first process, which has ended and has reported why.
+        except RuntimeError:
             error.reported = not isinstance(error, LostProcessError)
         raise
     finally:
@@ -153,10 +160,11 @@ def others_present() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        words = re.sub(r"\[\S+\.cc:\d+\] ", "", " ".join(str(error).split()))  # where it is in gloo's code
+        # Without the place in gloo's code. Gloo raises a plain RuntimeError, which only its words tell from others.
+        words = re.sub(r"\[\S+\.cc:\d+\] ", "", " ".join(str(error).split()))
         if "peer" not in words and "imed out" not in words and not isinstance(error, dist.DistError):
             raise
         raise LostProcessError(
-            f"another process of this training has ended, or does not answer ({words[:120]}); the same command goes on "
-            "from last/"
+            f"another process of this training has ended, or does not answer ({words[:120]}); the same command "
+            "continues from last/"
         ) from None

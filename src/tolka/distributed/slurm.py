@@ -7,20 +7,21 @@ import re
 def translate() -> None:
     """Set torchrun's variables, if this process is one of several tasks of an srun step and they are not set.
 
-    The batch script itself and the shell of salloc have SLURM_NTASKS too, but no SLURM_STEP_NUM_TASKS. MASTER_ADDR and
-    MASTER_PORT are left as they are where the user sets them.
+    MASTER_ADDR and MASTER_PORT are left as they are where the user sets them.
     """
-    given = os.environ
-    tasks = given.get("SLURM_STEP_NUM_TASKS", "1")
-    if not tasks.isdecimal() or int(tasks) < 2 or "RANK" in given or "WORLD_SIZE" in given:
+    environment = os.environ
+    # The batch script itself and the shell of salloc have SLURM_NTASKS too, but no SLURM_STEP_NUM_TASKS.
+    tasks = environment.get("SLURM_STEP_NUM_TASKS", "1")
+    if not tasks.isdecimal() or int(tasks) < 2 or "RANK" in environment or "WORLD_SIZE" in environment:
         return
-    number = 10 * int(given.get("SLURM_JOB_ID", "0")) + int(given.get("SLURM_STEP_ID", "0"))
-    nodes = given.get("SLURM_STEP_NODELIST") or given.get("SLURM_JOB_NODELIST", "")
-    given.setdefault("MASTER_ADDR", first_host(nodes) or "localhost")
-    given.setdefault("MASTER_PORT", str(20000 + number % 10000))  # below those of outgoing connections
-    given["LOCAL_RANK"] = given.get("SLURM_LOCALID", "0")
-    given["RANK"] = given.get("SLURM_PROCID", "0")
-    given["WORLD_SIZE"] = tasks
+    # All tasks must come to one port by themselves: from the job's number, and below those of outgoing connections.
+    number = 10 * int(environment.get("SLURM_JOB_ID", "0")) + int(environment.get("SLURM_STEP_ID", "0"))
+    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST", "")
+    environment.setdefault("MASTER_ADDR", first_host(nodes) or "localhost")
+    environment.setdefault("MASTER_PORT", str(20000 + number % 10000))
+    environment["LOCAL_RANK"] = environment.get("SLURM_LOCALID", "0")
+    environment["RANK"] = environment.get("SLURM_PROCID", "0")
+    environment["WORLD_SIZE"] = tasks
 
 
 def first_host(nodes: str) -> str:

@@ -24,10 +24,12 @@ def fused_attention(
 
     mask: bool, broadcastable to (B, H, T, S), true where a query may attend. dropout_rate: on the weights.
     """
-    if dropout_rate > 0.0 and query.device.type == "cpu":  # torch's kernel would draw the mask from its slow generator
+    # torch's kernel would draw the mask from its slow generator (see `tolka.kernels.dropout`).
+    if dropout_rate > 0.0 and query.device.type == "cpu":
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
         if causal:
-            scores = scores.masked_fill(_future_keys(scores), float("-inf"))
+            later_keys = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+            scores = scores.masked_fill(later_keys, float("-inf"))
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
         return dropout(scores.softmax(-1), dropout_rate, training=True) @ value
@@ -45,12 +47,10 @@ def packed_attention(
     causal: bool,
     dropout_rate: float = 0.0,
 ) -> Tensor:
-    """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, .) in `source` -> (N, H * V).
-
-    With `causal` no padding mask is needed: padding follows all tokens of its sentence, which do not attend to it.
-    """
+    """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, .) in `source` -> (N, H * V)."""
     if isinstance(rows, VariableLengthPacking) and isinstance(source, VariableLengthPacking):
         return attend_variable_length(query, key, value, rows, source, causal).flatten(1)
+    # Padding follows all tokens of its sentence: the causal mask hides it from them already.
     mask = None if causal else source.mask
     query, key, value = (
         packing.pad(x).transpose(1, 2) for packing, x in ((rows, query), (source, key), (source, value))
@@ -77,8 +77,3 @@ def encoded_at_once(source: Tensor) -> int:
         return len(source)
     # So that activations stay in the cache: 0.37 s for 1000 sentences of 15 tokens, where all at once take 0.56.
     return max(1, _ENCODED_AT_ONCE // source.size(1))
-
-
-def _future_keys(scores: Tensor) -> Tensor:
-    """Return the causal mask (T, S), true at keys later than the query."""
-    return torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)

@@ -23,7 +23,8 @@ _WIDE = 1000  # from this width, the multiplication takes far longer than the tr
 
 @functools.cache
 def onednn_is_faster() -> bool:
-    """Return whether oneDNN is faster on this processor, decided by its vendor so that every run decides the same."""
+    """Return whether oneDNN is faster on this processor."""
+    # Decided by the vendor, not by a trial, so that every run decides, and rounds, the same.
     libraries = torch.backends.mkl, torch.backends.mkldnn
     if not all(library.is_available() for library in libraries):
         return False
@@ -43,6 +44,7 @@ def row_counts_are_compiled() -> bool:
 
 def rounded_row_count(count: int) -> int:
     """Round up to one of 16 sizes per power of two: at most a sixteenth more, or seven rows."""
+    # The step doubles with the count: 8 up to 255, 16 up to 511 and so on.
     step = 8
     while 32 * step <= count:
         step *= 2
@@ -60,6 +62,7 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _suits(x: Tensor, weight: Tensor) -> bool:
+    # A compiled program chooses its kernels itself, and under autocast the multiplication is in bf16.
     return (
         not torch.compiler.is_compiling()
         and x.device.type == "cpu"
@@ -77,9 +80,10 @@ def _onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ten
 
 
 def _without_gradient(x: Tensor, weight: Tensor, bias: Tensor | None, min_multiplications: int) -> Tensor:
-    """Compute `matmul` in decoding, where the number of rows changes at nearly every step, so that it is rounded up."""
+    """Compute `matmul` in decoding."""
     if x.numel() * weight.size(0) < min_multiplications:
         return F.linear(x, weight, bias)
+    # The number of rows changes at nearly every step: rounded up, oneDNN compiles few kernels.
     rows = x.flatten(0, -2)
     return _onednn_linear(with_padding_rows(rows), weight, bias)[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
 

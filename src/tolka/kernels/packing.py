@@ -37,6 +37,7 @@ class Packing:
         """
         self.sentences, self.lengths, self.longest = len(lengths), lengths, longest
         self.padding_rows, self.tokens = padding_rows, tokens
+        # A padding row repeats the first token: computed like any other, and never read.
         if tokens is not None and padding_rows:
             self.tokens = torch.cat([tokens, tokens.new_zeros(padding_rows)])
         self._prepare_padding(masked)
@@ -113,8 +114,9 @@ def choose_packing(
             dtype = torch.get_autocast_dtype(device.type)
         if has_variable_length_kernel(device, dtype, variable_length_width):
             return VariableLengthPacking(lengths, longest, tokens)
+    # Counting the padding would wait for the device.
     if device.type != "cpu":
-        return Packing(lengths, longest)  # counting the padding would wait for the device
+        return Packing(lengths, longest)
     count = len(tokens) if tokens is not None else int(lengths.sum())
     padding = 1 - count / (len(lengths) * longest)
     padding_rows = rounded_row_count(count) - count if row_counts_are_compiled() else 0
@@ -132,8 +134,10 @@ def attend_variable_length(
 
     By torch's kernel for variable-length sequences (FlashAttention-2, Dao 2023).
     """
-    from torch.nn.attention.varlen import varlen_attn  # since torch 2.11; nothing else needs it
+    # Since torch 2.11; nothing else needs it.
+    from torch.nn.attention.varlen import varlen_attn
 
+    # How many keys before and after a query's own position it attends to; -1: all of them.
     window = (-1, 0) if causal else (-1, -1)
     ends = (rows.starts, source.starts, rows.longest, source.longest)
     attended = varlen_attn(query, key, value, *ends, window_size=window)
@@ -144,6 +148,7 @@ def attend_variable_length(
 @functools.cache
 def has_variable_length_kernel(device: torch.device, dtype: torch.dtype, width: int) -> bool:
     """Return whether `attend_variable_length` works, forward and backward, by trying it."""
+    # By trying, as it depends on the GPU, the build of torch and the width of a head. FlashAttention has no fp32.
     if device.type != "cuda" or dtype not in (torch.bfloat16, torch.float16):
         return False
     with torch.inference_mode(False), torch.enable_grad():
@@ -158,6 +163,9 @@ def has_variable_length_kernel(device: torch.device, dtype: torch.dtype, width: 
 
 class _Pad(torch.autograd.Function):
     """Rows (N, ...) -> (B * L, ...) by `rows`; the gradient of padding is not read, because it is zero."""
+
+    # `index_select` alone would add up the gradients of all copies of a row, one after the other: here every row has
+    # one position whose gradient counts, so that the backward pass is a selection too.
 
     @staticmethod
     def forward(ctx: Any, packed: Tensor, rows: Tensor, tokens: Tensor, padding_rows: int) -> Tensor:

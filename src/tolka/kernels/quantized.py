@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from tolka.kernels.matmul import with_padding_rows
 
 _MAX_INT8 = 127
-_MANY_OUTPUTS = 4000  # from which oneDNN is used
-_TINY = 1e-30  # in place of a row's largest value where all are 0
+# From which oneDNN is used.
+_MANY_OUTPUTS = 4000
+# In place of a row's largest value where all are 0: a scale is divided by.
+_TINY = 1e-30
 
 
 def supports_int8() -> bool:
@@ -28,10 +30,8 @@ def supports_int8() -> bool:
 
 @functools.cache
 def has_vnni() -> bool:
-    """Return whether this processor sums int8 products in 32 bits (AVX-512 VNNI).
-
-    Without, pairs of products are summed in 16 bits, and inputs are quantised to 7 bits.
-    """
+    """Return whether this processor sums int8 products in 32 bits (AVX-512 VNNI)."""
+    # Without, pairs of products are summed in 16 bits, which two products of 8 bits overflow: inputs get 7 bits then.
     has = getattr(torch.cpu, "_is_vnni_supported", lambda: False)
     return bool(has()) and torch.backends.cpu.get_cpu_capability() == "AVX512"
 
@@ -45,6 +45,7 @@ class Int8Matrix(NamedTuple):
     @classmethod
     def of(cls, matrix: Tensor) -> "Int8Matrix":
         """Quantise a matrix (out, in), in fp32 on the CPU."""
+        # A scale for each row: a single large weight costs the precision of its own row alone.
         scales = (matrix.abs().amax(dim=1) / _MAX_INT8).clamp(min=torch.finfo(torch.float32).tiny)
         with _without_deprecation():
             rounded = torch.quantize_per_channel(matrix, scales.double(), _zeros(scales), 0, torch.qint8)
@@ -112,14 +113,17 @@ class QuantizedLinear(nn.Module):
         # last row with both ends of the range keeps the kernel's scale constant.
         largest = (rows if self._non_negative else rows.abs()).amax(dim=1, keepdim=True).clamp_(min=_TINY)
         scaled = torch.cat([rows / largest, self._range_row])
-        if self._by_onednn:  # which compiles a kernel for each number of rows
+        # oneDNN compiles a kernel for each number of rows.
+        if self._by_onednn:
             scaled = with_padding_rows(scaled)
         try:
             result = torch.ops.quantized.linear_dynamic(scaled, self._packed, self._seven_bits)[: rows.size(0)]
-        except RuntimeError:  # the kernel has no range for a NaN
+        # The kernel has no range for a NaN, which passes through here as it does through fp32.
+        except RuntimeError:
             if bool(rows.isfinite().all()):
                 raise
             result = rows.new_full((rows.size(0), sum(self.widths)), torch.nan)
+        # Each row times what it was divided by.
         result = result.mul_(largest) if bias is None else torch.addcmul(bias, result, largest)
         return result.view(*x.shape[:-1], -1)
 

@@ -73,8 +73,10 @@ class _Attention(torch.autograd.Function):
         query, key, value = _flat(query), _flat(key, padding), _flat(value, padding)
         weights = query.new_empty(len(query), query.size(1), key.size(1))
         scale = 1 / math.sqrt(query.size(2))
+        # The scaling is part of the multiplication: no pass over the scores of its own.
         torch.baddbmm(weights, query, key.transpose(1, 2), beta=0, alpha=scale, out=weights)
-        if bias is not None:  # several times as fast as masked_fill
+        # Several times as fast as masked_fill.
+        if bias is not None:
             _split_heads(weights, heads).add_(bias)
         torch.softmax(weights, dim=-1, out=weights)
         ctx.save_for_backward(query, key, value, weights)

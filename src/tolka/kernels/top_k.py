@@ -8,15 +8,18 @@ import torch
 from torch import Tensor
 
 NEVER = float("-inf")  # the log-probability of what is impossible
-_GROUPS = 256  # of columns; with fewer, more columns are left for the second step, with more, more groups for the first
-_SORTED_AT_FIRST = 2048  # of the tokens, in search of those that top_p leaves
+# Of columns; with fewer, more columns are left for the second step, with more, more groups for the first.
+_GROUPS = 256
+# Of the tokens, in search of those that top_p leaves.
+_SORTED_AT_FIRST = 2048
 
 
 def log_softmax(logits: Tensor) -> Tensor:
     """Compute log-softmax over the last dimension in fp32; the logits may be overwritten."""
     if torch.is_grad_enabled() or logits.dtype != torch.float32 or logits.device.type != "cpu":
         return logits.log_softmax(dim=-1, dtype=torch.float32)
-    return torch.log_softmax(logits, dim=-1, out=logits)  # in place: 1.4 ms instead of 2.0
+    # In place: 1.4 ms instead of 2.0.
+    return torch.log_softmax(logits, dim=-1, out=logits)
 
 
 def softmax(values: Tensor) -> Tensor:
@@ -98,6 +101,7 @@ def _likely(values: Tensor, top_k: int, top_p: float) -> Tensor:
     """Return which of probabilities in descending order pass top_k and top_p."""
     is_likely = torch.ones_like(values, dtype=torch.bool)
     if top_p < 1.0:
+        # By the sum before a token, so that the one that reaches top_p passes, and the most likely one always does.
         is_likely = values.cumsum(dim=-1) - values < top_p
     if top_k:
         is_likely[..., top_k:] = False

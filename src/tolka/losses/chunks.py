@@ -68,10 +68,11 @@ class _GivenGradient(torch.autograd.Function):
 class ChunkedLoss(torch.autograd.Function):
     """The loss sum and the nll sum; the gradients of the loss sum are computed in the same pass, chunk by chunk.
 
-    inputs: the features (N, D) of each pass, then the output layer's weights, so that autograd accumulates their
-    gradients (and DDP's hooks fire); the weights must be all that `logits_of` depends on besides the features.
-    equal_rows: whether the last chunk is padded to as many rows as the others; padding rows add nothing.
+    inputs: the features (N, D) of each pass, then the output layer's weights, which must be all that `logits_of`
+    depends on besides the features. equal_rows: whether the last chunk is padded to as many rows as the others.
     """
+
+    # The weights are inputs so that autograd accumulates their gradients, and DDP's hooks fire.
 
     @staticmethod
     def forward(
@@ -89,14 +90,18 @@ class ChunkedLoss(torch.autograd.Function):
         feature_gradients: list[list[Tensor]] = [[] for _ in features]
         weight_gradients = [torch.zeros_like(p) for p in parameters]
         chunks = [split_rows(each, chunk) for each in features]
+        # The loss is a sum over tokens, so that each chunk's gradient is final at once: its logits are freed before the
+        # next chunk's are computed.
         for chunk_targets, *rows in zip(split_rows(targets, chunk), *chunks, strict=True):
             count = len(chunk_targets)
             leaves = [_padded(row.detach(), chunk if equal_rows else count).requires_grad_() for row in rows]
             with torch.enable_grad():
                 logits = [logits_of(leaf) for leaf in leaves]
+            # In fp32 this is the logits' own memory, in bf16 a copy: they become d loss / d logits in place.
             upstream = [fp32_or_wider(each.detach()) for each in logits]
             loss, nll = gradients_of([each[:count] for each in upstream], chunk_targets)
             totals += torch.stack([loss, nll])
+            # Padding rows add nothing to the gradient of the weights.
             for each in upstream:
                 each[count:] = 0.0
             pairs = [(each, gradient.to(each.dtype)) for each, gradient in zip(logits, upstream, strict=True)]
@@ -108,10 +113,12 @@ class ChunkedLoss(torch.autograd.Function):
             for total, gradient in zip(weight_gradients, gradients[passes:], strict=True):
                 total.add_(gradient)
         ctx.save_for_backward(*(torch.cat(each) for each in feature_gradients), *weight_gradients)
-        loss_sum, nll_sum = (total.clone() for total in totals)  # FSDP takes no views
+        # Copies, as FSDP takes no views.
+        loss_sum, nll_sum = (total.clone() for total in totals)
         ctx.mark_non_differentiable(nll_sum)
         return loss_sum, nll_sum
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Any, ...]:
+        # Computed in `forward` already; what follows the loss, as 1 / tokens, is a factor. None: the first six inputs.
         return (None,) * 6 + tuple(saved * upstream[0] for saved in ctx.saved_tensors)

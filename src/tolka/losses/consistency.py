@@ -30,10 +30,8 @@ class ConsistencyLoss:
 
 
 def r_drop(weight: float) -> ConsistencyLoss:
-    """R-Drop (Liang et al. 2021, equations 2 and 4): two passes with different dropout.
-
-    Half of the paper's sum, so that the scale stays that of one token's loss: (CE + CE) / 2 + weight / 4 * (KL + KL).
-    """
+    """R-Drop (Liang et al. 2021, equations 2 and 4): two passes with different dropout."""
+    # (CE + CE) / 2 + weight / 4 * (KL + KL): half of the paper's sum, so that the scale stays that of one token's loss.
     return ConsistencyLoss((0.5, 0.5), (weight / 4, weight / 4))
 
 
@@ -56,17 +54,16 @@ def consistency_gradients(
 def _gradients_of_rows(
     first: Tensor, second: Tensor, targets: Tensor, smoothing: float, consistency: ConsistencyLoss
 ) -> tuple[Tensor, Tensor]:
-    """Return loss sum and nll sum; overwrite the logits with their gradients.
-
-    With the smoothed target t, d CE(p) / d logits is p - t; d KL(p || q) / d logits is p * (log p - log q - KL) for p
-    and q - p for q. Terms are collected by p and q, so that each wide matrix is read as rarely as possible.
-    """
+    """Return loss sum and nll sum; overwrite the logits with their gradients."""
+    # With the smoothed target t, d CE(p) / d logits is p - t; d KL(p || q) / d logits is p * (log p - log q - KL) for p
+    # and q - p for q. Terms are collected by p and q, so that each wide matrix is read as rarely as possible.
     (share_p, share_q), (weight_pq, weight_qp) = consistency.shares, consistency.weights
     difference = first - second
     loss_p, nll_p, log_z_p = softmax_in_place(first, targets, smoothing)
     loss_q, nll_q, log_z_q = softmax_in_place(second, targets, smoothing)
     p, q = first, second
-    difference.sub_(log_z_p - log_z_q)  # log p - log q
+    # log p - log q, from the difference of the logits: log 0 cannot occur.
+    difference.sub_(log_z_p - log_z_q)
     kl_pq = torch.linalg.vecdot(p, difference)[:, None]
     kl_qp = -torch.linalg.vecdot(q, difference)[:, None]
     loss = share_p * loss_p + share_q * loss_q + weight_pq * kl_pq.sum() + weight_qp * kl_qp.sum()

@@ -39,7 +39,9 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
 def softmax_in_place(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
     """Apply softmax to (C, V) in place; return loss sum, nll sum and the logarithms of the normalisers, (C, 1)."""
     target_logits = logits.gather(1, targets[:, None])
+    # Read before softmax overwrites the logits. -log p of all tokens on average is log z - mean(logits).
     mean = logits.mean(dim=-1, keepdim=True) if smoothing else target_logits
+    # exp of a logit above 88 would be inf in fp32; less the largest, all are at most 1.
     top = logits.amax(dim=-1, keepdim=True)
     # One exp over the vocabulary serves the normaliser and the gradient; all wide operations are in place.
     normaliser = logits.sub_(top).exp_().sum(dim=-1, keepdim=True)
@@ -51,6 +53,7 @@ def softmax_in_place(logits: Tensor, targets: Tensor, smoothing: float) -> tuple
 
 def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: float = 1.0) -> Tensor:
     """Subtract `share` of the smoothed target from the gradient (C, V), in place."""
+    # d loss / d logits = p - t, with t = (1 - e) at the reference + e / V everywhere.
     if share:
         gradient.sub_(share * smoothing / gradient.size(-1))
         gradient[torch.arange(targets.numel(), device=targets.device), targets] -= share * (1.0 - smoothing)
@@ -59,6 +62,7 @@ def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: 
 
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:
     """Yield -log p of each reference token, in chunks: features (N, D), targets (N,) -> chunks of (N,), in order."""
+    # logsumexp(logits) - logit of the reference, without a second matrix (C, V) for the log-softmax.
     chunk = chunk_size(model, features)
     for chunk_features, chunk_targets in zip(split_rows(features, chunk), split_rows(targets, chunk), strict=True):
         logits = fp32_or_wider(model.logits(chunk_features))

@@ -32,10 +32,12 @@ class Objective(nn.Module):
 
     def forward(self, batch: Batch) -> LossSum:
         """Compute the loss with teacher forcing; smoothing, word dropout and a second pass in training mode only."""
+        # `ChunkedLoss` computes the gradient in its forward pass, which a validation does not need.
         if not torch.is_grad_enabled():
             return self._without_gradient(batch)
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
         features = [self.model(inputs) for inputs in self._passes(batch)]
+        # Both passes' logits are in memory together. Where every new number of rows is compiled, all chunks have one.
         chunk, equal_rows = max(1, chunk_size(self.model, features[0]) // len(features)), row_counts_are_compiled()
         loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,
@@ -55,6 +57,7 @@ class Objective(nn.Module):
             return [batch]
         if self.consistency is None or not self.second_pass:
             return [batch.with_words_dropped(self.word_dropout)]
+        # R-Drop's two passes differ by their dropout alone, SimCut's second one also lacks some words.
         second = batch.with_words_dropped(self.consistency.cut)
         return [inputs.with_words_dropped(self.word_dropout) for inputs in (batch, second)]
 

@@ -11,7 +11,8 @@ from tolka.kernels.matmul import matmul
 
 VOCABULARY_TENSORS = ("source_embedding.weight", "target_embedding.weight", "output_embedding.weight", "output_bias")
 """Names of the tensors with one row for each subword; the first is the source's."""
-_SPREAD = 0.1  # of rows that start as the mean of all, in standard deviations of the old rows
+# Of rows that start as the mean of all, in standard deviations of the old rows.
+_SPREAD = 0.1
 
 
 class TokenEmbedding(nn.Embedding):
@@ -47,6 +48,7 @@ class Embeddings(NamedTuple):
 
 def make_embeddings(sharing: str, source_vocabulary: int, target_vocabulary: int, width: int) -> Embeddings:
     """Create the embeddings. sharing: from `resolved_sharing` of options.py."""
+    # One module under two names is one matrix: the gradients of both uses add up (Press and Wolf 2017).
     target = TokenEmbedding(target_vocabulary, width, padding_idx=PAD)
     source = target
     if sharing not in ("all", "source_target"):
@@ -64,9 +66,9 @@ def with_new_rows(
     """Return a model's `state_dict` with rows for new subwords after the old ones; a shared matrix stays one.
 
     source, target: the old ids that spell each new subword. Its row, and its output bias, are the mean of theirs, the
-    unknown ones left out. Where all are unknown, they are near the mean of all subwords, so that the old ones keep most
-    of their probability (Hewitt 2021, https://nlp.stanford.edu/~johnhew/vocab-expansion.html).
+    unknown ones left out.
     """
+    # Two names with one memory are one shared matrix, which is extended once.
     of_memory: dict[int, Tensor] = {}
     extended = {}
     for name, tensor in state.items():
@@ -82,10 +84,13 @@ def with_new_rows(
 
 def _new_rows(old: Tensor, spelt: Sequence[Sequence[int]]) -> Tensor:
     """(V, ...) -> (number of new subwords, ...)."""
+    # Without the special symbols, which come first.
     ordinary = old[UNK + 1 :]
     spread, mean = _SPREAD * ordinary.std(0), ordinary.mean(0)
     rows = []
     for ids in spelt:
         known = [number for number in ids if number != UNK]
+        # Where all are unknown, near the mean of all subwords, so that the old ones keep most of their probability
+        # (Hewitt 2021, https://nlp.stanford.edu/~johnhew/vocab-expansion.html).
         rows.append(old[known].mean(0) if known else mean + spread * torch.randn(mean.shape))
     return torch.stack(rows)

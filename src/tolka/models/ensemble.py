@@ -34,6 +34,7 @@ class Ensemble(Seq2Seq):
 
     def __init__(self, members: Sequence[Seq2Seq]) -> None:
         super().__init__()
+        # A set of one: the members' probabilities are of the same subwords.
         (self.vocabulary_size,) = {member.vocabulary_size for member in members}
         self.feature_size = sum(member.feature_size for member in members)
         self.members = nn.ModuleList(members)
@@ -51,7 +52,9 @@ class Ensemble(Seq2Seq):
         log_p = [
             member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, per_member, strict=True)
         ]
-        return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))  # last, as `logits` promises
+        # log((p_1 + ... + p_M) / M), without leaving the logarithm, where small p would become 0. The subtraction comes
+        # last: its result may be overwritten, as `Seq2Seq.logits` promises, and that of logsumexp may not.
+        return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
 
     def logits_parameters(self) -> list[nn.Parameter]:
         return [parameter for member in self._members for parameter in member.logits_parameters()]

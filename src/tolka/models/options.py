@@ -19,7 +19,8 @@ SHARING = ("auto", "all", "source_target", "target_output", "source_output", "no
 """Values of `share_embeddings`."""
 INITIALIZATIONS = ("xavier", "kaiming")
 """Values of `initialization`."""
-MAX_WIDTH, MAX_LAYERS = 2**20, 1000  # far beyond any machine, so that a typing error does not loop endlessly
+# Far beyond any machine, so that a typing error does not loop endlessly.
+MAX_WIDTH, MAX_LAYERS = 2**20, 1000
 _MOST_PARAMETERS = 10**12
 
 
@@ -48,6 +49,7 @@ class ModelConfig(ABC):
     @property
     def stochastic(self) -> bool:
         """Whether two passes in training mode differ because some kind of dropout is on."""
+        # By the end of its name, so that a plugin's dropout counts too.
         return any(value > 0 for key, value in vars(self).items() if key.endswith("dropout"))
 
     def resolved(self, shared: bool) -> Self:
@@ -77,9 +79,11 @@ class ModelConfig(ABC):
 
         def candidate(steps: int) -> tuple[int, Self]:
             config = replace(self, d_model=steps * self.width_step)
-            with torch.device("meta"), SkipInitialization():  # shapes without memory
+            # On the meta device, tensors have shapes and no memory.
+            with torch.device("meta"), SkipInitialization():
                 return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
 
+        # The count rises with d_model: double d_model until it is too large, then halve the interval.
         low, high = 1, 2
         while candidate(high)[0] < self.parameters:
             low, high = high, 2 * high
@@ -93,7 +97,7 @@ class ModelConfig(ABC):
         """Return a freshly initialised model. shared: whether source and target have one vocabulary."""
 
 
-# Without the modules that register nothing, which import torch.
+# Without the modules that register nothing: they import torch, which options do without.
 MODELS: Registry[ModelConfig] = Registry(
     "model", "tolka.models", without=("base", "embeddings", "ensemble", "quantization", "seq2seq")
 )

@@ -1,8 +1,4 @@
-"""A model in int8, for decoding on a CPU: which of its matrices are, and putting their layers in place.
-
-They are those of the linear layers and the embeddings. Recurrences, norms, biases, and linear layers with fewer than 32
-rows or columns stay in fp32.
-"""
+"""A model in int8, for decoding on a CPU: its linear layers and embeddings; recurrences, norms and biases stay fp32."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +11,8 @@ from tolka.models.embeddings import TokenEmbedding
 from tolka.nn.feedforward import ACTIVATIONS, FeedForward
 from tolka.nn.linear import FusedLinear
 
-_SMALLEST_WIDTH = 32  # below it fp32 is as fast
+# Rows and columns of a linear layer; below, fp32 is as fast.
+_SMALLEST_WIDTH = 32
 
 
 @dataclass
@@ -36,6 +33,7 @@ def quantizable_layers(model: Seq2Seq) -> list[QuantizableLayer]:
     """Return the layers that int8 replaces, in the model's order, each once."""
     layers: dict[nn.Module, QuantizableLayer] = {}
     read_by_logits = {id(parameter) for parameter in model.logits_parameters()}
+    # With duplicates, as a shared module has to be replaced under each of its names.
     for name, module in model.named_modules(remove_duplicate=False):
         if module in layers:
             layers[module].names.append(name)
@@ -44,8 +42,9 @@ def quantizable_layers(model: Seq2Seq) -> list[QuantizableLayer]:
             layers[module].names.append(name)
         elif isinstance(module, nn.Linear) and min(module.weight.shape) >= _SMALLEST_WIDTH:
             parent = model.get_submodule(name.rpartition(".")[0])
+            # The outer layer reads what ReLU returns, which is never negative: int8's whole range is for the positive.
             relu = isinstance(parent, FeedForward) and parent.activation is ACTIVATIONS["relu"]
-            layers[module] = _linear(module, relu and name.endswith(".outer"))  # whose input is ReLU's output
+            layers[module] = _linear(module, relu and name.endswith(".outer"))
             layers[module].names.append(name)
     return list(layers.values())
 
@@ -59,6 +58,7 @@ def quantize(model: Seq2Seq, stored: Mapping[str, Int8Matrix] | None = None) -> 
         if stored is None:
             matrix = Int8Matrix.of(layer.weight)
         else:
+            # A shared matrix is stored under one of its names.
             matrix = next(stored[name] for name in layer.weight_names if name in stored)
         quantized = layer.make(matrix)
         for name in layer.names:

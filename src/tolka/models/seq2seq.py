@@ -22,8 +22,8 @@ class DecoderState(ABC):
         """Return the state of the selected hypotheses: kept, expanded, re-ordered or dropped.
 
         rows: (B', k') numbers b * k + j of the hypotheses to continue, one line per active sentence; all numbers of one
-        line belong to the same sentence, whose encoder-side tensors are stored once. If all sentences remain, they are
-        in order. This state must not be used again: rows that keep their place need not be copied.
+        line belong to the same sentence. If all sentences remain, they are in order. This state must not be used again:
+        rows that keep their place need not be copied.
         """
 
 
@@ -32,21 +32,20 @@ def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | Non
 
     rows: as for `DecoderState.select`. beam: hypotheses per sentence before. sentences: how many there were before.
     """
+    # A line's numbers belong to one sentence b, so that the first one tells it: (b * k + j) // k.
     return None if len(rows) == sentences else rows[:, 0] // beam
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Intermediate results of a forward pass through unfused attention and unrolled recurrences.
-
-    attention: name ("decoder.0.cross") -> weights (B, heads, T, S), rows sum to 1. encoder_states: per layer (B, S, D),
-    part of the graph, so that their gradients can be computed. recurrence: name ("encoder.0.forward") -> the state (h,)
-    or (h, C) at every time step, (B, D) each, part of the graph: the gradient of one goes through all later ones.
-    """
+    """Intermediate results of a forward pass through unfused attention and unrolled recurrences."""
 
     features: Tensor
+    # Name ("decoder.0.cross") -> weights (B, heads, T, S); rows sum to 1.
     attention: dict[str, Tensor] = field(default_factory=dict)
+    # Both are part of the graph, so that their gradients can be computed. For each layer (B, S, D):
     encoder_states: list[Tensor] = field(default_factory=list)
+    # Name ("encoder.0.forward") -> the state (h,) or (h, C), (B, D) each, at every step; all later ones depend on it.
     recurrence: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
 
 

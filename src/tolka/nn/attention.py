@@ -20,11 +20,15 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, causal: b
 
     mask: bool, broadcastable to (B, H, T, S), true where a query may attend. causal: hide later positions.
     """
+    # A dot product of d_k terms of variance 1 has variance d_k: unscaled, the softmax would saturate, and its gradient
+    # vanish (footnote 4 of the paper).
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
     if causal:
+        # Row = query, column = key: a lower triangle lets position t attend to 0 .. t.
         not_later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
         mask = not_later if mask is None else mask & not_later
     if mask is not None:
+        # exp(-inf) = 0: hidden keys have weight 0, and the others' weights sum to 1.
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(-1)
 
@@ -34,6 +38,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model: int, heads: int, d_v: int, dropout_rate: float) -> None:
         super().__init__()
+        # d_k = D / H, so that H heads cost as much as one of the full width (section 3.2.2).
         self.heads, self.d_k, self.d_v = heads, d_model // heads, d_v
         self.dropout_rate = dropout_rate
         self.output = Linear(heads * d_v, d_model)
@@ -59,14 +64,16 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """query (N, H, K) in `rows`, key (M, H, K) and value (M, H, V) in `source` -> (N, D), through W_O.
 
-        maps: where given, the weights (B, H, T, S) are computed by the formula and appended.
+        maps: where given, gets the weights (B, H, T, S).
         """
         if maps is None:
             dropout_rate = self.dropout_rate if self.training else 0.0
             context = packed_attention(query, key, value, rows, source, causal, dropout_rate)
         else:
+            # By the formula, as the fused kernels never have the weights in memory.
             query, key, value = rows.pad(query), source.pad(key), source.pad(value)
             query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+            # Padding follows a sentence's tokens: the causal mask hides it from them already.
             maps.append(attention_weights(query, key, None if causal else source.mask, causal))
             context = rows.pack((maps[-1] @ value).transpose(1, 2).flatten(2))
         result: Tensor = self.output(context)
@@ -74,13 +81,11 @@ class MultiHeadAttention(nn.Module):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Queries, keys and values from one sequence; one matrix multiplication computes all three.
-
-    rotary: whether queries and keys are rotated by their positions.
-    """
+    """Queries, keys and values from one sequence. rotary: whether queries and keys are rotated by their positions."""
 
     def __init__(self, d_model: int, heads: int, d_v: int, dropout_rate: float, rotary: bool = False) -> None:
         super().__init__(d_model, heads, d_v, dropout_rate)
+        # W_Q, W_K and W_V of all heads: one matrix multiplication computes all of them.
         self.query_key_value = FusedLinear(d_model, [heads * self.d_k, heads * self.d_k, heads * d_v])
         self.rotary = RotaryPositions(self.d_k) if rotary else None
 
@@ -89,6 +94,7 @@ class SelfAttention(MultiHeadAttention):
         projected = torch.split(self.query_key_value(x), self.query_key_value.widths, dim=-1)
         query, key, value = (part.view(len(part), self.heads, -1) for part in projected)
         if self.rotary is not None:
+            # Values are not rotated: positions decide where to attend, not what is read there.
             query, key = (self.rotary.at(part, rows.places, rows.longest) for part in (query, key))
         return query, key, value
 

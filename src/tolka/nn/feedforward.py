@@ -23,7 +23,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "swish": F.silu,
     "swiglu": swiglu,
 }
-_GATED = ("swiglu",)  # activations with two inner matrices instead of one
+# Activations with two inner matrices, W and V, instead of one: the inner layer computes both in one multiplication.
+_GATED = ("swiglu",)
 
 
 class FeedForward(nn.Module):

@@ -8,10 +8,8 @@ from torch.overrides import TorchFunctionMode
 
 
 def kaiming_uniform(matrix: Tensor) -> Tensor:
-    """Fill from U(-a, a), a = sqrt(6 / fan_in), whose variance is 2 / fan_in (He et al. 2015, equation 10).
-
-    The 2 makes up for the half that a ReLU zeroes; like the paper, every layer gets it, with a ReLU behind it or not.
-    """
+    """Fill from U(-a, a), a = sqrt(6 / fan_in), whose variance is 2 / fan_in (He et al. 2015, equation 10)."""
+    # The 2 makes up for the half that a ReLU zeroes; like the paper, every layer gets it, with a ReLU behind it or not.
     return nn.init.kaiming_uniform_(matrix, nonlinearity="relu")
 
 
@@ -22,13 +20,16 @@ INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {"xavier": nn.init.xavier_
 def initialise(model: nn.Module, initialization: str, embedding_std: float) -> None:
     """Initialise weights by `initialization`, biases to 0, embeddings from N(0, embedding_std^2) with padding 0.
 
-    The parts of a fused projection and the gates of a recurrence are initialised as the separate matrices that they are
-    (each with its own fan-out). Norms keep their gain 1 and bias 0.
+    Norms keep their gain 1 and bias 0.
     """
     fill = INITIALIZATIONS[initialization]
+    module: Any
     for module in model.modules():
-        if isinstance(module, nn.Linear) or hasattr(module, "matrices"):
-            for matrix in _matrices(module):
+        fused = hasattr(module, "matrices")
+        if isinstance(module, nn.Linear) or fused:
+            # A fused projection and the gates of a recurrence are filled matrix by matrix: the fan-out of the stack
+            # would make Xavier's weights too small.
+            for matrix in module.matrices() if fused else (module.weight,):
                 fill(matrix)
             for name, parameter in module.named_parameters(recurse=False):
                 if name.startswith("bias"):
@@ -37,11 +38,6 @@ def initialise(model: nn.Module, initialization: str, embedding_std: float) -> N
             nn.init.normal_(module.weight, std=embedding_std)
             if module.padding_idx is not None:
                 nn.init.zeros_(module.weight[module.padding_idx].detach())
-
-
-def _matrices(layer: Any) -> Iterable[Tensor]:
-    """Return the weight matrices of a layer; a fused matrix is split into its parts."""
-    return layer.matrices() if hasattr(layer, "matrices") else (layer.weight,)
 
 
 _FILL_METHODS = {"normal_", "uniform_", "zero_", "fill_"}
@@ -57,6 +53,7 @@ class SkipInitialization(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        # Functions of torch.nn.init come here whole, or as the method of a tensor that they call.
         if getattr(func, "__module__", "") == nn.init.__name__ or func.__name__ in _FILL_METHODS:
             return args[0] if args else (kwargs or {})["tensor"]
         return func(*args, **(kwargs or {}))

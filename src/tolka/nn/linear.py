@@ -19,6 +19,8 @@ class Linear(nn.Linear):
 class FusedLinear(Linear):
     """Several linear layers as one; its output holds theirs, of widths `widths[0]`, `widths[1]`, …, side by side."""
 
+    # One large matrix multiplication takes less time than several small ones, which read the same input.
+
     def __init__(self, d_in: int, widths: Sequence[int]) -> None:
         super().__init__(d_in, sum(widths))
         self.widths = list(widths)

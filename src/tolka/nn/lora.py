@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -12,23 +11,24 @@ from tolka.nn.linear import FusedLinear
 
 
 class LoraLinear(FusedLinear):
-    """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r.
-
-    A (r, in) starts at random and B (out, r) at zero, so that at first the output is unchanged.
-    """
+    """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r; A (r, in), B (out, r)."""
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
         """linear: the layer to adapt, whose weight and bias are taken over."""
         widths = linear.widths if isinstance(linear, FusedLinear) else [linear.out_features]
         super().__init__(linear.in_features, widths)
         self.weight, self.bias = linear.weight, linear.bias
+        # Over r, so that another rank needs no other learning rate (section 4.1).
         self.scale = alpha / rank
         self.lora_a = nn.Parameter(linear.weight.new_empty(rank, linear.in_features))
+        # With B = 0 the output is at first that of the plain layer; with A = 0 too, neither would have a gradient.
         self.lora_b = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
+        # As nn.Linear fills its weights, and the authors' code A.
         nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., in) -> (..., out); the adapter costs r / in + r / out of the layer's own multiplication."""
+        """(..., in) -> (..., out)."""
+        # (x A^T) B^T costs r / in + r / out of the layer's own multiplication; B A first would be a matrix (out, in).
         return super().forward(input) + F.linear(F.linear(input, self.lora_a), self.lora_b) * self.scale
 
     def stacked(self) -> list[Tensor]:
@@ -44,16 +44,14 @@ class LoraLinear(FusedLinear):
 def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
     """Freeze the model and give every linear layer an adapter; return the number of layers."""
     model.requires_grad_(False)
-    layers = [(parent, name, child) for parent, name, child in _children(model) if isinstance(child, nn.Linear)]
-    for parent, name, child in layers:
-        setattr(parent, name, LoraLinear(child, rank, alpha))
-    return len(layers)
-
-
-def _children(model: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
+    count = 0
+    # Lists, because modules are replaced while they are walked through.
     for parent in list(model.modules()):
-        for name, child in parent.named_children():
-            yield parent, name, child
+        for name, layer in list(parent.named_children()):
+            if isinstance(layer, nn.Linear):
+                setattr(parent, name, LoraLinear(layer, rank, alpha))
+                count += 1
+    return count
 
 
 def has_adapters(model: nn.Module) -> bool:
@@ -87,5 +85,6 @@ def adapter_tensors(model: nn.Module) -> dict[str, Tensor]:
     for name, module in model.named_modules():
         if isinstance(module, LoraLinear):
             tensors[f"{name}.weight.a"] = module.lora_a.detach()
+            # With the scale in it: who adds B A to the weight need not know alpha.
             tensors[f"{name}.weight.b"] = module.lora_b.detach() * module.scale
     return tensors

@@ -9,21 +9,22 @@ from torch import Tensor, nn
 def sinusoids(positions: Tensor, width: int, halves: bool = False) -> Tensor:
     """Return PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
-    positions: (T,) integers. halves: all sines first, then all cosines, as in Marian (Junczys-Dowmunt et al. 2018);
-    angles are then computed in float64, as Hugging Face does. Returns (T, width) float32; an odd width has one sine
-    more than cosines.
+    positions: (T,) integers. halves: all sines first, then all cosines, as in Marian (Junczys-Dowmunt et al. 2018).
+    Returns (T, width) float32; an odd width has one sine more than cosines.
     """
     if halves:
+        # In float64, as Hugging Face computes Marian's table.
         exact = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width
-        turns = positions[:, None].double() / 10000.0**exact
-        return torch.cat([turns.sin(), turns.cos()[:, : width // 2]], dim=1).float()
+        angles = positions[:, None].double() / 10000.0**exact
+        return torch.cat([angles.sin(), angles.cos()[:, : width // 2]], dim=1).float()
+    # 10000^(-2i/width) as exp of a logarithm; neighbouring columns have the same angle.
     rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
     angles = positions[:, None].float() * rates  # (T, ceil(width / 2))
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
 
 
 class SinusoidalPositions(nn.Module):
-    """The fixed table, which grows for longer sentences. It has no weights, so a checkpoint sets no length limit."""
+    """The fixed table, which grows for longer sentences."""
 
     table: Tensor
 
@@ -31,18 +32,19 @@ class SinusoidalPositions(nn.Module):
         """halves: all sines come before all cosines, as in `sinusoids`."""
         super().__init__()
         self.width, self.halves = width, halves
+        # Not saved, so that a checkpoint sets no limit on the length.
         self.register_buffer("table", torch.empty(0, width), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """Return the encodings (length, width) of positions start .. start + length - 1, counted from 0."""
-        return self._upto(start + length)[start:]
-
-    def _upto(self, length: int) -> Tensor:
-        if self.table.size(0) < length:
-            with torch.inference_mode(False):  # the table may be used in training later
-                positions = torch.arange(max(256, 2 * length), device=self.table.device)
+        end = start + length
+        if self.table.size(0) < end:
+            # The table may be used in training later, which takes no tensors of inference mode. Twice the length, so
+            # that a decoder that is one token further at each step seldom computes it again.
+            with torch.inference_mode(False):
+                positions = torch.arange(max(256, 2 * end), device=self.table.device)
                 self.table = sinusoids(positions, self.width, self.halves).to(self.table.dtype)
-        return self.table[:length]
+        return self.table[start:end]
 
 
 class LearnedPositions(nn.Module):
@@ -67,6 +69,7 @@ class RotaryPositions(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
+        # In float64: at position 1000, angles in fp32 are off by up to 2e-5.
         self.rates = torch.exp(torch.arange(0, width, 2, dtype=torch.float64) * (-math.log(10000.0) / width))
         # Not a buffer: a change of the model's dtype would round the table, or drop its imaginary part.
         self.table = torch.empty(0, width // 2, dtype=torch.complex64)
@@ -82,10 +85,13 @@ class RotaryPositions(nn.Module):
     @staticmethod
     def _rotate(x: Tensor, rotations: Tensor) -> Tensor:
         """Rotate x (..., width) by `rotations` (..., width / 2), complex."""
-        pairs = x.to(rotations.real.dtype)  # torch has no complex bf16
-        if any(stride % 2 for stride in pairs.stride()[:-1]):  # as beside values of an odd width
+        # torch has no complex bf16.
+        pairs = x.to(rotations.real.dtype)
+        # A complex view needs even strides, which queries and keys beside values of an odd width do not have.
+        if any(stride % 2 for stride in pairs.stride()[:-1]):
             pairs = pairs.clone(memory_format=torch.contiguous_format)
-        # A third of the time of the usual sines and cosines of real halves (CPU, forward and backward).
+        # (a + ib) exp(i angle) rotates the pair (a, b). Takes a third of the time of the usual sines and cosines of
+        # real halves (CPU, forward and backward).
         rotated = torch.view_as_complex(pairs.view(*x.shape[:-1], -1, 2)) * rotations
         return torch.view_as_real(rotated).flatten(-2).to(x.dtype)
 
@@ -93,7 +99,7 @@ class RotaryPositions(nn.Module):
         """Return exp(i * angle), (length, width / 2), in at least the precision of `x`."""
         dtype = torch.promote_types(x.dtype, torch.complex64)
         if self.table.size(0) < length or self.table.dtype != dtype or self.table.device != x.device:
-            with torch.inference_mode(False):  # the table may be used in training later
+            with torch.inference_mode(False):  # as in `SinusoidalPositions`
                 angles = torch.arange(max(256, 2 * length), dtype=torch.float64)[:, None] * self.rates
                 self.table = torch.polar(torch.ones_like(angles), angles).to(x.device, dtype)
         return self.table[:length]

@@ -20,12 +20,15 @@ class Alignment(nn.Module):
         if score == "general":
             self.key = Linear(width, width, bias=False)
         elif score == "additive":
+            # The two projections are added, so that one bias serves both; one on the energies would cancel out in the
+            # softmax.
             self.key = Linear(width, width)
             self.query = Linear(width, width, bias=False)
             self.energy = Linear(width, 1, bias=False)
 
     def keys(self, encoded: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S, D): the part of the score that is independent of the decoder, computed once."""
+        """(B, S, D) -> (B, S, D): the part of the score that is independent of the decoder."""
+        # Once per sentence instead of once per step: W h_j for general, where s (W h) = (s W) h, U h_j for additive.
         if self.score == "dot":
             return encoded
         keys: Tensor = self.key(encoded)
@@ -34,8 +37,11 @@ class Alignment(nn.Module):
     def weights(self, states: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         """states (B, T, D), `keys(encoded)`, mask (B, S) true at tokens -> (B, T, S); each row sums to 1."""
         if self.score == "additive":
+            # (B, T, 1, D) + (B, 1, S, D): D values for each pair of positions, where the other scores need one.
             scores = self.energy(torch.tanh(self.query(states)[:, :, None] + keys[:, None])).squeeze(-1)
         else:
+            # Unscaled, as in the paper: only the Transformer divides by sqrt(D).
             scores = states @ keys.transpose(1, 2)
+        # exp(-inf) = 0: padding has weight 0, and the tokens' weights sum to 1.
         weights: Tensor = scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
         return weights

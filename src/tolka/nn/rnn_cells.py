@@ -65,10 +65,12 @@ class RecurrentLayer(nn.RNNBase):
         """Return W (gates * H, X), U (gates * H, H), b (gates * H)."""
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
         w, u, b, c = (getattr(self, name + ("_reverse" if direction else "")) for name in names)
-        return w, u, b + c  # torch.nn has two biases and adds them
+        # torch.nn has two biases, as cuDNN does, and adds them.
+        return w, u, b + c
 
     def project(self, x: Tensor, direction: int = 0) -> Tensor:
-        """(..., X) -> (..., gates * H): x W + b, for all steps at once."""
+        """(..., X) -> (..., gates * H): x W + b."""
+        # Independent of the state, so that all steps are one multiplication; only h U has to wait for the step before.
         w, _, b = self._weights(direction)
         return matmul(x, w, b)
 
@@ -79,8 +81,7 @@ class RecurrentLayer(nn.RNNBase):
     def unroll(self, x: Tensor, lengths: Tensor | None, state: State | None = None, direction: int = 0) -> list[State]:
         """Return the state at every position, computed step by step from the equations.
 
-        x (B, L, X); lengths (B,), or None without padding; state: before the first step, zeros if None. Padding leaves
-        the state unchanged.
+        x (B, L, X); lengths (B,), or None without padding; state: before the first step, zeros if None.
         """
         inputs = self.project(x, direction).unbind(1)
         state = self.first_state(x) if state is None else state
@@ -89,6 +90,8 @@ class RecurrentLayer(nn.RNNBase):
         for t in reversed(positions) if direction else positions:
             after = self.cell(inputs[t], state, direction)
             if lengths is not None:
+                # Padding leaves the state as it is: forward, the last state is that of a sentence's last token;
+                # backward, zeros arrive there.
                 inside = (lengths > t)[:, None]
                 after = tuple(torch.where(inside, new, old) for new, old in zip(after, state, strict=True))
             state = after
@@ -97,14 +100,17 @@ class RecurrentLayer(nn.RNNBase):
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding, and the final state, (B, D) each."""
+        # Packed, the backward direction begins at each sentence's own last token, not at the padding behind it.
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, last = super().forward(packed)
         padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.size(1))
         ends = last if self.tensors > 1 else (last,)
-        return padded, tuple(torch.cat(tuple(end), dim=-1) for end in ends)  # of (directions, B, H)
+        # (directions, B, H) -> (B, D): both directions side by side, as in the outputs.
+        return padded, tuple(torch.cat(tuple(end), dim=-1) for end in ends)
 
     def decode(self, x: Tensor, state: State) -> Tensor:
         """(B, L, X), state (B, H) -> h at every position (B, L, H). Forward only."""
+        # Padding is computed too: it follows the tokens, whose states it cannot change.
         before = tuple(tensor[None].contiguous() for tensor in state)
         outputs: Tensor = super().forward(x, before if self.tensors > 1 else before[0])[0]
         return outputs
@@ -115,6 +121,7 @@ def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[
     states = [layer.unroll(x, lengths, direction=direction) for direction in layer.directions]
     inside = torch.arange(x.size(1), device=x.device) < lengths[:, None]
     h = torch.cat([torch.stack([state[0] for state in one], dim=1) for one in states], dim=-1)
+    # The backward direction ends at the first token.
     ends = [one[0] if direction else one[-1] for direction, one in enumerate(states)]
     last = tuple(torch.cat(directions, dim=-1) for directions in zip(*ends, strict=True))
     return h * inside[..., None], last, states
@@ -140,23 +147,24 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
 
     def open_forget_gates(self) -> None:
         """Set the bias of every forget gate to 1 (Gers et al. 2000; Jozefowicz et al. 2015)."""
+        # sigmoid(1) = 0.73: at the start a cell keeps most of C_{t-1}, so that the gradient reaches far back.
         with torch.no_grad():
-            for bias in self.biases()[::2]:  # a step adds two; the others are 0
+            # A step adds two biases, of which every second one stays 0.
+            for bias in self.biases()[::2]:
                 bias[self.hidden_size : 2 * self.hidden_size] = 1.0
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
         _, u, _ = self._weights(direction)
         before, memory = state
+        # The order in which torch.nn stacks the gates.
         i, f, candidate, o = (inputs + matmul(before, u)).chunk(4, dim=-1)
+        # A sum: along C_t the gradient is multiplied by f alone, in Elman's layer by U and tanh' at every step.
         memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(candidate)
         return torch.sigmoid(o) * torch.tanh(memory), memory
 
 
 class GruLayer(RecurrentLayer, nn.GRU):
-    """Cho et al. (2014): r, z = sigmoid(.); h~ = tanh(x_t W + (r h_{t-1}) U + b); h_t = (1 - z) h~ + z h_{t-1}.
-
-    The reset gate is applied before the matrix U.
-    """
+    """Cho et al. (2014): r, z = sigmoid(.); h~ = tanh(x_t W + (r h_{t-1}) U + b); h_t = (1 - z) h~ + z h_{t-1}."""
 
     gates = 3
 
@@ -167,7 +175,9 @@ class GruLayer(RecurrentLayer, nn.GRU):
         both, candidate = torch.split(inputs, widths, dim=-1)
         of_gates, of_candidate = torch.split(u, widths)
         r, z = torch.sigmoid(both + matmul(before, of_gates)).chunk(2, dim=-1)
+        # The reset gate before U, as in the paper.
         new = torch.tanh(candidate + matmul(r * before, of_candidate))
+        # z near 1 keeps the state (equation 7); other texts exchange z and 1 - z.
         return ((1.0 - z) * new + z * before,)
 
     # torch's GRU, and cuDNN's, apply the reset gate after U, which is another function: so every step is computed here.

@@ -24,6 +24,7 @@ def load_state_tensors(
     state_dict = optimizer.state_dict()
     parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
     for number, parameter in enumerate(parameters):
+        # torch numbers parameters by their order in the groups; a name says which one is meant.
         prefix = f"optimizer.{names[parameter]}."
         moments = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
         state_dict["state"].pop(number, None)

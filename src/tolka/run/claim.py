@@ -1,4 +1,4 @@
-"""Claiming a run's folder: to begin a run in it, or to go on with the one that is there."""
+"""Claiming a run's folder: to begin a run in it, or to continue the one that is there."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ from tolka.version import __version__
 
 def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
     """Claim the folder for all ranks; return whether there is a run to resume. ConfigError as `RunFolder.claim`."""
+    # Ranks with other settings or versions would wait for each other's sums for ever, or train different models.
     versions = {"tolka": __version__, "torch": str(torch.__version__)}
     first, *others = ranks.gather({**config.as_dict(), **versions})
     for rank, each in enumerate(others, 1):
@@ -23,6 +24,7 @@ def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
                 f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
                 "the same command, on machines with the same versions"
             )
+    # The first rank claims for all, and its error is raised on all: none waits for one that has ended.
     resuming, run.overridden, error = ranks.of_first(_claimed(run, config) if ranks.is_first else None)
     if error:
         raise error
@@ -41,7 +43,8 @@ def _claimed(run: RunFolder, config: TrainConfig) -> tuple[bool, list[str], Tolk
 
 
 def _missing_file(config: TrainConfig) -> TolkaError | None:
-    """Return the error of a file that is named and not there: a mistyped path differs from the run's own, too."""
+    """Return the error of a file that is named and not there, if there is one."""
+    # A mistyped path differs from the run's own, too: that the file is missing says more.
     try:
         config.corpus.open()
         config.tokenizer.load_given()

@@ -26,7 +26,7 @@ _Sets = dict[str, list[Pair]]
 def check(config: TrainConfig) -> dict[str, Any]:
     """Examine the text and, where it can be trained on, time some updates; leaves no run, only the prepared text.
 
-    Returns what was found, as plain values for JSON. training: a diagnosis of each text. leaks: from "valid" and "test"
+    Returns the result as plain values for JSON. training: a diagnosis of each text. leaks: from "valid" and "test"
     into the training text. overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its
     sides. tokenised: sentences about text that is, where other text is not. kept: what the settings keep of the whole
     text. pieces: both sides in subwords; like kept, None for a text that cannot be read. unfit: why it cannot be
@@ -35,6 +35,7 @@ def check(config: TrainConfig) -> dict[str, Any]:
     DataError where a file cannot be read at all.
     """
     keep_freed_memory()
+    # A trainer writes into a run's folder: into one that is gone afterwards.
     with tempfile.TemporaryDirectory() as folder:
         run, device = RunFolder(Path(folder)), ready_device(config.trainer)
         inputs = Inputs(config, run.log)
@@ -43,7 +44,8 @@ def check(config: TrainConfig) -> dict[str, Any]:
 
 def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEstimate]) -> dict[str, Any]:
     """Examine a training's text. pace: times some updates, once the text is known to be fit."""
-    config.tokenizer.load_given()  # a model that cannot be read is no fault of the text
+    # Raised here: that a SentencePiece model cannot be read is not a fault of the text.
+    config.tokenizer.load_given()
     corpus, valid, tests = _sets_to_compare(inputs)
     held_out = HeldOut({**valid, **tests}, config.cleaning)
     diagnoses = []
@@ -51,20 +53,21 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
         with bar(f"examining {source.name}", None, " pairs") as progress:
             diagnoses.append(asdict(diagnose(source, config.corpus.direction, held_out, progress.update)))
     leaks = {"valid": asdict(held_out.leaks(valid)), "test": asdict(held_out.leaks(tests))}
-    found: dict[str, Any] = {"training": diagnoses, "kept": None, "leaks": leaks}
-    found |= {"overlaps": [], "wrong_sides": {}, "tokenised": [], "pieces": None, "pace": None, "unfit": ""}
-    found["cleaning"] = asdict(config.cleaning)
+    result: dict[str, Any] = {"training": diagnoses, "kept": None, "leaks": leaks}
+    result |= {"overlaps": [], "wrong_sides": {}, "tokenised": [], "pieces": None, "pace": None, "unfit": ""}
+    result["cleaning"] = asdict(config.cleaning)
     try:
         faults = inputs.faults
-        found |= asdict(faults)
-        found["unfit"] = found.pop("refused")
+        result |= asdict(faults)
+        result["unfit"] = result.pop("refused")
         unfit = faults.refused or inputs.loss
-        found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store), "unfit": unfit}
+        result |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store), "unfit": unfit}
         if not unfit:
-            found["pace"] = asdict(pace())
+            result["pace"] = asdict(pace())
+    # Text that cannot be trained on is a result too; what was found before stays.
     except DataError as error:
-        found["unfit"] = found["unfit"] or str(error)
-    return found
+        result["unfit"] = result["unfit"] or str(error)
+    return result
 
 
 def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
@@ -74,6 +77,7 @@ def _sets_to_compare(inputs: Inputs) -> tuple[Corpus, _Sets, _Sets]:
     """
     try:
         corpus = inputs.corpus
+    # Sets cannot be taken out of a broken text, which is examined without them.
     except DataError:
         corpus = inputs.config.corpus.open()
         if not corpus.sizes:

@@ -1,7 +1,7 @@
 """The inputs of a run: the model to start from, the prepared training text, validation and test sets."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -37,7 +37,7 @@ from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
 
-_LOOKED_AT = 4000  # lines of the training text, for its share of several sentences
+_SAMPLED = 4000  # lines of the training text
 _MUCH_UNSPELT = 0.1  # of the subwords
 
 
@@ -46,10 +46,10 @@ def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
 
     say: is given notes.
     """
-    found = config.corpus.open()
-    if not found.sizes:
-        return found, None
-    return hold_out_sets(found, config.corpus.direction, config.run.prepared_folder, say)
+    corpus = config.corpus.open()
+    if not corpus.sizes:
+        return corpus, None
+    return hold_out_sets(corpus, config.corpus.direction, config.run.prepared_folder, say)
 
 
 class Inputs:
@@ -67,7 +67,8 @@ class Inputs:
         if self.start is not None:
             self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
         _ = self.validation_pairs, self.test_pairs
-        if not resuming:  # to look at the texts once more takes seconds
+        # To look at the texts once more takes seconds; a run that is resumed has passed this.
+        if not resuming:
             if self.faults.refused:
                 raise DataError(self.faults.refused)
             self._note(*self.faults.notes())
@@ -75,7 +76,8 @@ class Inputs:
         self._note(*round_trip_notes(self.prepared.tokenizer, read, "the validation text"))
         if self.loss and not resuming:
             raise DataError(self.loss)
-        Request.of(self.config.search, self.config.corpus.direction)  # a damaged glossary shows now, not in the tests
+        # A damaged glossary shows now, not in the tests.
+        Request.of(self.config.search, self.config.corpus.direction)
 
     def _note(self, *notes: str) -> None:
         for note in filter(None, notes):
@@ -84,13 +86,13 @@ class Inputs:
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus that the settings name, with its held-out sets."""
-        found, folder = open_corpus(self.config, self.log)
-        if found.sizes:
-            sets = {"valid": found.valid, "test": found.tests}
-            counts = {key: counted(sets[key][0].count(), "pair") for key in found.sizes}
-            each = [f"{counts[key]} (corpus.{key}={size.value})" for key, size in found.sizes.items()]
+        corpus, folder = open_corpus(self.config, self.log)
+        if corpus.sizes:
+            sets = {"valid": corpus.valid, "test": corpus.tests}
+            counts = {key: counted(sets[key][0].count(), "pair") for key in corpus.sizes}
+            each = [f"{counts[key]} (corpus.{key}={size.value})" for key, size in corpus.sizes.items()]
             self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
-        return found
+        return corpus
 
     @cached_property
     def start(self) -> SavedModel | None:
@@ -107,6 +109,7 @@ class Inputs:
             if tokenizer and kind.extend
             else None
         )
+        # Cleaning drops training pairs that are in a validation or test set: scores on them would mean nothing.
         kept_out = [] if self.config.cleaning.leaks == "keep" else list(chain.from_iterable(self.held_out.values()))
         return Order(
             self.corpus,
@@ -122,33 +125,42 @@ class Inputs:
     def prepared(self) -> Prepared:
         """The tokenizer and the token store of the training text."""
         started_at = time.perf_counter()
-        own: list[Prepared] = []
-        cache, processes = self.config.run.prepared_folder, self.config.trainer.threads
-        self._ranks.outcomes(lambda: own.append(prepare(self._order, cache, processes, self.log)))
-        made = own[0]
-        how = "reused" if made.reused else f"made in {time.perf_counter() - started_at:.1f} s"
-        self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {made.tally.summary()}")
-        if made.tally.dropped:
-            self.log(f"left out: {made.folder / REJECTED}")
-        self._note(*made.remarks)
-        self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(made.tokenizer)}")
-        self.log(f"token store: {made.folder} ({how})")
+        prepared = self._prepared
+        how = "reused" if prepared.reused else f"made in {time.perf_counter() - started_at:.1f} s"
+        self.log(f"{'beginning of the stream' if self.corpus.stream else 'training text'}: {prepared.tally.summary()}")
+        if prepared.tally.dropped:
+            self.log(f"left out: {prepared.folder / REJECTED}")
+        self._note(*prepared.remarks)
+        self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(prepared.tokenizer)}")
+        self.log(f"token store: {prepared.folder} ({how})")
         if self.start and not self.config.tokenizer.extend:
-            self._log_unspelt(self.start.folder, made)
-        return made
+            self._note(*self._unspelt_notes(self.start.folder, prepared.tokenizer))
+        return prepared
 
-    def _log_unspelt(self, model: Path, made: Prepared) -> None:
-        """Log a note for each side of which the model spells much as bytes, or not at all."""
-        rows = [int(row) for row in np.linspace(0, len(made.store) - 1, min(len(made.store), _LOOKED_AT))]
-        sides = {
-            "source": (made.store.source, made.tokenizer.source_pieces),
-            "target": (made.store.target, made.tokenizer.target_pieces),
-        }
-        for side, (ids_of, pieces_of) in sides.items():
-            ids = [number for row in rows for number in ids_of(row).tolist()]
+    @cached_property
+    def _prepared(self) -> Prepared:
+        """The same before anything is logged about it."""
+        cache, processes = self.config.run.prepared_folder, self.config.trainer.threads
+        own: list[Prepared] = []
+        # Every rank opens the store by itself, so that nothing is sent between them: `outcomes` shares the errors.
+        self._ranks.outcomes(lambda: own.append(prepare(self._order, cache, processes, self.log)))
+        return own[0]
+
+    @cached_property
+    def _sample(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The ids of some thousand sources and targets, spread evenly over the training text."""
+        store = self._prepared.store
+        rows = [int(row) for row in np.linspace(0, len(store) - 1, min(len(store), _SAMPLED))]
+        return [store.source(row).tolist() for row in rows], [store.target(row).tolist() for row in rows]
+
+    def _unspelt_notes(self, model: Path, tokenizer: Tokenizer) -> Iterator[str]:
+        """Yield a note for each side of which the model spells much as bytes, or not at all."""
+        pieces = {"source": tokenizer.source_pieces, "target": tokenizer.target_pieces}
+        for (side, pieces_of), rows in zip(pieces.items(), self._sample, strict=True):
+            ids = list(chain.from_iterable(rows))
             share = unspelt_count(ids, pieces_of) / max(len(ids), 1)
             if share > _MUCH_UNSPELT:
-                self._note(
+                yield (
                     f"{share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: tokenizer.extend=2000 "
                     "would add subwords of this text"
                 )
@@ -227,7 +239,7 @@ class Inputs:
 
     @property
     def loss(self) -> str:
-        """Why so much of the training text is left out that a training stops; "" if it goes on."""
+        """Why so much of the training text is left out that a training stops; "" if it continues."""
         loss = describe_loss(self.prepared.tally, self.config.cleaning, self.config.batching.max_length)
         return loss and f"{loss} (listed in {self.prepared.folder / REJECTED})"
 
@@ -236,17 +248,16 @@ class Inputs:
 
     @cached_property
     def training_sources(self) -> TrainingSources:
-        """The longest source and the share of several sentences, in this text or the one of run.init_from.
+        """The longest source, and of some thousand lines the share of several sentences and the ratio of lengths.
 
-        The share, and the ratio of lengths, which is this text's, are those of some thousand lines, spread evenly over
-        the text and decoded from their ids.
+        With run.init_from, the first two are the larger ones of this text and of the model's.
         """
         store, tokenizer = self.prepared.store, self.prepared.tokenizer
-        longest, rows = int(store.source_lengths.max()), np.linspace(0, len(store) - 1, min(len(store), _LOOKED_AT))
-        lines = tokenizer.decode_source([store.source(int(row)).tolist() for row in rows])
-        targets = tokenizer.decode_target([store.target(int(row)).tolist() for row in rows])
+        longest, (sources, targets) = int(store.source_lengths.max()), self._sample
+        # Decoded from their ids, as the store keeps no text.
+        lines = tokenizer.decode_source(sources)
         share = share_of_several(lines, self.config.corpus.source)
-        ratio = LengthRatio.of(list(zip(lines, targets, strict=True)))
+        ratio = LengthRatio.of(list(zip(lines, tokenizer.decode_target(targets), strict=True)))
         if not self.start:
             return TrainingSources(longest, share, ratio, (self.config.corpus.direction,))
         before = self.start.sources

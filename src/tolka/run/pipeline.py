@@ -39,7 +39,7 @@ from tolka.translation.translator import Translator
 
 
 def run_training(config: TrainConfig) -> tuple[TrainState, list[TestResult]]:
-    """Train in the run's folder, or go on with the run that is there, as one of the processes that train together.
+    """Train in the run's folder, or continue the run that is there, as one of the processes that train together.
 
     Leaves the best model in `best/` of that folder. ConfigError as `claim`; StoppedError, with the state saved, when a
     signal asked for an end.
@@ -48,6 +48,7 @@ def run_training(config: TrainConfig) -> tuple[TrainState, list[TestResult]]:
     with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
         ranks = joined()
         run = RunFolder(config.run.folder, ranks.rank)
+        # Before the folder is claimed: a device that does not exist leaves no run behind.
         device = ready_device(config.trainer)
         try:
             resuming = claim(run, config, ranks)
@@ -69,6 +70,7 @@ def _train(
     inputs.read(resuming=resuming)
     if ranks.is_first:
         record_provenance(run, inputs.corpus, device)
+    # A store is named after a digest of all that determines its ids: another name means another text.
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed)
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
@@ -78,15 +80,19 @@ def _train(
             Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history(), bool(run.overridden))
         )
         state = _fit(trainer, ranks, validate_start=inputs.start is not None)
-        del trainer  # the tests need the memory of the optimizer and the gradients
+        # The tests need the memory of the optimizer and the gradients.
+        del trainer
         interrupts.check()
+        # From the disk: the model in memory is the last one, not the best.
         best = load_model(run.best)
         translator = Translator.of(best, config.search, decoding_options(config, device), run.log)
         tests = _test(config, run, inputs, best, translator, ranks)
+        # No rank ends while another still tests: the others would report it as lost.
         ranks.wait()
         interrupts.check()
         if ranks.is_first:
             _report(config, run, inputs, texts, translator)
+    # Also after Ctrl-C: a tracker would show the run as running for ever.
     except BaseException as error:
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
         raise
@@ -120,6 +126,7 @@ def _make_ready(trainer: Trainer, resumed: ResumeState | None, config: TrainConf
     """Compile the layers; load what a run has done so far, or try what a new one will need."""
     run, step, largest = trainer.run, trainer.step, trainer.loader.largest
     if config.trainer.compile != "off":
+        # With the largest batch: what does not fit into memory shows now, not after hours.
         seconds = compile_now(step, largest())
         run.log(f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes")
     if resumed:
@@ -139,6 +146,7 @@ def _fit(trainer: Trainer, ranks: Ranks, validate_start: bool) -> TrainState:
     run = trainer.run
     with listening_to_signals(trainer) as received:
         state = trainer.fit(validate_start)
+    # A signal may have reached one rank alone; all of them end with its exit code.
     received = next((each for each in ranks.gather(received) if each), received)
     if received:
         name = signal.Signals(received[0]).name
@@ -164,6 +172,7 @@ def _test(
     before = Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None
     tester = Tester(translator, before, config.metrics, config.corpus.target, run.leave, ranks)
     results = [tester(name, pairs) for name, pairs in inputs.test_pairs.items()]
+    # A resumed run tests again: only the last test is of the model that is the best now.
     run.forget_tests()
     for result in results:
         timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}

@@ -20,6 +20,7 @@ from tolka.training.run_folder import RunFolder
 
 PROVENANCE = "provenance.json"
 _PACKAGES = ("tolka", "torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "hydra-core", "datasets")
+# After which nothing is recorded of the project: training does not wait for git.
 _GIT_SECONDS = 5.0
 
 
@@ -44,6 +45,7 @@ def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
 
 def recorded(run: Path) -> list[dict[str, Any]]:
     """Return what earlier calls in a run's folder recorded, the first one first."""
+    # A damaged file must not end a training: it is written anew.
     try:
         return list(json.loads((run / PROVENANCE).read_text(encoding="utf-8"))["calls"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -52,13 +54,13 @@ def recorded(run: Path) -> list[dict[str, Any]]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that results depend on."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def machine(device: torch.device) -> dict[str, Any]:
@@ -94,6 +96,7 @@ def project(folder: Path) -> dict[str, Any] | None:
     if commit is None:
         return None
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    # Two letters and a blank come before each path.
     return {"commit": commit.strip(), "changed": [line[3:] for line in (changed or "").splitlines()]}
 
 

@@ -13,7 +13,8 @@ from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
 from tolka.translation.translator import Translator
 
-_SHARES = (0.1, 0.5, 0.9)  # of the sentences that are shorter than those shown
+# Of the sentences that are shorter than those shown.
+_SHARES = (0.1, 0.5, 0.9)
 
 
 def draw_plots(run: RunFolder, gradient_flow: bool) -> None:
@@ -31,6 +32,7 @@ def write_report(
 ) -> None:
     """Write report.html, with some sentences of `known` translated. plots: whether it has pictures."""
     references = {pair.source: pair.target for pair in known}
+    # A picture that cannot be drawn is noted; the page is written without it.
     if complaint := show(translator, choose_sentences(known), references, run.path / SHOWN):
         run.log(f"note: {complaint}")
     run.log(f"report: {write_page(run.path, title, [read_run(run.path, title)], {}, plots)}")
@@ -53,7 +55,8 @@ def show(
     translations = translator.translate(sentences)
     try:
         maps = translator.attention(translations)
-    except ConfigError:  # nothing to look at
+    # The architecture has no attention.
+    except ConfigError:
         maps = [[] for _ in sentences]
     folder.mkdir(exist_ok=True)
     for old in (*folder.glob("*.json"), *folder.glob("*.png")):

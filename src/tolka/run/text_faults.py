@@ -51,6 +51,7 @@ def faults_of(
         texts.append((f"{valid} (valid)" if valid in samples else valid, list(pairs), corpus.valid[0].exchange))
     faults = {name: fault_of_sides(pairs, direction, exchange) for name, pairs, exchange in texts}
     wrong_sides = {name: fault for name, fault in faults.items() if fault}
+    # Only where a step of the cleaning would drop such pairs anyway, and the user has not allowed the loss.
     stops = (cleaning.script or cleaning.language or cleaning.copies) and not cleaning.allow_loss
     return TextFaults(
         wrong_sides,

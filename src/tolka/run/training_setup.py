@@ -51,8 +51,10 @@ from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 from tolka.version import __version__
 
-_SEEDS_APART = 2**32  # between two ranks: no other run.seed of a few digits comes near
-_DECODED_AT_ONCE = 4096  # positions, at least; beside what training holds, less than mt-translate takes
+# Between two ranks: no other run.seed of a few digits comes near.
+_SEEDS_APART = 2**32
+# Positions, at least; beside what training holds in memory, less than mt-translate takes.
+_DECODED_AT_ONCE = 4096
 
 
 def ready_device(options: TrainerConfig) -> torch.device:
@@ -83,11 +85,13 @@ def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
             "trainer.epochs counts passes over the training text, and a stream has none: set trainer.updates"
         )
     updates = math.ceil(options.epochs * len(loader.plan(0)) / options.accumulate)
+    # Whichever of the two ends first.
     if options.updates and options.updates <= updates:
         options = replace(options, epochs=0.0)
     else:
         options = replace(options, updates=updates)
     lengths = dict(config.as_dict()["scheduler"])
+    # Only now is it known at which update a schedule ends that was to end with the epochs.
     if lengths.get("horizon") == 0 and not options.max_minutes:
         lengths["horizon"] = options.updates
     fitted, _ = fit_schedule(lengths, options.updates, {"horizon"})
@@ -119,8 +123,10 @@ def build_trainer(
         run.log(f"trainer.epochs={timed.trainer.epochs:g}: {counted(timed.trainer.updates, 'update')}")
     if (warmup := timed.scheduler.warmup) != config.scheduler.warmup:
         run.log(f"note: shortened to fit into the training: scheduler.warmup={warmup}")
-    loader.plan(epoch)  # made by all ranks together
+    # Made by all ranks together, which divide the work: later, not all of them ask for it at the same time.
+    loader.plan(epoch)
     precision, reason = _precision(config.trainer.precision, device, objective, loader, ranks, resumed)
+    # Before the optimizer: FSDP replaces the weights by this rank's parts of them.
     parallel = parallel_of(config.trainer, objective, ranks, precision)
     if parallel.shares_weights:
         check_fsdp(config)
@@ -129,7 +135,8 @@ def build_trainer(
     rate = LearningRate(timed.scheduler, config.optimizer.lr, options.updates)
     for line in announcement(options, rate, loader, epoch, model, precision, reason):
         run.log(line)
-    if ranks.rank:  # the same weights, but dropout of its own
+    # After the weights were drawn: every rank has the same ones, but dropout of its own.
+    if ranks.rank:
         torch.manual_seed(config.run.seed + ranks.rank * _SEEDS_APART)
     whole = parallel.whole_objective.model
     return Trainer(
@@ -155,7 +162,7 @@ def _model(config: TrainConfig, inputs: Inputs, device: torch.device, log: Calla
         log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
         before, now = direction_of(inputs.start.config), config.corpus.direction
         if before != now:
-            log(f"note: it was trained from {before}; it goes on from {now}, and may forget what it knew")
+            log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
     config.finetuning.apply(model)
     model.recompute = config.trainer.recompute
     model = model.to(device)
@@ -186,7 +193,8 @@ def _precision(
     ranks: Ranks,
     resumed: ResumeState | None,
 ) -> tuple[Precision, str]:
-    """Return the precision, and why. A trial could end differently on each rank, and in a run that is resumed."""
+    """Return the precision, and why."""
+    # Decided once for all ranks and for the whole run: a trial by the clock could end differently each time.
     if resumed:
         return Precision(device, resumed.facts["train"]["precision"]), "as the run began"
     precision, reason = choose_precision(name, device, objective, partial(loader.batch, 0, 0))
@@ -202,17 +210,17 @@ def _fitted(
     log: Callable[[str], None],
     resumed: ResumeState | None,
 ) -> TrainerConfig:
-    """Return the loop's options, with as few batches per update as fit into memory if batching.auto asks for it.
-
-    A resumed run keeps the number that it began with, unless an update has become larger or smaller.
-    """
+    """Return the loop's options, with as few batches per update as fit into memory if batching.auto asks for it."""
     if not batching.auto:
         return options
     tokens = options.accumulate * batching.tokens
+    # A resumed run keeps the number that it began with, unless an update has become larger or smaller: cut in another
+    # way, the rest of its epoch would have other batches.
     fit = Fit(**resumed.facts["fit"]) if resumed and "fit" in resumed.facts else None
     if fit is None or fit != Fit.of(tokens, fit.batches):
-        found = fewest_batches(step, loader, tokens, least=batching.max_length + 1)
-        fit = max(step.parallel.ranks.gather(found), key=lambda each: each.batches)
+        # The rank with the least free memory decides.
+        fits = step.parallel.ranks.gather(fewest_batches(step, loader, tokens, least=batching.max_length + 1))
+        fit = max(fits, key=lambda each: each.batches)
     loader.resize(fit.tokens)
     each = f"{fit.batches} batches of {fit.tokens}" if fit.batches > 1 else "one batch"
     log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")
@@ -257,7 +265,8 @@ def _snapshots(
     config: TrainConfig, inputs: Inputs, model: Seq2Seq, parameters: int, precision: Precision, run: Path
 ) -> Snapshots:
     """Return what copies the model. parameters: those that are trained together, adapters included."""
-    merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())  # no longer there once it is saved
+    # Adapters are merged when the model is saved: they are no parameters of what the card describes.
+    merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())
     settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
     facts = {
         "languages": str(config.corpus.direction),

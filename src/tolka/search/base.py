@@ -32,7 +32,9 @@ class Candidates:
 
 def next_log_probabilities(model: Seq2Seq, features: Tensor) -> Tensor:
     """features (B, k, D) -> (B, k, V), the next token's log-probabilities in fp32; -inf for `<pad>` and `<s>`."""
+    # In fp32 whatever the model's dtype: search compares sums of many log-probabilities.
     log_p = log_softmax(model.logits(features))
+    # Training never has these two as references, so that their small probabilities mean nothing.
     for symbol in (PAD, BOS):
         log_p[..., symbol] = NEVER
     return log_p
@@ -44,10 +46,11 @@ def extensions(log_p: Tensor, total: Tensor, count: int) -> Candidates:
 
 
 def most_likely_token(model: Seq2Seq, features: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, 1, D) -> (B, 1), (B, 1): the largest logit and its token, never `<pad>` or `<s>`; nothing is normalised.
+    """(B, 1, D) -> (B, 1), (B, 1): the largest logit and its token, never `<pad>` or `<s>`.
 
     Where logits are NaN or inf, so is the largest.
     """
+    # Log-softmax subtracts one number from all logits of a row: the order is the same without it.
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):
         logits[:, symbol] = NEVER

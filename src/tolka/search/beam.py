@@ -51,6 +51,7 @@ class BeamSearch(Search):
             beam.advance()
         if len(beam.results) == 1:
             return beam.results[0]
+        # Results are by group and sentence, and wanted by sentence.
         return [_best_of_groups(pools) for pools in zip(*beam.results, strict=True)]
 
 
@@ -59,6 +60,7 @@ def _best_of_groups(pools: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
     ranked = [(rank, -each.score, each) for pool in pools for rank, each in enumerate(pool)]
     chosen: dict[tuple[int, ...], Hypothesis] = {}
     for _, _, each in sorted(ranked, key=lambda item: item[:2]):
+        # Diversity does not keep groups from finding the same translation in the end.
         chosen.setdefault(tuple(each.tokens), each)
     return list(chosen.values())
 
@@ -78,7 +80,7 @@ class _Beam:
         self.totals = [torch.zeros(len(source), 1, device=source.device)] * config.groups  # (B, w) log-probabilities
         self.active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         self.limits = config.limits(lengths)
-        self.last_penalty = config.penalty(self.limits)
+        self.last_penalty = config.penalty(self.limits)  # (B,): lp is never larger
         self.width = config.beam_size // config.groups
         self.finished = [_Finished.empty(self.width, config.compared, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
@@ -96,13 +98,14 @@ class _Beam:
         token_counts = torch.zeros_like(log_p[:, 0]) if groups > 1 else None
         extended = []
         for group in range(groups):
-            # At first, every group extends the one empty hypothesis.
+            # At first every group extends the one empty hypothesis: k equal ones would fill the beam with k copies.
             part = slice(None) if self.step == 1 else slice(group * before // groups, (group + 1) * before // groups)
             token, tokens, parent = self._extend(group, log_p[:, part], self.tokens[:, part], token_counts)
             extended.append((token, tokens, parent + (part.start or 0)))
         self.token, self.tokens, parent = (torch.cat(each, dim=1) for each in zip(*extended, strict=True))
         sentence = torch.arange(len(self.active), device=self.active.device)[:, None]
         rows = sentence * before + parent  # of the state's hypotheses
+        # Sentences that have ended leave the batch, so that the last, longest ones are decoded alone.
         ended = self.ended.all(dim=1)
         if bool(ended.any()):
             left = active_rows(~ended)
@@ -129,15 +132,19 @@ class _Beam:
         candidates = extensions(diverse, total, 2 * self.width)
         exact = candidates.log_probability
         if token_counts is not None:
+            # Once more without the penalty on repeated tokens: (B, w, V) flattened, at the candidates.
             places = candidates.parent * log_p.size(2) + candidates.token
             exact = log_p.flatten(1).gather(1, places) + total.gather(1, candidates.parent)
         prefixes, is_end = take(tokens, candidates.parent), candidates.token == EOS
         is_finished = is_end & (candidates.log_probability > NEVER)
-        is_finished[:, self.width :] = False  # a hypothesis finishes only among the w best
+        # A hypothesis finishes only among the w best, where any other would stay in the beam.
+        is_finished[:, self.width :] = False
         self.finished[group] = self.finished[group].add(is_finished, prefixes, exact, self.config.penalty(self.step))
+        # The w best that continue take the places in the beam; the finished ones cost it none.
         active = candidates.log_probability.masked_fill(is_end, NEVER).topk(min(self.width, is_end.size(1)), dim=1)
         token = candidates.token.gather(1, active.indices)
         longer = torch.cat([take(prefixes, active.indices), token[..., None]], dim=2)
+        # With fewer than w candidates, or under rules, some are impossible: their sums stay -inf from here on.
         self.totals[group] = exact.gather(1, active.indices).masked_fill(active.values == NEVER, NEVER)
         if token_counts is not None:
             token_counts[:, EOS] += is_finished.sum(dim=1)
@@ -146,17 +153,15 @@ class _Beam:
         return token, longer, candidates.parent.gather(1, active.indices)
 
     def _conclude(self, group: int, tokens: Tensor) -> None:
-        """Set the results of the sentences for which the group has just ended, and take it out of their beams.
-
-        It ends when as many hypotheses as it holds are finished. A single group also ends when no active hypothesis can
-        still beat the finished ones that are wanted. One of several groups continues, as what it takes matters to those
-        after it.
-        """
+        """Set the results of the sentences for which the group has just ended, and take it out of their beams."""
         total, finished = self.totals[group], self.finished[group]
         best = total.amax(dim=1)
+        # At the length limit, with as many finished hypotheses as it holds, or with none left that can continue.
         has_ended = (self.limits <= self.step) | (finished.count >= self.width) | (best == NEVER)
         if self.config.groups == 1:
-            # log p only falls and lp only rises, so that log p / lp(limit) bounds every score that can be reached.
+            # Or when no active one can still beat the finished ones that are wanted: log p only falls and lp only
+            # rises, so that log p / lp(limit) bounds every score that can be reached. One of several groups continues,
+            # as the tokens that it takes matter to the groups after it.
             has_ended |= best / self.last_penalty <= finished.best[:, -1]
         newly = (has_ended & ~self.ended[:, group]).nonzero()[:, 0]
         if len(newly):
@@ -165,6 +170,7 @@ class _Beam:
             for pool, (number, *active) in zip(pools, actives, strict=True):
                 self.results[group][number] = sorted(pool or self._unfinished(*active), key=lambda each: -each.score)
             self.ended[newly, group] = True
+            # The group's rows stay until all groups of the sentence have ended, but can never be chosen again.
             self.totals[group] = total.masked_fill(self.ended[:, group, None], NEVER)
 
     def _unfinished(self, tokens: list[list[int]], log_p: list[float]) -> list[Hypothesis]:
@@ -176,17 +182,13 @@ class _Beam:
 
 @dataclass(frozen=True)
 class _Finished:
-    """The finished hypotheses, in slots; the last slot is written to and never read.
+    """The finished hypotheses, in slots; the last slot is written to and never read."""
 
-    tokens (B, slots, L) with `</s>` left out; lengths (B, slots), `</s>` counted; log_p (B, slots); count (B,); best
-    (B, n): the n highest scores among them, in order, -inf where there are fewer.
-    """
-
-    tokens: Tensor
-    lengths: Tensor
-    log_p: Tensor
-    count: Tensor
-    best: Tensor
+    tokens: Tensor  # (B, slots, L), `</s>` left out
+    lengths: Tensor  # (B, slots), `</s>` counted
+    log_p: Tensor  # (B, slots)
+    count: Tensor  # (B,)
+    best: Tensor  # (B, n): the n highest scores, in order; -inf where there are fewer
 
     @classmethod
     def empty(cls, beam_size: int, compared: int, limits: Tensor) -> Self:
@@ -204,14 +206,16 @@ class _Finished:
     def add(self, is_finished: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
         """Add the candidates that `is_finished` (B, c) marks, with prefixes (B, c, t) and log_p (B, c).
 
-        penalty: lp of their length, t + 1. Nothing waits for the device. The object it is called on must not be used
-        again.
+        penalty: lp of their length, t + 1. The object it is called on must not be used again.
         """
+        # All candidates are written, those that are not finished into the last slot: to choose them by a mask would
+        # wait for the device, to learn how many there are.
         slot = torch.where(is_finished, self.count[:, None] + is_finished.cumsum(1) - 1, self.lengths.size(1) - 1)
         self.tokens[..., : prefixes.size(2)].scatter_(1, slot[..., None].expand_as(prefixes), prefixes)
         self.lengths.scatter_(1, slot, prefixes.size(2) + 1)
         self.log_p.scatter_(1, slot, log_p)
         scores = (log_p / penalty).masked_fill(~is_finished, NEVER)
+        # As a rule one translation is wanted, and a maximum takes less time than `topk`.
         if self.best.size(1) == 1:
             best = torch.maximum(self.best, scores.amax(dim=1, keepdim=True))
         else:

@@ -27,16 +27,14 @@ class GreedySearch(Search):
     def search(
         self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
     ) -> list[list[Hypothesis]]:
-        """Return one hypothesis per sentence, scored by its log-probability; none where scores are not finite.
-
-        Finished sentences are removed from the batch several at a time.
-        """
+        """Return one hypothesis per sentence, scored by its log-probability; none where scores are not finite."""
         results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
         state = model.start(source, lengths)
         token = first_tokens(len(source), source.device)
         active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         tokens = token.new_empty(len(source), 0)
         rules = Rules(self.config, lengths, wishes)
+        # Rules change log-probabilities, which are then needed for the choice.
         scored = scored or bool(rules)
         # Log-probabilities, or logits, which only tell whether all were finite.
         total = torch.zeros(len(source), 1, device=source.device)
@@ -58,6 +56,7 @@ class GreedySearch(Search):
             tokens = torch.cat([tokens, token], dim=1)
             ended = token[:, 0] == EOS
             newly_finished = (ended | (limits == step)) & ~finished
+            # The one place in most steps that waits for the device.
             if bool(newly_finished.any()):
                 rows = zip(*(x[newly_finished].tolist() for x in (active, tokens, total[:, 0], ended)), strict=True)
                 for number, ids, value, has_end in rows:
@@ -65,6 +64,7 @@ class GreedySearch(Search):
                         log_p = value if scored else math.nan
                         results[number] = [Hypothesis(ids[:-1] if has_end else ids, log_p, log_p, has_end)]
                 finished |= newly_finished
+                # Several at a time: until then finished sentences are decoded further, in vain.
                 if not worth_removing(finished):
                     continue
                 left = active_rows(~finished)

@@ -46,6 +46,7 @@ class Hypothesis:
 
 def check_subwords(ids: Sequence[int], what: str) -> None:
     """Raise DataError for ids that no translation has: those of `<pad>`, `<s>` and `</s>`."""
+    # `<unk>` comes after these three, and may stand in a translation.
     if any(token <= EOS for token in ids):
         raise DataError(f"{what} has a special symbol in it (an id of at most {EOS}); it must consist of subwords")
 

@@ -14,6 +14,7 @@ def length_penalty(length: Length, normalization: str, exponent: float) -> Lengt
 
     gnmt: ((5 + |Y|) / 6) ** a (Wu et al. 2016, section 7). plain: |Y| ** a. none: 1.
     """
+    # Every token lowers log p: undivided, short translations would win. gnmt begins at 1 and grows slowly at first.
     base: Length = (5.0 + length) / 6.0 if normalization == "gnmt" else length
     result: Length = base ** (0.0 if normalization == "none" else exponent)
     return result

@@ -32,9 +32,11 @@ class MinimumBayesRisk(Selection):
             texts, hypotheses = zip(*self._among.select(texts, hypotheses), strict=True)
         places = {text: len(texts) - 1 - place for place, text in enumerate(reversed(texts))}  # the first of each text
         different = sorted(places, key=lambda text: places[text])
+        # Equal samples are compared once and counted: the matrix costs M^2 comparisons, not N^2.
         counts = Counter(texts)
         count = np.array([counts[text] for text in different], dtype=np.float64)  # (M,)
         utility = self._utility.matrix(different)  # (M, M)
+        # Over all N references, less its utility to itself once.
         total = utility @ count - utility.diagonal()
         mean = total / (len(texts) - 1) if len(texts) > 1 else utility.diagonal()
         best = np.argsort(-mean, kind="stable")[: self._count].tolist()

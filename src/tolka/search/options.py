@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from tolka.models.base import Seq2Seq
 
 _MAX_LENGTH = 10**6  # subwords, or a factor of the source's
-_MAX_WIDTH = 4096  # hypotheses a sentence: each has the log-probabilities of a whole vocabulary at every step
+# Hypotheses a sentence: each has the log-probabilities of a whole vocabulary at every step.
+_MAX_WIDTH = 4096
 _MAX_LENGTH_PENALTY = 20.0  # beyond, floats overflow
 _MAX_DIVERSITY = 10**6
-_MAX_SAMPLES = 1024  # beyond, the utilities of all pairs take longer than the search
+# Beyond, the utilities of all pairs take longer than the search.
+_MAX_SAMPLES = 1024
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
 _CANDIDATES = ("sampling", "beam")
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
@@ -105,6 +107,7 @@ class SearchConfig(ABC):
 
         lengths: (B,) of the sources, `</s>` included.
         """
+        # A model may repeat itself without end: the limit is proportional to the source, as translations are.
         return _times(lengths, self.max_length_factor).clamp(min=1) + self.max_length_extra
 
     def limit(self, length: int) -> int:
@@ -114,16 +117,15 @@ class SearchConfig(ABC):
 
 def refuse_if_set(config: SearchConfig, condition: str, *names: str) -> None:
     """Raise ConfigError if one of these settings, which have no effect on this condition, is not at its default."""
+    # Compared with the default: whether the user has typed it is not known here.
     for field in fields(config):
         if field.name in names and (value := getattr(config, field.name)) != field.default:
             raise ConfigError(f"search.{field.name} ({value}) has no effect {condition}")
 
 
 def _times(lengths: Count, factor: float) -> Count:
-    """Return the product, rounded up.
-
-    In exact fractions, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
-    """
+    """Return the product, rounded up."""
+    # In exact fractions, as the factor is written: in float32 0.3 * 50 is above 15, in float64 1.1 * 10 above 11.
     exact = Fraction(str(factor)).limit_denominator(10**6)
     return -(-lengths * exact.numerator // exact.denominator)
 
@@ -151,16 +153,14 @@ class Selection(ABC):
 
 
 class Different(Selection):
-    """The first hypotheses of which no two have the same text, blanks aside, sorted by score.
-
-    A text may be spelt in several sequences of subwords; the first one of them, the best of a beam, stands for it.
-    """
+    """The first hypotheses of which no two have the same text, blanks aside, sorted by score."""
 
     def __init__(self, count: int) -> None:
         """count: how many hypotheses are returned, at most."""
         self._count = count
 
     def select(self, texts: Sequence[str], hypotheses: Sequence[Hypothesis]) -> list[Rendered]:
+        # A text may be spelt in several sequences of subwords: the first of them, the best of a beam, stands for it.
         first: dict[str, Rendered] = {}
         for text, hypothesis in zip(texts, hypotheses, strict=True):
             first.setdefault(" ".join(text.split()), (text, hypothesis))
@@ -168,7 +168,8 @@ class Different(Selection):
 
 
 SEARCHES: Registry[SearchConfig] = Registry("search", "tolka.search.options")
-sys.modules[f"{__name__}.base"] = sys.modules[__name__]  # where plugins found the contract before
+# Where plugins found the contract before.
+sys.modules[f"{__name__}.base"] = sys.modules[__name__]
 
 
 @SEARCHES.register("greedy")
@@ -223,7 +224,8 @@ class BeamOptions(SearchConfig):
 
     @property
     def candidate_count(self) -> int:
-        return 1 if self.n_best == 1 else 2 * self.beam_size  # all that finish: several may have the same text
+        # All that finish, as several may have the same text; in the step in which the k-th does, up to k do.
+        return 1 if self.n_best == 1 else 2 * self.beam_size
 
     @property
     def compared(self) -> int:
@@ -379,6 +381,8 @@ class MbrConfig(SamplingConfig):
         return self._of_candidates().build()
 
     def selection(self, language: str) -> Selection:
+        # Of samples, equal ones count as often as they were drawn: that estimates their probability. A beam's list has
+        # a text twice only because it can be spelt twice.
         different = Different(self.samples) if self.candidates == "beam" else None
         of_utility = named("tolka.search.mbr:MinimumBayesRisk")
         chosen: Selection = of_utility(pairwise(self.utility, language), self.n_best, different)
@@ -386,6 +390,7 @@ class MbrConfig(SamplingConfig):
 
     def _of_candidates(self) -> SearchConfig:
         """Return the options of the search that finds the candidates."""
+        # Beam search gets the options that every search has; those of sampling are refused where they are set.
         kind = SearchConfig if self.candidates == "beam" else SamplingConfig
         options = {field.name: getattr(self, field.name) for field in fields(kind)}
         if self.candidates == "beam":

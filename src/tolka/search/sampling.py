@@ -23,12 +23,14 @@ from tolka.search.options import SamplingConfig as SamplingConfig
 
 def drawing_probabilities(options: SamplingConfig, log_p: Tensor) -> Tensor:
     """log_p (..., V) -> the probabilities (..., V) that tokens are drawn with, in float64, not normalised."""
-    p = log_p.double()  # a copy
+    # In float64, a copy: a cumulative sum over the vocabulary is compared with uniform numbers (see `draw`).
+    p = log_p.double()
     if options.temperature != 1.0:
         p /= options.temperature
     p = softmax(p)
     least: Tensor | None = None  # (..., 1): the lowest probability that is drawn
     if options.epsilon:
+        # The most likely token is drawn even where its own probability is lower.
         least = p.amax(dim=-1, keepdim=True).clamp(max=options.epsilon)
     if 0 < options.top_k < p.size(-1) or options.top_p < 1.0:
         least_likely = leave_likely(p, options.top_k, options.top_p)
@@ -68,7 +70,8 @@ class SamplingSearch(Search):
             if rules:
                 rules.apply(log_p, tokens, active)
             token = draw(drawing_probabilities(self.config, log_p), uniform[active, :, step])
-            # All n samples of a sentence extend the same empty one at first.
+            # All n samples of a sentence extend the same empty one at first. A sample that has ended is drawn further
+            # until all of its sentence have, and adds 0.
             total += log_p.expand(-1, count, -1).gather(2, token[..., None])[..., 0].masked_fill_(length > 0, 0.0)
             tokens = torch.cat([tokens.expand(-1, count, -1), token[..., None]], dim=2)
             step += 1
@@ -84,12 +87,15 @@ class SamplingSearch(Search):
                 left = active_rows(~is_finished)
                 tensors = (token, tokens, total, length, active, limits, rows)
                 token, tokens, total, length, active, limits, rows = (each[left] for each in tensors)
+            # Samples keep their rows: a state is selected only to make n of one, and where sentences have ended.
             if len(active) and (step == 1 or bool(is_finished.any())):
                 state = state.select(rows)
         return results
 
     def _uniform_numbers(self, source: Tensor, limits: Tensor, wishes: Sequence[Wish]) -> Tensor:
         """Return (B, n, L) numbers in [0, 1), one for each sample and step, from a generator for each sentence."""
+        # Seeded by all that a sentence's samples may depend on, and not by its place in the batch. Philox takes a
+        # digest as its key, so that a generator for each sentence costs little.
         longest = int(limits.max())
         numbers = np.zeros((len(source), self.config.n_best, longest))
         rows = zip(source.tolist(), limits.tolist(), wishes or [NO_WISH] * len(source), strict=True)
@@ -97,6 +103,7 @@ class SamplingSearch(Search):
             text = f"{self.config.seed} {ids[: ids.index(EOS)]} {list(wish.prefix)}"
             key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
             generator = np.random.Generator(np.random.Philox(key=key))
+            # Row by row: sample j has the same numbers however many samples there are.
             numbers[number, :, :limit] = generator.random((self.config.n_best, limit))
         return torch.from_numpy(numbers).to(source.device)
 
@@ -106,10 +113,13 @@ def draw(p: Tensor, uniform: Tensor) -> Tensor:
 
     p (B, n, V), or (B, 1, V) for all n; not normalised. A token with p = 0 is never drawn.
     """
+    # Inverse transform sampling. The sum's last value is the total, so that p need not be normalised.
     cumulative = p.cumsum(dim=-1)
     total = cumulative[..., -1]
+    # Below the total even where rounding makes u * total equal to it: past the end there is no token.
     value = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
     value = value[:, :, None] if p.size(1) == uniform.size(1) else value[:, None]
+    # right=True: strictly above the value, so that a token with p = 0, whose sum equals the one before, is passed over.
     return torch.searchsorted(cumulative, value.contiguous(), right=True).flatten(1).clamp_(max=p.size(-1) - 1)
 
 

@@ -11,7 +11,7 @@ class Ema:
     """Exponential moving average of a model's weights (Polyak and Juditsky 1992; Izmailov et al. 2018 explain why)."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        """decay: share of the average that an update keeps; it starts lower, so that the first weights soon fade."""
+        """decay: share of the average that an update keeps; it starts lower (see `update`)."""
         self.decay = decay
         self._model = model
         self._weights: list[Tensor] = list(model.parameters())
@@ -20,7 +20,9 @@ class Ema:
     @torch.no_grad()
     def update(self, number: int) -> None:
         """Average the weights after update `number` (from 1): average += (1 - d) * (weights - average)."""
+        # With 0.999 from the start, the random first weights would still be 0.37 of the average at update 1000.
         decay = min(self.decay, number / (number + 10))
+        # One kernel for all weights.
         torch._foreach_lerp_(list(self.average.values()), self._weights, 1.0 - decay)
 
     @contextmanager

@@ -61,7 +61,7 @@ class Callback:
     """Is told what a training does, on the thread that trains: what takes long belongs in a thread of its own.
 
     Every method does nothing unless a subclass overrides it. An exception in a callback that `tracking=` has chosen is
-    reported, and training goes on.
+    reported, and training continues.
     """
 
     def on_start(self, beginning: Beginning) -> None:
@@ -132,6 +132,7 @@ class Callbacks(Callback):
 
     def on_end(self, ending: Ending) -> None:
         """Tell all of them; where one raises an exception, the later ones get its message, and it is raised then."""
+        # A tracker that is not told of the end would show the run as running for ever.
         first: BaseException | None = None
         for name, callback in self._callbacks:
             try:
@@ -159,4 +160,4 @@ class Callbacks(Callback):
                 self._reported.add((name, where))
                 words = " ".join(f"{type(error).__name__}: {error}".split())
                 with suppress(TolkaError):  # the run's folder is gone, which training reports
-                    self._log(f"warning: tracking={name}: {event} failed ({where}: {words}); training goes on")
+                    self._log(f"warning: tracking={name}: {event} failed ({where}: {words}); training continues")

@@ -17,6 +17,9 @@ Checkpoints = Mapping[str, float | None]
 class CheckpointWriter:
     """Saves models in a background thread; tries again, with the next save, what could not be written."""
 
+    # One thread, so that saves happen in the order in which they were queued; callbacks are called on the trainer's
+    # own thread, by `report`.
+
     def __init__(self, run: RunFolder, on_save: Callable[[Path], None] = lambda folder: None) -> None:
         """on_save: called by `report` with each folder that is written."""
         self._run, self._on_save = run, on_save
@@ -33,6 +36,7 @@ class CheckpointWriter:
 
     def afterwards(self, job: Callable[[], None]) -> None:
         """Queue a job to run after the saves so far; it is skipped if one of them failed."""
+        # It deletes what the saves replace: after a failure, that is still needed.
         self._jobs.append(self._thread.submit(lambda: None if self._failed else job()))
 
     def forget(self, kept: Collection[Path]) -> None:
@@ -54,6 +58,7 @@ class CheckpointWriter:
         """Wait until everything is written or has failed."""
         jobs, self._jobs = self._jobs, []
         for job in jobs:
+            # Raises here, on the trainer's thread, what the job raised.
             job.result()
 
     def retry(self) -> None:
@@ -70,6 +75,7 @@ class CheckpointWriter:
             raise TolkaError(f"{folder} could not be written ({why}): free some space, and run the same command again")
 
     def _write(self, folder: Path, model: Snapshot, needed: bool) -> None:
+        # A run's folder that the user has deleted must not come back with a single model in it.
         self._run.check_there()
         try:
             model.write(folder)

@@ -15,6 +15,7 @@ def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
 
     ConfigError if torch.compile does not work on this machine.
     """
+    # A function of one line finds a missing compiler in seconds; the model's layers would only fail at the first batch.
     try:
         torch.compile(lambda x: (x * 2).relu().sum(), dynamic=True)(torch.ones(8, device=device))
     except Exception as error:
@@ -28,10 +29,12 @@ def compile_layers(model: Seq2Seq, device: torch.device, mode: str) -> None:
 
 def compile_now(step: TrainStep, batch: Batch) -> float:
     """Compile forward and backward passes now; return the seconds by which the first of two took longer."""
+    # The first pass compiles, the second only computes.
     seconds = []
     for _ in range(2):
         started_at = time.perf_counter()
         step.rehearse(batch)
+        # Kernels are only queued: without this, the time would be that of queueing them.
         if step.precision.device.type == "cuda":
             torch.cuda.synchronize(step.precision.device)
         seconds.append(time.perf_counter() - started_at)

@@ -37,6 +37,7 @@ class DataPosition:
 
         TolkaError when the text cannot be read any further; the position is then unchanged.
         """
+        # The position moves only when the whole group was read: what is saved after an error is read again on resume.
         epoch, batch, before = state.epoch, state.batch, self.loader.state()
         shares: list[Share] = []
         try:
@@ -59,6 +60,8 @@ class DataPosition:
         """Rescale the position if the epoch now has another number of batches than `batches`."""
         if batches is None or not state.batch or batches == (now := len(self.loader.plan(state.epoch))):
             return
+        # In proportion: the same share of the epoch is done. Another ceiling has cut other batches, so that none is the
+        # one at which training stopped.
         before, state.batch = state.batch, min(now - 1, state.batch * now // batches)
         self._log(
             f"note: {self.loader.round} {state.epoch + 1} has {now} batches now, not {batches}: continuing at batch "

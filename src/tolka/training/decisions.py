@@ -11,7 +11,7 @@ _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation fall
 
 
 class Decisions:
-    """Decides before each update whether to go on; ranks decide together.
+    """Decides before each update whether training continues; ranks decide together.
 
     stop_reason: why training ends, once that is decided. saves: whether to save `last/` after the next update.
     """
@@ -25,6 +25,7 @@ class Decisions:
 
     def ask_to_stop(self, reason: str) -> None:
         """Request a stop; safe to call from a signal handler."""
+        # With other ranks, the next `_agree` decides: a signal reaches them at different updates, or not at all.
         if self._decides_alone:
             self.stop_reason = reason
         self._stop_asked = reason
@@ -71,12 +72,13 @@ class Decisions:
             return self.stop_reason
         if state.update >= config.updates:
             done = f"trainer.epochs ({config.epochs:g})" if config.epochs else f"trainer.updates ({config.updates})"
-            if state.update > config.updates:  # of a run that was longer
+            # Of a run that was longer.
+            if state.update > config.updates:
                 return f"{done} are fewer than it has; for a new training choose another run.name"
-            return f"{done} are done; raise it to go on"
+            return f"{done} are done; raise it to continue"
         # After one update at least, so that there is a model at the end.
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
-            return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to go on"
+            return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to continue"
         if config.patience and state.stale >= config.patience:
             return f"{counted(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None
@@ -84,8 +86,10 @@ class Decisions:
     def _agree(self) -> None:
         """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""
         save = self._save_asked or time.perf_counter() - self._saved_at > 60 * _SAVE_LAST_MINUTES
+        # Clocks differ between machines: the first rank's time is the largest where the others have 0.
         seconds = self._clock.seconds if self._ranks.is_first else 0.0
         stops, saves, self._agreed_seconds = self._ranks.most(bool(self._stop_asked), save, seconds)
         self.saves = bool(saves)
+        # The reasons are text, which is slower to gather: only once one of them has been given.
         if stops:
             self.stop_reason = next(filter(None, self._ranks.gather(self._stop_asked)))

@@ -37,6 +37,7 @@ class FinetuningConfig:
 
         extends: whether the vocabulary gets new subwords, so that the embeddings must be trained.
         """
+        # Of a shared module `named_modules` has the first name alone.
         parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
         for name in self.freeze:
             if name not in parts:

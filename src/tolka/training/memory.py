@@ -40,7 +40,8 @@ def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) ->
         loader.resize(fit.tokens)
         return fit
     most = max(1, tokens // least)
-    counts = [1, *sorted(few << shift for shift in range(most.bit_length()) for few in (2, 3))]  # 1, 2, 3, 4, 6, 8 ...
+    # 1, 2, 3, 4, 6, 8, 12 ...: few tries, each of them a pass over a batch, and at most half more batches than needed.
+    counts = [1, *sorted(few << shift for shift in range(most.bit_length()) for few in (2, 3))]
     for batches in [*(count for count in counts if count < most), most]:
         fit = Fit.of(tokens, batches)
         loader.resize(fit.tokens)
@@ -57,7 +58,8 @@ def _can_try(step: TrainStep) -> bool:
 
 def check_size(config: ModelConfig, vocabularies: tuple[int, int], shared: bool, device: torch.device) -> None:
     """Raise ConfigError, before anything is built, for a model whose weights alone exceed the device's memory."""
-    with torch.device("meta"), SkipInitialization():  # shapes without memory
+    # Shapes without memory: what is to be refused must not be allocated first.
+    with torch.device("meta"), SkipInitialization():
         count = config.build(*vocabularies, shared).parameter_count()
     needed = _BYTES * count
     memory = device_memory(device) or total_memory_bytes()
@@ -78,6 +80,7 @@ def check_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) ->
     device = step.precision.device
     torch.cuda.reset_peak_memory_stats(device)
     with step.memory_filled():
+        # Each rank has as many of the pairs as any other, or one fewer.
         splits = step.rehearse(batch.first(-(-len(batch.source) // step.parallel.ranks.size)))
         with step.smoothed():
             decode()

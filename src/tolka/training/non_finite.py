@@ -10,7 +10,9 @@ from tolka.training.data_position import DataPosition
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 
-_LOGGED_SINGLY = 20  # the first ones are all logged, after that every hundredth
+# The first ones are all logged, after that every hundredth.
+_LOGGED_SINGLY = 20
+# A single batch may overflow; after so many in a row the weights themselves are at fault.
 _MOST_IN_ROW = 10
 
 
@@ -48,6 +50,7 @@ class SkippedUpdates:
         latest, self._latest = self._latest, []
         if not latest:
             return
+        # One copy from the device for all of them.
         applied = torch.stack([update.applied for update in latest]).tolist()
         for update, was_applied in zip(latest, applied, strict=True):
             if was_applied:
@@ -64,7 +67,8 @@ class SkippedUpdates:
         if so_far > _LOGGED_SINGLY and so_far % 100:
             return
         what = ""
-        with suppress(KeyError):  # a stream no longer has the text
+        # KeyError: a stream no longer has the text.
+        with suppress(KeyError):
             text = self._position.text(update.epoch, update.batch)
             what = f"; what it read: {self._run.leave(f'skipped/{update.number:07d}.txt', text)}"
         self._run.log(

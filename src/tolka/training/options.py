@@ -14,8 +14,10 @@ from tolka.system.device import PRECISIONS
 PARALLEL = ("auto", "ddp", "fsdp")
 COMPILE_MODES = ("off", "default")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
-_SIMCUT_WORDS = 0.05  # share of the words that the second pass drops (Gao et al. 2022)
-_SHOWN_DIGITS = 2  # decimals of BLEU and chrF in tables; a difference that they do not show does not count
+# Share of the words that the second pass drops (Gao et al. 2022).
+_SIMCUT_WORDS = 0.05
+# Decimals of BLEU and chrF in tables; a difference that they do not show does not count.
+_SHOWN_DIGITS = 2
 
 
 def model_rank(metric: str, value: float, nll: float | None) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from tolka.losses.objective import Objective
 from tolka.system.device import Precision, has_fast_bf16
 from tolka.system.randomness import torch_random_kept
 
+# The fastest counts: the first one also allocates memory and compiles kernels.
 _TRIAL_ROUNDS = 3
 
 
@@ -34,6 +35,7 @@ def choose_precision(
         fast = has_fast_bf16(device)
         reason = "the GPU has bf16" if fast else "the GPU has no bf16: with a gradient scaler"
         return Precision(device, "bf16" if fast else "fp16"), reason
+    # Without instructions for it a CPU emulates bf16, which is slower than fp32.
     if not has_fast_bf16(device):
         return Precision(device, "fp32"), "this processor has neither AMX nor AVX512-BF16"
     sample = batch().to(device)
@@ -43,7 +45,8 @@ def choose_precision(
 
 
 def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
-    """Return the seconds of the fastest forward and backward pass; keeps no gradients, uses up no random numbers."""
+    """Return the seconds of the fastest forward and backward pass."""
+    # Leaves neither gradients nor used-up random numbers: training does not depend on whether there was a trial.
     seconds = []
     with torch_random_kept(precision.device):
         for _ in range(_TRIAL_ROUNDS):

@@ -49,7 +49,8 @@ class RunFolder:
         self._lock: IO[str] | None = None
         self._settings = ""  # that config.yaml does not have yet
         self._unwritten: dict[Path, str] = {}
-        self._file_lock = Lock()  # the thread that saves models logs too
+        # The thread that saves models logs too.
+        self._file_lock = Lock()
 
     def claim(
         self,
@@ -63,18 +64,19 @@ class RunFolder:
         complete: adds the settings that are newer than a saved configuration. override: take over a run
         with other settings, which are then in `overridden`. may_change: whether a resumed run may change a key.
 
-        ConfigError, with the keys that differ, when it holds a run of another configuration. A run that ended before
-        its first line of metrics (a file was missing, say) has nothing to lose: its settings are replaced.
+        ConfigError, with the keys that differ, when it holds a run of another configuration.
         """
         saved = self.path / SETTINGS
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(f"{self.path} is a file, not a run's folder; choose another run.dir or run.name")
         if saved.is_file():
+            # A run that ended before its first line of metrics (a file was missing, say) has nothing to lose: its
+            # settings are replaced.
             differing = differences(complete(saved_settings(saved)), config, may_change) if has_begun(self.path) else []
             if differing and not override:
                 raise ConfigError(
                     f"{self.path} holds another run; these settings differ: {'; '.join(differing)}. "
-                    "Choose another run.name or run.dir, the same settings to go on with it, or run.override=true"
+                    "Choose another run.name or run.dir, the same settings to continue it, or run.override=true"
                 )
             self.overridden = differing
         elif self.path.is_dir() and any(path.name not in _BEFORE_A_RUN for path in self.path.iterdir()):
@@ -86,18 +88,20 @@ class RunFolder:
             except ValueError as error:
                 raise ConfigError(f"{path}: {error}") from None
         self._take_lock()
+        # What an earlier process, which is gone, has left half-way: a folder that was being replaced, and shards.
         for model in (self.best, self.last):
             recover(model)
         shutil.rmtree(self.path / SHARDS_IN_PROGRESS, ignore_errors=True)
+        # A manifest is written last: what has one is whole.
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
             raise ConfigError(
-                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can go on from it; to train again "
-                "from the beginning, choose another run.name or delete it"
+                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can continue from it; to train "
+                "again from the beginning, choose another run.name or delete it"
             )
         if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
             raise ConfigError(
-                f"{self.path} has best/ but no last/ to go on from; to train again from the beginning, choose "
+                f"{self.path} has best/ but no last/ to continue from; to train again from the beginning, choose "
                 "another run.name or delete it"
             )
         self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
@@ -105,6 +109,7 @@ class RunFolder:
             self.saved()
         else:
             self.save_settings()
+            # Its lines are of weights that were never saved.
             self.metrics.unlink(missing_ok=True)
         return resuming
 
@@ -132,12 +137,14 @@ class RunFolder:
         self._lock.seek(0)
         if not try_lock(self._lock):
             holder = ""
-            with suppress(OSError):  # Windows reads no locked file
+            # Windows reads no locked file.
+            with suppress(OSError):
                 holder = self._lock.read(_HOLDER_CHARACTERS)
             self.release()
             known = f" ({holder})" if holder else ""
             raise ConfigError(f"{self.path} is in use by another process{known}; wait, or choose another run.name")
-        with suppress(OSError):  # a full disk: then the message above does not name this process
+        # A full disk: then the message above does not name this process.
+        with suppress(OSError):
             self._lock.truncate()
             self._lock.write(f"pid {os.getpid()} on {socket.gethostname()}")
             self._lock.flush()
@@ -170,7 +177,8 @@ class RunFolder:
         try:
             check_is_file(self.metrics)
             text = self.metrics.read_text(encoding="utf-8")
-            complete_lines = text[: text.rfind("\n") + 1]  # a crash may have left half a line at the end
+            # A crash may have left half a line at the end.
+            complete_lines = text[: text.rfind("\n") + 1]
             lines = [json.loads(line) for line in complete_lines.splitlines()]
             if not all(isinstance(line, dict) and type(line.get("update")) is int for line in lines):
                 raise ValueError("a line has no update")
@@ -206,6 +214,7 @@ class RunFolder:
         if not self._writes:
             return
         history = self.history()
+        # By number where it is known: lines after the save may be of the same update.
         lines = history[:written] if written is not None else [line for line in history if line["update"] <= update]
         lines += [dict(line) for line in unrecorded]
         with self._file_lock:
@@ -229,7 +238,7 @@ class RunFolder:
         self._add(self._log_file, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
-        """Write a text file in the folder; if that fails, report it and go on. name: may contain slashes."""
+        """Write a text file in the folder; a failure is only reported. name: may contain slashes."""
         path = self.path / name
         if not self._writes:
             return path
@@ -260,19 +269,18 @@ class RunFolder:
         folder.mkdir(parents=True, exist_ok=True)
 
     def check_there(self) -> None:
-        """Raise TolkaError if the claimed folder was deleted or moved during training.
-
-        Whatever was written from then on would be half a run that looks like a complete one.
-        """
+        """Raise TolkaError if the claimed folder was deleted or moved during training."""
+        # Whatever was written from then on would be half a run that looks like a complete one.
         if self._lock is not None and not (self.path / SETTINGS).exists():
             raise TolkaError(
-                f"{self.path} was deleted or moved while training went on in it; training ends, and what was in it is "
-                "not made again. The same command trains from the beginning"
+                f"{self.path} was deleted or moved during the training, which ends; what was in it is not made again. "
+                "The same command trains from the beginning"
             )
 
 
 def _append(path: Path, content: bytes) -> None:
     """Append all of the content, or nothing."""
+    # Unbuffered: a full disk shows here, not when the file is closed, and half a line can be cut off again.
     with path.open("ab", buffering=0) as stream:
         size = stream.seek(0, os.SEEK_END)
         try:
@@ -290,7 +298,8 @@ def rank_log(folder: Path, rank: int) -> Path:
 
 
 def next_time(folder: Path) -> str:
-    """Return what the same command would do with a run's folder: go on, or begin."""
+    """Return what the same command would do with a run's folder: continue, or begin."""
     last = folder / "last"
-    saved = (last / MANIFEST).is_file()
-    return f"the same command {f'goes on from {last}' if saved else 'starts from the beginning: nothing was saved yet'}"
+    if (last / MANIFEST).is_file():
+        return f"the same command continues from {last}"
+    return "the same command starts from the beginning: nothing was saved yet"

@@ -24,7 +24,8 @@ def begun_settings(folder: Path) -> Mapping[str, Any]:
         return {}
     try:
         saved = saved_settings(folder / SETTINGS)
-    except CheckpointError:  # `RunFolder.claim` reports it
+    # `RunFolder.claim` reports it.
+    except CheckpointError:
         return {}
     return saved if isinstance(saved, Mapping) else {}
 

@@ -68,9 +68,9 @@ class ModelSelection:
             self._save(self.run.best, state)
         if self.config.average or self.config.keep_best:
             state.kept_nll[str(state.update)] = self._latest.values["nll"]
-            self.keep(state, self._latest.values[self.config.metric])
+            self.save_checkpoint(state, self._latest.values[self.config.metric])
         elif self.keeps_regularly(state):
-            self.keep(state)
+            self.save_checkpoint(state)
 
     def select_start(self, state: TrainState) -> None:
         """Validate the model that training starts from, and save it as the best so far; it is not averaged."""
@@ -85,6 +85,7 @@ class ModelSelection:
 
     def _current_snapshot(self, state: TrainState) -> Snapshot:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""
+        # After a return to `last/`, an update has the number of an earlier one, and other weights.
         version = state.update, state.returns
         if self._snapshot is None or self._snapshot[0] != version:
             self._snapshot = version, self.snapshots.take(self._scores(state))
@@ -102,17 +103,20 @@ class ModelSelection:
 
     def drop_superseded(self, state: TrainState) -> None:
         """Delete superseded checkpoints, once everything queued is written."""
+        # A copy: the job runs later, when `kept` may have changed.
         kept = tuple(state.kept)
         self.keeper.afterwards(lambda: self.run.drop_checkpoints(kept))
 
     def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
         """Validate the current model and record the result; return whether it is the best so far."""
         name = "mean" if mean_of else ""
+        # Without dropout, also where a stop ends the validation by an exception.
         self.objective.eval()
         try:
             result = self.validate(state.update, name, self.check_stop)
         finally:
             self.objective.train()
+        # Weights may be NaN although no loss of training was: the last update may have made them so.
         if not math.isfinite(result.values["nll"]):
             raise LostError(f"the validation loss is {result.values['nll']}")
         self._latest = result
@@ -136,14 +140,16 @@ class ModelSelection:
         self.callback.on_validation(line, result)
         return better
 
-    def keep(self, state: TrainState, value: float | None = None) -> None:
+    def save_checkpoint(self, state: TrainState, value: float | None = None) -> None:
         """Save a checkpoint, and select those to keep. value: of trainer.metric, if the model was validated.
 
         Folders of dropped checkpoints are deleted by `drop_superseded`, once `last/` no longer refers to them.
         """
+        # One that was not validated is neither averaged nor the best: it is only reported where it cannot be written.
         self._save(self.run.checkpoint(state.update), state, needed=value is not None)
         checkpoints = {**state.kept, str(state.update): value}
         state.kept = to_keep(checkpoints, state.kept_nll, self.config)
+        # What is no longer wanted need not be written again either.
         self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 
@@ -151,6 +157,7 @@ class ModelSelection:
         """Validate the mean of the checkpoints, which may become the best model; return whether there was a mean."""
         if self.config.average < 2 or state.averaged_at == state.update:
             return False
+        # The first rank's files have to be whole before any rank reads them.
         self.keeper.wait()
         self.ranks.wait()
         wanted = map(int, to_average(state.kept, self.config))
@@ -160,7 +167,8 @@ class ModelSelection:
             return False
         mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
-        stale, latest = state.stale, self._latest  # of the model with which a resumed run continues
+        # Restored afterwards: a resumed run continues with the last update's weights, not with the mean.
+        stale, latest = state.stale, self._latest
         with preserved_weights(self.objective.model), suppress(GivenUpError):
             self.objective.model.load_state_dict(mean, strict=False)
             if self._score(state, updates) and self.ranks.is_first:

@@ -63,8 +63,9 @@ class Snapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
+    # Of an earlier version.
     if isinstance(state.facts.get("train"), dict):
-        state.facts["train"].pop("safety_seconds", None)  # of an earlier version
+        state.facts["train"].pop("safety_seconds", None)
     _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(
@@ -77,6 +78,8 @@ def read_last_state(run: Path, store: str) -> ResumeState:
 
 def _check(facts: Mapping[str, Any], path: Path) -> None:
     """Raise CheckpointError for a value of another kind. path: of the facts, for the message."""
+    # By the parser of settings, which names the value and what it should be; an edited file shows here, not as a
+    # traceback in the middle of resuming.
     kinds = {each.name for each in fields(_ResumeFacts)}
     try:
         known = {key: value for key, value in facts.items() if key in kinds and value is not None}

@@ -11,14 +11,10 @@ from tolka.training.step import UpdateResult
 
 @dataclass
 class TrainState:
-    """The position and the counts of a training, saved in `last/`.
-
-    epoch (buffer, for a stream) and batch: of the next batch to read. stale: validations since the best one. skipped:
-    updates whose loss or gradient was NaN or inf. returns: how often training returned to its last good state, each
-    time with half the rate. splits: batches that did not fit into memory.
-    """
+    """The position and the counts of a training, saved in `last/`."""
 
     update: int = 0
+    # Of the next batch to read; for a stream, `epoch` is the buffer.
     epoch: int = 0
     batch: int = 0
     tokens: int = 0
@@ -27,17 +23,18 @@ class TrainState:
     best_nll: float | None = None  # of the best model; None in a state of a version that did not record it
     best_update: int = 0
     best_mean_of: list[int] = field(default_factory=list)  # updates whose mean is the best model, if it is a mean
-    stale: int = 0
+    stale: int = 0  # validations since the best one
     validated_at: int = 0
     kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric, of the kept checkpoints
     kept_nll: dict[str, float] = field(default_factory=dict)  # update -> validation loss, as far as it is known
     validated_start: bool = False  # of a fine-tuning: whether the model that it starts from was validated
     averaged_at: int = 0
     precision: str = ""
+    # Updates whose loss or gradient was NaN or inf: in all, and since the last one that was applied.
     skipped: int = 0
     skipped_in_row: int = 0
-    splits: int = 0
-    returns: int = 0
+    splits: int = 0  # batches that did not fit into memory
+    returns: int = 0  # to the last good state, each time with half the rate
 
 
 class GivenUpError(Exception):
@@ -76,6 +73,7 @@ class Window:
     def add(self, result: UpdateResult) -> None:
         """Add the nll and the tokens of an update, if it was applied."""
         sums = torch.stack([result.nll, result.nll.new_tensor(result.tokens)])
+        # Chosen on the device: `if result.applied` would wait for it, and NaN * 0 is NaN.
         sums = torch.where(result.applied, sums, torch.zeros_like(sums))
         self._sums = sums if self._sums is None else self._sums + sums
         self.tokens += result.tokens

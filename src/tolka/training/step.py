@@ -24,22 +24,19 @@ from tolka.training.averaging import Ema
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
 
-_RANK = ".rank"  # and a number, at the end of the name of a tensor that only one rank has; the first has none
+# With a number, at the end of the name of a tensor that only one rank has; the first rank's have none.
+_RANK = ".rank"
 
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """The result of one update.
+    """The result of one update."""
 
-    nll: sum over its `tokens`, (). applied: whether loss and gradient were finite, (); if not, the weights are
-    unchanged. Both stay on their device: reading them waits for it. splits: how often a batch did not fit into memory
-    and was halved.
-    """
-
-    nll: Tensor
+    # Two tensors () that stay on their device: reading them waits for it.
+    nll: Tensor  # sum over `tokens`
+    applied: Tensor  # whether loss and gradient were finite; if not, the weights are unchanged
     tokens: int
-    applied: Tensor
-    splits: int = 0
+    splits: int = 0  # how often a batch did not fit into memory and was halved
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,7 @@ class TrainStep:
         """parallel: how several processes train this objective together; by default there is one."""
         self.parallel = parallel or Parallel(objective)
         self.config, self.optimizer, self.precision = config, optimizer, precision
+        # fp16 has gradients down to 6e-8 only: the loss is multiplied first, and the gradient divided in fp32.
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or merged adapters: the trained weights are saved separately.
@@ -87,23 +85,28 @@ class TrainStep:
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         self.objective.second_pass = number > self.config.consistency_after
+        # Each loss is a sum, divided by the tokens of all batches and ranks: a token weighs the same in whichever batch
+        # it is. The mean of the batches' means would favour tokens of small batches.
         divisor = self.parallel.begin(group.tokens)
         nll, splits = self._gradient(group.shares, divisor)
         nll = self.parallel.finish(nll)
+        # A tensor, not a bool: reading it would wait for the device at every update.
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        return UpdateResult(nll, group.tokens, applied, splits)
+        return UpdateResult(nll, applied, group.tokens, splits)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
         """Allocate what training will hold during a block: the optimizer's moments and a gradient."""
+        # Optimizers make their moments in the first update, so that a trial before it would find too much free.
         weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
         moments_and_gradient = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS + 1)]
         try:
             yield
         finally:
+            # Given back to the device, so that training's own blocks can be of other sizes.
             del moments_and_gradient
             torch.cuda.empty_cache()
 
@@ -131,11 +134,13 @@ class TrainStep:
     def _gradient(self, shares: Sequence[Share], divisor: float, rehearsed: bool = False) -> tuple[Tensor, int]:
         """Accumulate the gradient of all batches' losses / divisor; return their nll, and how many splits it took.
 
-        A batch that does not fit into memory is halved, as is every later one of its size. The gradient is a sum over
-        pairs, so that only dropout changes it. rehearsed: whether other ranks do not wait for it.
+        rehearsed: whether other ranks do not wait for it.
         """
+        # A batch that does not fit into memory is halved, as is every later one of its size. The gradient is a sum over
+        # pairs, so that halving changes nothing but dropout.
         parts, splits = [part for share in shares for part in self._fitting(share)], 0
         while True:
+            # Again from the first part: the pass that failed has left a part of its gradient.
             self._clear_gradients()
             nll = torch.zeros((), device=self.precision.device)
             failed = None
@@ -166,28 +171,35 @@ class TrainStep:
             yield from self._fitting(replace(share, batch=half))
 
     def _clear_gradients(self) -> None:
+        # None, not zeros: spares the memory, and the optimizer leaves out a weight that has no gradient.
         self.optimizer.zero_grad(set_to_none=True)
 
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
         with self.precision.autocast():
             sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
+        # A rank without a pair computes one in vain (see `Share`): its gradient is 0.
         loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
-        if loss.requires_grad:  # False if LayerDrop has skipped all trained layers
+        # False if a plugin's LayerDrop has skipped all trained layers.
+        if loss.requires_grad:
             self.scaler.scale(loss / divisor).backward()
         return nll.detach()
 
     def _apply(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""
+        # Before clipping: the threshold is on the true gradient, not on the scaled one.
         self.scaler.unscale_(self.optimizer)
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         norm = _total_norm(gradients)
-        if not self.precision.needs_scaler:  # the scaler itself skips updates that overflow, to find its scale
+        # The scaler itself skips updates that overflow, to find its scale: they are not counted as skipped.
+        if not self.precision.needs_scaler:
             applied = applied & torch.isfinite(norm)
+        # One factor for the whole gradient keeps its direction (Pascanu et al. 2013).
         if self.config.clip_norm:
             clip_grads_with_norm_(weights, self.config.clip_norm, norm)
         if self.waits and not self.precision.needs_scaler and not applied:
             return applied
+        # On a GPU the update is launched in any case, and its kernel finds out whether to do nothing.
         if not self.waits and not self.precision.needs_scaler:
             self.optimizer.found_inf = (~applied).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
@@ -210,6 +222,7 @@ class TrainStep:
         if "rng" in own:
             torch.set_rng_state(own["rng"])
         else:
+            # More ranks than before: the seed follows from the first rank's state, so that it too can be repeated.
             seed = hashlib.sha256(bytes(tensors["rng"].tolist()) + str(rank).encode()).digest()[:7]
             torch.manual_seed(int.from_bytes(seed, "big"))
         if "rng_cuda" in own and self.precision.device.type == "cuda":
@@ -238,7 +251,8 @@ class TrainStep:
         tensors = state_tensors(self.optimizer, self._names)
         for rank, states in enumerate(self.parallel.ranks.gather(self._generators())):
             tensors |= {f"{name}{_RANK}{rank}" if rank else name: state for name, state in states.items()}
-        if self._saves_other_weights:  # copies: `smoothed` is about to overwrite the model's own
+        # Copies, as `smoothed` is about to overwrite the model's own.
+        if self._saves_other_weights:
             tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
@@ -249,7 +263,8 @@ class TrainStep:
         """Restore what `state` returned. load_weights: puts the saved weights into the whole model."""
         tensors, facts = self.parallel.tensors_of(saved), saved.facts
         self.scaler.load_state_dict(facts["scaler"])
-        if not self.parallel.shares_weights:  # under FSDP all ranks have the same number of passes
+        # Under FSDP all ranks must have the same number of passes, so that none may halve its batch.
+        if not self.parallel.shares_weights:
             self._most_positions = facts.get("most_positions", sys.maxsize)
         if "random" in facts:
             set_random_state(facts["random"])

@@ -27,8 +27,10 @@ class TrainingEstimate:
 def estimate_training(trainer: Trainer) -> TrainingEstimate:
     """Time some updates of a trainer that has trained nothing yet; its weights, optimizer and position change."""
     trainer.step.objective.train()
-    updates_per_epoch = len(trainer.loader.plan(0)) / trainer.config.accumulate  # a stream has no plan for 0 later
-    trainer.probe()  # the first update is slower: it allocates memory and chooses kernels
+    # Asked first: a stream has no plan for its first buffer later.
+    updates_per_epoch = len(trainer.loader.plan(0)) / trainer.config.accumulate
+    # The first update is slower: it allocates memory and chooses kernels.
+    trainer.probe()
     tokens_before, started_at, timed = trainer.state.tokens, time.perf_counter(), 0
     while timed < _MIN_UPDATES or (timed < _MAX_UPDATES and time.perf_counter() - started_at < _SECONDS):
         trainer.probe()

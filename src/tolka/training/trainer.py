@@ -26,8 +26,10 @@ from tolka.training.step import TrainStep, UpdateResult
 from tolka.training.training_log import TrainingLog
 from tolka.training.warning_signs import Watch
 
-_CHECK_EVERY = 10  # updates, where checking for skipped ones waits for the device
-_RETURNS = 3  # to last/, each time to half the learning rate, before training gives up
+# Updates, where checking for skipped ones waits for the device: it would be idle until the next one is launched.
+_CHECK_EVERY = 10
+# To last/, each time to half the learning rate, before training gives up.
+_RETURNS = 3
 
 
 class Trainer:
@@ -113,17 +115,21 @@ class Trainer:
             if validate_start and not self.state.validated_start:
                 with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
+            # There is no `last/` yet to return to after NaN or inf: a copy of the beginning serves until then.
             weights = self.step.objective.model.state_dict()
             copies = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
             self._beginning = self.resume_state(), copies
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
+            # Where a signal interrupted the validation before this run resumed.
             with self._rolling_back():
-                self._validate_if_due()  # where a signal interrupted the validation before this run resumed
+                self._validate_if_due()
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 self._next_update()
                 progress.update(self.state.update - progress.n)
+        # A stop is to end soon: what is left to do, a resumed run does.
         if not self._decisions.stop_reason:
             self._finish()
+        # Asked again: a signal may have come during the last validation.
         if self._decisions.stop_reason:
             self._save_last_if_good()
         self._finish_saving()
@@ -134,16 +140,20 @@ class Trainer:
 
     def _next_update(self) -> None:
         """Apply an update; report, validate and save what is due after it."""
+        # Only now, when training continues: resuming a run that is finished changes nothing in its folder.
         self.run.save_settings()
         try:
             self._train_step(self._log.window)
+        # Saving needs all ranks, of which one is gone.
         except LostProcessError:
             raise
-        except TolkaError as error:  # the text cannot be read any further: save the model first
+        # The text cannot be read any further: save the model first.
+        except TolkaError as error:
             self.run.log(str(error))
             self._save_last_if_good()
             self._finish_saving()
             raise
+        # Within `_rolling_back`, a check that finds NaN or inf in too many updates returns to the last good state.
         with self._rolling_back():
             if self.step.waits or self.state.update % _CHECK_EVERY == 0:
                 self._skipped.check(self.state)
@@ -190,12 +200,13 @@ class Trainer:
         return True
 
     def _keep_and_save(self) -> None:
-        """Save what is due between validations; `last/` only outside a row of skipped updates."""
+        """Save what is due between validations."""
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
-                self._selection.keep(self.state)
+                self._selection.save_checkpoint(self.state)
         if self._decisions.saves:
             self._skipped.check(self.state)
+            # In a row of skipped updates `last/` stays the state before it, to which training may have to return.
             if not self.state.skipped_in_row:
                 self._save_last()
 
@@ -210,6 +221,7 @@ class Trainer:
         position = self.state.epoch, self.state.batch
         group = self.data.group(self.state)
         self.state.update += 1
+        # Halved once for each return to `last/`: with the same rate the same updates would fail again.
         rate = self.rate.at(self.state.update, self._decisions.share_of_minutes) * 0.5**self.state.returns
         result = self.step(self.state.update, rate, group)
         window.add(result)
@@ -242,6 +254,7 @@ class Trainer:
             )
         self._skipped.forget()
         self._keeper.finish()
+        # The first rank alone writes; what it has on disk decides for all.
         if self._ranks.of_first(self._keeper.has(self.run.last)) or self._beginning is None:
             saved = self._snapshots.last_state()
             self.loader.load_state(saved.facts.get("loader", {}))
@@ -258,21 +271,26 @@ class Trainer:
 
     def _validate_and_save(self) -> None:
         """Validate the model, and save it as `last/`, and as `best/` if it is; ends early if a stop is requested."""
+        # A NaN that was not noticed yet must not be validated, nor saved as the last good state.
         self._skipped.check(self.state)
         self._keeper.wait()
-        if self.state.update % self.config.validate_every == 0:  # else a longer run may resume from here
+        # Not at the end of a training: a longer run that resumes from here has no validation, nor a new window, there.
+        if self.state.update % self.config.validate_every == 0:
             self._log.window = Window()
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.validate_and_select(self.state)
+        # Not so after a stop, which ends a validation early: a resumed run begins with it.
         if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
             self._save_last()
             self._selection.drop_superseded(self.state)
 
     def _save_last(self) -> None:
+        # Memory holds one snapshot at a time, and `has` knows what is written.
         self._keeper.wait()
         if self._ranks.of_first(self._keeper.has(self.run.last)):
             self._beginning = None
         self.state.seconds = self._clock.seconds
+        # Before `smoothed`, which puts the moving average in the weights' place.
         saved = self.step.parallel.written(self.resume_state(), self.run.path)
         with self.step.smoothed():
             self._selection.save_last(self.state, saved)

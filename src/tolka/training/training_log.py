@@ -32,7 +32,8 @@ class TrainingLog:
     def report(self, state: TrainState, rate: float) -> None:
         """Report the latest updates if that is due; nothing if all of them were skipped. rate: of the last one."""
         is_due = state.update % self._config.log_every == 0
-        # Somebody may wonder whether training works; metrics.jsonl does not depend on the time.
+        # Somebody may wonder whether training works, before `log_every` updates are done. Only the log has that line:
+        # metrics.jsonl does not depend on the time.
         is_awaited = not self._has_line and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
         line = self._line(state, rate) if is_due or is_awaited else None
         if line is not None:
@@ -77,9 +78,9 @@ class TrainingLog:
 
     def _in_words(self, line: Mapping[str, Any], minutes_left: float) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
-        shown = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
+        figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
         times = f"{line['seconds'] / 60:.1f} min, {minutes_left:.1f} left"
-        return f"update {line['update']} of {self._config.updates}: {shown}, {times}"
+        return f"update {line['update']} of {self._config.updates}: {figures}, {times}"
 
     def _minutes_left(self, state: TrainState) -> float:
         """Return the minutes until the updates or the minutes are used up, at the pace so far."""

@@ -7,10 +7,13 @@ from statistics import median
 
 from tolka.metrics.validation import Validation
 
-_RECENT = 10  # logged losses that a new one is compared with
+# Logged losses that a new one is compared with.
+_RECENT = 10
 _MIN_RECENT = 5
-_JUMP = 1.0  # nats above their median: each token e times less likely
-_GUESSING = 2.0  # nats above a uniform guess
+# Nats above their median: each token e times less likely.
+_JUMP = 1.0
+# Nats above a uniform guess: worse than knowing nothing, which untrained weights are for a while.
+_GUESSING = 2.0
 _ZEROES = 5  # validations in a row
 _COPIES, _LOOPS = 0.2, 0.1  # shares of the translations
 _YOUNG = 2000  # updates until which loops and copies are normal
@@ -76,4 +79,5 @@ class Watch:
         for kind, message in warnings.items():
             if kind not in self._reported:
                 self._say(f"warning: update {update}: {message}")
+        # A kind that is not seen now is forgotten, so that it is reported again when it comes back.
         self._reported = (self._reported - set(kinds)) | warnings.keys()

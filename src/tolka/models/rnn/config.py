@@ -26,13 +26,16 @@ class RnnConfig(RnnOptions):
 
 
 PRESETS = {
+    # Without attention (Sutskever et al. 2014) all that the decoder knows of a sentence is the encoder's last state.
     "rnn": RnnConfig(cell="rnn"),
     "lstm": RnnConfig(cell="lstm"),
     "gru": RnnConfig(cell="gru"),
+    # With the general score of Luong et al. (2015).
     "rnn_attention": RnnConfig(cell="rnn", attention="general"),
     "lstm_attention": RnnConfig(cell="lstm", attention="general"),
     "gru_attention": RnnConfig(cell="gru", attention="general"),
     "bilstm_deep": RnnConfig(cell="lstm", layers=2, bidirectional=True),
+    # The encoder and the score of Bahdanau et al. (2015), whose cell is a GRU.
     "bilstm_attention": RnnConfig(cell="lstm", bidirectional=True, attention="additive"),
     "bilstm_deep_attention": RnnConfig(
         cell="lstm", layers=2, bidirectional=True, attention="general", input_feeding=True, token_term=True

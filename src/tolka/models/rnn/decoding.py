@@ -26,6 +26,7 @@ class RnnState(DecoderState):
     def select(self, rows: Tensor) -> Self:
         """Keep the hypotheses `rows` (B', k'), and the memory of the sentences that remain."""
         flat, memory = rows.flatten(), self.memory
+        # A recurrent state is small and wholly new at each step: copying it costs little, unlike a Transformer's cache.
         layers = [tuple(tensor.index_select(0, flat) for tensor in state) for state in self.layers]
         fed = None if self.fed is None else self.fed.index_select(0, flat)
         if memory is not None:
@@ -40,6 +41,7 @@ class DecodingRnn(RecurrentSeq2Seq):
     def start(self, source: Tensor, lengths: Tensor) -> RnnState:
         """Encode source (B, S) once; return the state before the first token."""
         memory, layers = self._encode(source, lengths)
+        # The first step has no features before it: zeros are fed, as in training.
         feeding = self.config.input_feeding
         fed = layers[0][0].new_zeros(len(source), self.config.d_model) if feeding else None
         return RnnState(layers, fed, memory, beam=1)
@@ -49,7 +51,8 @@ class DecodingRnn(RecurrentSeq2Seq):
         assert isinstance(state, RnnState)
         x = self.target_embedding(token)  # (B, k, E)
         h, layers = self._step_layers(x.flatten(0, 1), state.fed, state.layers)
-        s = h.view(*token.shape, -1)
+        # The k hypotheses of a sentence stand where training has T positions: they attend to one memory.
+        s = h.view(*token.shape, -1)  # (B, k, D)
         features = self._read_out(self._features(s, x, state.memory))
         fed = features.flatten(0, 1) if state.fed is not None else None
         return features, RnnState(layers, fed, state.memory, state.beam)
@@ -57,6 +60,7 @@ class DecodingRnn(RecurrentSeq2Seq):
 
 def _select_memory(memory: EncoderMemory, sentences: Tensor) -> EncoderMemory:
     """Return the memory of the sentences numbered (B',); the one given must not be used again."""
+    # The keys of the dot score are the encoder's states themselves: selected in place twice, rows would move twice.
     same, encoded = memory.keys is memory.encoded, select_rows(memory.encoded, sentences)
     keys = encoded if same else select_rows(memory.keys, sentences)
     return replace(memory, encoded=encoded, keys=keys, mask=memory.mask.index_select(0, sentences))

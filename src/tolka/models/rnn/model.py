@@ -54,14 +54,18 @@ class RecurrentSeq2Seq(Seq2Seq):
         cell, states = CELLS[config.cell], config.width
         directions = 2 if config.bidirectional else 1
         inputs = [config.d_model] + [states] * (config.layers - 1)
+        # Both directions together are as wide as the decoder's state, which begins with them.
         self.encoder = nn.ModuleList(cell(width, states // directions, config.bidirectional) for width in inputs)
         inputs[0] += config.d_model if config.input_feeding else 0
         self.decoder = nn.ModuleList(cell(width, states) for width in inputs)
         self.attention = Alignment(config.attention, states) if config.attention != "none" else None
         terms = states * (1 if self.attention is None else 2) + (config.d_model if config.token_term else 0)
+        # [s; c; x] W is s W + c W' + x W'' in one multiplication. s alone, of the embeddings' width, needs no W: the
+        # output layer follows at once.
         plain = self.attention is None and not config.token_term and states == config.d_model
         self.readout = nn.Identity() if plain else Linear(terms, config.d_model, bias=False)
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
+        # Afterwards, as `initialise` sets all biases to 0.
         for module in self.modules():
             if isinstance(module, LstmLayer):
                 module.open_forget_gates()
@@ -81,10 +85,12 @@ class RecurrentSeq2Seq(Seq2Seq):
         x = self.dropout(self.source_embedding(source))
         last = []
         for number, layer in enumerate(self._encoder_layers):
+            # Between layers only (Zaremba et al. 2014): within the recurrence, dropout would erase its memory.
             x = self.dropout(x) if number else x
             if inspection is None:
                 x, end = layer.encode(x, lengths)
             else:
+                # torch's kernel does not return C_t, nor states whose gradient can be asked for.
                 x, end, states = unrolled_encode(layer, x, lengths)
                 inspection.encoder_states.append(x)
                 for direction, steps in zip(("forward", "backward"), states, strict=False):
@@ -100,8 +106,9 @@ class RecurrentSeq2Seq(Seq2Seq):
         """States s (B, T, D) and their input embeddings x (B, T, E) -> the features' terms, (B, T, .) each."""
         terms = [s]
         if memory is not None and self.attention is not None:
-            weights = self.attention.weights(s, memory.keys, memory.mask)
-            terms.append(weights @ memory.encoded)
+            # s_t asks, as in Luong et al.; Bahdanau et al. ask with s_{t-1}, so that c_t can enter s_t.
+            weights = self.attention.weights(s, memory.keys, memory.mask)  # (B, T, S)
+            terms.append(weights @ memory.encoded)  # c_t = sum_j a_tj h_j
             if maps is not None:
                 maps.append(weights)
         return [*terms, x] if self.config.token_term else terms
@@ -109,11 +116,12 @@ class RecurrentSeq2Seq(Seq2Seq):
     def _read_out(self, terms: list[Tensor]) -> Tensor:
         """Terms (..., .) -> features (..., E)."""
         features: Tensor = self.readout(self.dropout(torch.cat(terms, dim=-1)))
+        # tanh(W [c; h]) is fed back (Luong et al. 2015, equation 5).
         return torch.tanh(features) if self.config.input_feeding else features
 
     def _step_layers(self, x: Tensor, fed: Tensor | None, layers: list[State]) -> tuple[Tensor, list[State]]:
         """Run one step of every layer: x (R, E), fed (R, E) -> the last layer's h (R, D), and all new states."""
-        h = x if fed is None else torch.cat([x, fed], dim=-1)
+        h = x if fed is None else torch.cat([x, fed], dim=-1)  # (R, E), or (R, 2E)
         after = []
         for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
             state = layer.cell(layer.project(self.dropout(h) if number else h), state)
@@ -128,6 +136,8 @@ class RecurrentSeq2Seq(Seq2Seq):
         x = self.dropout(self.target_embedding(batch.target_in))
         maps: list[Tensor] | None = None if inspection is None else []
         if self.config.input_feeding:
+            # A step's input contains the features of the one before: attention and read-out go into the loop, and
+            # torch's kernel, which runs over all steps by itself, cannot be used.
             fed, steps = x.new_zeros(len(x), self.config.d_model), []
             for t in range(x.size(1)):
                 h, layers = self._step_layers(x[:, t], fed, layers)
@@ -136,6 +146,7 @@ class RecurrentSeq2Seq(Seq2Seq):
                 steps.append(fed)
             features = batch.valid(torch.stack(steps, dim=1))
         else:
+            # Without it no state depends on attention: layer after layer over all steps, then attention for all.
             s = x
             for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
                 s = self.dropout(s) if number else s
@@ -143,12 +154,14 @@ class RecurrentSeq2Seq(Seq2Seq):
                     s = layer.decode(s, state)
                 else:
                     s = torch.stack([after[0] for after in layer.unroll(s, None, state)], dim=1)
+            # From here on without padding.
             features = self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])
         if inspection is not None and maps:
             inspection.attention[f"decoder.{self.config.layers - 1}.cross"] = torch.cat(maps, dim=1)[:, None]
         return features
 
     def forward(self, batch: Batch) -> Tensor:
+        # Teacher forcing: the decoder reads the reference's tokens, whatever it would have predicted.
         return self._decode(batch, *self._encode(batch.source, batch.source_lengths))
 
     def inspect(self, batch: Batch) -> Inspection:

@@ -43,7 +43,8 @@ class RnnOptions(ModelConfig):
         at_most(self, "model", MAX_LAYERS, "layers")
         zero_or_more(self, "model", "as d_model", "hidden")
         at_most(self, "model", MAX_WIDTH, "hidden")
-        if self.cell not in _CELLS:  # a plugin's, or unknown: only then is torch imported
+        # A plugin's cell, or an unknown one: only then is torch imported.
+        if self.cell not in _CELLS:
             from tolka.nn.rnn_cells import CELLS
 
             one_of(self, "model", "cell", CELLS)

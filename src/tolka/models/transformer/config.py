@@ -28,6 +28,7 @@ class TransformerConfig(TransformerOptions):
 PRESETS = {
     "transformer_tiny": TransformerConfig(d_model=128),
     "transformer_small": TransformerConfig(),
+    # The sizes of table 3 of the paper, with pre-norm.
     "transformer_base": TransformerConfig(d_model=512, heads=8, layers=6),
     "transformer_big": TransformerConfig(d_model=1024, heads=16, layers=6, dropout=0.3),
     # The architecture and the size of OPUS-MT's models (Tiedemann and Thottingal 2020), which other programs load.

@@ -35,6 +35,7 @@ class TransformerState(DecoderState):
     def select(self, rows: Tensor) -> Self:
         """Keep the hypotheses `rows` (B', k') of the prefix, and the memory of the sentences that remain."""
         prefix = [cache.select(rows.flatten()) for cache in self.prefix]
+        # A sentence's hypotheses share its memory, so that re-ordering them within their beam copies none of it.
         memory, padding = self.memory, self.padding
         sentences = remaining_sentences(rows, self.beam, len(memory[0][0]))
         if sentences is not None:
@@ -56,14 +57,16 @@ class DecodingTransformer(Transformer):
         """Encode source (B, S) once; return the state before the first token."""
         memory = self._encode_in_parts(source, lengths)
         prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self._decoder_layers]
+        # None where no sentence has padding, which spares every step the masking.
         mask = choose_packing(lengths, source.size(1)).mask
         return TransformerState(prefix, memory, None if mask is None else ~mask, position=0, beam=1)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """token (B, k), the last one of each hypothesis -> features (B, k, D) of the next one, and the new state."""
         assert isinstance(state, TransformerState)
-        x: Tensor = self.target_embedding(token) * self.config.embedding_scale
+        x: Tensor = self.target_embedding(token) * self.config.embedding_scale  # (B, k, D)
         if self.target_positions is not None:
+            # All hypotheses are of one length, so that one position serves them all.
             x = x + self.target_positions(state.position, 1)
         prefix = []
         for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):
@@ -80,6 +83,7 @@ class DecodingTransformer(Transformer):
         for part in (slice(start, start + count) for start in range(0, sentences, count)):
             shorter = source[part, : int(lengths[part].max())]
             for number, (keys, values) in enumerate(self._memories(shorter, lengths[part])):
+                # The first part tells the sizes; all parts are written into one tensor for each layer.
                 if number == len(memory):
                     (heads, key_width), value_width = keys.shape[1:3], values.size(3)
                     all_keys = keys.new_zeros(sentences, heads, key_width, longest)
@@ -90,6 +94,7 @@ class DecodingTransformer(Transformer):
 
     def _memories(self, source: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """(B, S), (B,) -> the memory of each decoder layer, as views."""
+        # Every decoder layer attends to the same encoder states, with a W_K and a W_V of its own.
         rows = choose_packing(lengths, source.size(1))
         encoded = self._encode(source, rows)
         for layer in self._decoder_layers:
@@ -103,9 +108,11 @@ def decoder_layer_step(
 
     def attend_to_prefix(y: Tensor) -> Tensor:
         nonlocal cache
+        # Each hypothesis has its own prefix: (B, k, D) -> (N, 1, D), one query for each.
         context, cache = self_attention_step(layer.attention, y.flatten(0, 1)[:, None], cache)
         return context.view(y.shape)
 
+    # The same residuals, norms and weights as in training; only the attention is over the cache.
     x = layer.around_attention(x, attend_to_prefix)
     x = layer.around_cross(x, lambda y: attend_to_memory(layer.cross, y, memory, padding))
     x = layer.around_feedforward(x, layer.feedforward)
@@ -118,14 +125,12 @@ def empty_cache(attention: SelfAttention, like: Tensor, prefixes: int) -> KeyVal
 
 
 def self_attention_step(attention: SelfAttention, x: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
-    """One new position x (N, 1, D), which attends to the cached ones and itself -> (N, 1, D), and the longer cache.
-
-    With rotary positions the cached keys are rotated already.
-    """
+    """One new position x (N, 1, D), which attends to the cached ones and itself -> (N, 1, D), and the longer cache."""
     query_width, *widths = attention.query_key_value.widths
     query, key_value = attention.query_key_value(x).split([query_width, sum(widths)], dim=-1)
     query = attention.split_heads(query, attention.d_k)
     if attention.rotary is not None:
+        # Keys are cached rotated: by their own position, which never changes.
         key, value = torch.split(key_value, widths, dim=-1)
         query = attention.rotary(query, cache.length)
         key = attention.rotary(attention.split_heads(key, attention.d_k), cache.length)
@@ -133,6 +138,7 @@ def self_attention_step(attention: SelfAttention, x: Tensor, cache: KeyValueCach
     cache = cache.append(key_value[:, 0])
     keys, values = torch.split(cache.attended, widths, dim=-1)
     keys, values = attention.split_heads(keys, attention.d_k), attention.split_heads(values, attention.d_v)
+    # No mask: every cached position comes before the query, and no prefix is shorter than another.
     return attention.join_heads(fused_attention(query, keys, values, mask=None, causal=False)), cache
 
 
@@ -140,6 +146,7 @@ def project_memory(attention: CrossAttention, encoded: Tensor, source: Packing) 
     """Encoder states (M, D) -> K^T / sqrt(d_k), (B, H, K, S), and V, (B, H, S, V): computed once per sentence."""
     projected = torch.split(source.pad(attention.key_value(encoded)), attention.key_value.widths, dim=-1)
     key, value = attention.split_heads(projected[0], attention.d_k), attention.split_heads(projected[1], attention.d_v)
+    # Transposed and divided once here, not at every step.
     return key.transpose(-1, -2) / math.sqrt(attention.d_k), value
 
 
@@ -147,5 +154,6 @@ def attend_to_memory(
     attention: CrossAttention, x: Tensor, memory: tuple[Tensor, Tensor], padding: Tensor | None
 ) -> Tensor:
     """x (B, k, D), one position of each of a sentence's k hypotheses -> (B, k, D). padding: as in the state."""
+    # The k hypotheses of a sentence are k queries to one memory, which is never copied for each of them.
     query = attention.split_heads(attention.query(x), attention.d_k)  # (B, H, k, K)
     return attention.join_heads(attend_few(query, *memory, padding))

@@ -50,8 +50,10 @@ class Residual(nn.Module):
         """(..., D) -> (..., D)."""
         result: Tensor
         if self.pre_norm:
+            # x passes through all layers unchanged, and so does the gradient: deep stacks train with little warm-up.
             result = x + self.dropout(sublayer(self.norm(x)))
             return result
+        # Every layer's output has variance 1, but the gradient has to pass through every norm.
         result = self.norm(x + self.dropout(sublayer(x)))
         return result
 
@@ -68,6 +70,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
         """(M, D) -> (M, D). maps: where given, gets the attention weights (B, H, S, S)."""
+        # Every source token attends to all of its sentence, before and after it.
         x = self.around_attention(x, lambda y: self.attention(y, rows, causal=False, maps=maps))
         output: Tensor = self.around_feedforward(x, self.feedforward)
         return output
@@ -98,7 +101,9 @@ class DecoderLayer(nn.Module):
         maps: where given, its lists get the weights of self-attention (B, H, T, T) and cross-attention (B, H, T, S).
         """
         self_maps, cross_maps = maps or (None, None)
+        # Causal: no position may see the token that it has to predict.
         x = self.around_attention(x, lambda y: self.attention(y, rows, causal=True, maps=self_maps))
+        # Only here does the decoder see the source.
         x = self.around_cross(x, lambda y: self.cross(y, rows, encoded, source, maps=cross_maps))
         output: Tensor = self.around_feedforward(x, self.feedforward)
         return output

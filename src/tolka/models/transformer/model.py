@@ -38,6 +38,7 @@ class Transformer(Seq2Seq):
             config.share_embeddings, source_vocabulary, target_vocabulary, config.d_model
         )
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
+        # Two modules: learned positions differ between the languages.
         self.source_positions = self._make_positions()
         self.target_positions = self._make_positions()
         self.dropout = Dropout(config.dropout)
@@ -59,20 +60,22 @@ class Transformer(Seq2Seq):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the features (N, D) of the valid target tokens."""
+        # Teacher forcing: target_in is the reference shifted by one, so that position t predicts its token t + 1.
         source = self._packing(batch.source_lengths, batch.source.size(1), batch.source_positions)
         target = self._packing(batch.target_lengths, batch.target_in.size(1), batch.target_positions)
         return self._decode(batch, target, self._encode(batch.source, source), source)
 
     def _encode(self, source: Tensor, rows: Packing, inspection: Inspection | None = None) -> Tensor:
         """(B, S) -> encoder states (M, D)."""
-        x = self._embed(source, rows, self.source_embedding, self.source_positions)
+        x = self._embed(source, rows, self.source_embedding, self.source_positions)  # (M, D)
         for number, layer in enumerate(self.encoder):
             maps: list[Tensor] | None = None if inspection is None else []
             x = self._run_layer(layer, x, rows, maps)
             if inspection is not None:
                 inspection.attention.update({f"encoder.{number}.self": weights for weights in maps or ()})
+                # Padded and packed again, so that gradients flow through the tensor that is returned.
                 inspection.encoder_states.append(rows.pad(x))
-                x = rows.pack(inspection.encoder_states[-1])  # so that gradients flow through the state shown
+                x = rows.pack(inspection.encoder_states[-1])
         normed: Tensor = self.encoder_norm(x)
         return normed
 
@@ -87,19 +90,23 @@ class Transformer(Seq2Seq):
             if inspection is not None and maps:
                 (inspection.attention[f"decoder.{number}.self"],) = maps[0]
                 (inspection.attention[f"decoder.{number}.cross"],) = maps[1]
+        # Without padding rows: neither the norm nor the much wider output layer computes anything for them.
         normed: Tensor = self.decoder_norm(rows.token_rows(x, batch.target_positions))
         return normed
 
     def _embed(self, ids: Tensor, rows: Packing, embedding: nn.Module, positions: nn.Module | None) -> Tensor:
         """(B, L) -> (N, D): sqrt(D) * embedding + position (section 3.4)."""
+        # Scaled to variance 1: of the size of the sines and cosines that are added.
         x: Tensor = embedding(rows.pack_ids(ids)) * self.config.embedding_scale
         if positions is not None:
+            # A row's place is its position within its sentence: (L, D) -> (N, D).
             x = x + positions(0, rows.longest).index_select(0, rows.places)
         dropped: Tensor = self.dropout(x)
         return dropped
 
     def _run_layer(self, layer: nn.Module, *inputs: Any) -> Tensor:
         """Apply a layer; with `recompute` its activations are computed again for the backward pass."""
+        # `checkpoint` restores the random state, so that dropout draws the same masks again.
         if self.recompute and self.training and torch.is_grad_enabled():
             recomputed: Tensor = checkpoint(layer, *inputs, use_reentrant=False)
             return recomputed
@@ -108,6 +115,7 @@ class Transformer(Seq2Seq):
 
     def _packing(self, lengths: Tensor, longest: int, tokens: Tensor) -> Packing:
         """Pack sentences of `lengths` (B,), whose tokens are at `tokens` in (B, longest), flattened."""
+        # The kernel for variable-length sequences takes keys and values of one width, and drops no weights.
         drops_weights = self.training and self.config.attention_dropout > 0
         one_width = self.config.key_width == self.config.value_width and not drops_weights
         width = self.config.key_width if one_width else 0
@@ -116,6 +124,7 @@ class Transformer(Seq2Seq):
     def inspect(self, batch: Batch) -> Inspection:
         """Return the attention maps encoder.L.self, decoder.L.self and decoder.L.cross of every layer L."""
         inspection = Inspection(torch.empty(0))
+        # A row for each position, padding included: the maps are of padded sentences.
         source = Packing(batch.source_lengths, batch.source.size(1))
         target = Packing(batch.target_lengths, batch.target_in.size(1))
         encoded = self._encode(batch.source, source, inspection)
@@ -123,6 +132,7 @@ class Transformer(Seq2Seq):
 
     def logits(self, features: Tensor) -> Tensor:
         """(..., D) -> (..., V): dot products with the rows of the output embedding, plus the bias if there is one."""
+        # Apart from `forward`, so that the loss computes them in chunks and search for the last position alone.
         return self.output_embedding.scores(features, self.output_bias)
 
     def logits_parameters(self) -> list[nn.Parameter]:
@@ -135,6 +145,7 @@ class Transformer(Seq2Seq):
         return [*self.encoder, *self.decoder]
 
     def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
-        """Compile each layer; one program serves all layers of a stack, and batches of all sizes."""
+        """Compile each layer with torch.compile."""
+        # Layer by layer and with dynamic sizes: one program serves all layers of a stack, and batches of all shapes.
         for layer in self.layers():
             layer.compile(dynamic=True, mode=mode, backend=backend)

@@ -113,5 +113,5 @@ class TransformerOptions(ModelConfig):
     @property
     def inner_width(self) -> int:
         """Inner width of the feed-forward sub-layer."""
-        # swiglu has a third matrix; so many weights are in three of this width.
+        # swiglu has a third matrix: three of width 8/3 D have as many weights as two of width 4 D (Shazeer 2020).
         return self.d_ff or (8 * -(-self.d_model // 3) if self.activation == "swiglu" else 4 * self.d_model)

@@ -25,8 +25,10 @@ _KNOWN = {"positions": ("sinusoidal", "sinusoidal_halves"), "activation": tuple(
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)) V (equation 1): (B, H, T, d_k), (B, H, S, d_k), (B, H, S, d_v) -> (B, H, T, d_v)."""
+    # A dot product of d_k terms of variance 1 has variance d_k: unscaled, the softmax would saturate (footnote 4).
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (B, H, T, S)
-    scores = scores.masked_fill(~mask, float("-inf"))  # mask: true where a query may attend
+    # mask: true where a query may attend; exp(-inf) = 0 elsewhere.
+    scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(dim=-1) @ value  # each row of weights sums to 1
 
 
@@ -34,6 +36,7 @@ def sinusoids(length: int, width: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(same) (section 3.5): (L, D), fp32 as in `model.py`."""
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
     angles = torch.arange(length)[:, None] * rates  # (L, D / 2)
+    # Side by side, sine and cosine of one angle: a shift by k is a rotation of each pair, the same at every position.
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
 
 
@@ -63,7 +66,8 @@ class Attention(nn.Module):
             projected = [self.query(x), *self.key_value(encoded).split(self.widths, dim=-1)]
         else:
             projected = self.query_key_value(x).split(self.widths, dim=-1)
-        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in projected)  # (B, H, L, .)
+        # H heads of width D / H: (B, L, H * d) -> (B, H, L, d).
+        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in projected)
         heads = attend(query, key, value, mask)
         result: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # side by side, through W_O
         return result
@@ -99,6 +103,7 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
+        # Either way a sub-layer computes what is added to x, so that the gradient has a path around it.
         result: Tensor = x + f(self.norm(x)) if self.pre else self.norm(x + f(x))
         return result
 
@@ -163,6 +168,7 @@ class PlainTransformer(nn.Module):
 
     def embed(self, ids: Tensor, embedding: nn.Embedding) -> Tensor:
         """(B, L) -> (B, L, D): sqrt(D) * embedding + position (sections 3.4 and 3.5)."""
+        # Embeddings start with variance 1 / D: scaled, they are of the size of the sines that are added.
         x: Tensor = embedding(ids) * self.scale
         table = sinusoids_in_halves if self.halves else sinusoids
         return x + table(*x.shape[1:]).to(x)
@@ -178,9 +184,11 @@ class PlainTransformer(nn.Module):
     def decode(self, target_in: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
         """(B, T), (B, S, D) -> (B, T, V): at each position, the logits of the next token."""
         x = self.embed(target_in, self.target_embedding)
+        # All positions at once: position t attends to 0 .. t, as if the later tokens were not known yet.
         past = torch.ones(x.size(1), x.size(1), dtype=torch.bool, device=x.device).tril()  # (T, T): key <= query
         for layer in self.decoder:
             x = layer(x, past, encoded, source_mask)
+        # A subword's logit is the dot product with its output vector, which may be its input vector too (section 3.4).
         return F.linear(self.decoder_norm(x), self.output_embedding.weight, self.output_bias)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_in: Tensor) -> Tensor:

@@ -19,9 +19,11 @@ _LEAST_SQUARE = 1e-30  # epsilon_1, against a division by zero
 class Adafactor(torch.optim.Optimizer):
     """Algorithms 4 and 5 of Shazeer and Stern (2018), without momentum, with an external learning rate.
 
-    torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule on top of the chosen one, and waits for
-    the GPU twice for each parameter. Shapes: (..., m, n) of a parameter with two dimensions or more.
+    Shapes: (..., m, n) of a parameter with two dimensions or more.
     """
+
+    # torch.optim.Adafactor keeps the rate below 1 / sqrt(step), a second schedule on top of the chosen one, and waits
+    # for the GPU twice for each parameter.
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
         super().__init__(params, {"lr": lr})
@@ -44,11 +46,13 @@ class Adafactor(torch.optim.Optimizer):
         if parameter.dim() >= 2:
             rows = _averaged(state, "rows", squares.mean(dim=-1, keepdim=True), new_share)  # (..., m, 1)
             columns = _averaged(state, "columns", squares.mean(dim=-2, keepdim=True), new_share)  # (..., 1, n)
-            # The squares' estimate is rows @ columns / mean(rows).
+            # The squares' estimate is rows @ columns / mean(rows), of rank 1: m + n values stand for m * n.
             update = gradient * (rows / rows.mean(dim=-2, keepdim=True)).rsqrt() * columns.rsqrt()
         else:
             update = gradient * _averaged(state, "squares", squares, new_share).rsqrt()
+        # An old estimate of the squares, much below the new ones, would make an update too large.
         excess = (_root_mean_square(update) / _CLIP).clamp(min=1.0)
+        # The rate is relative to the parameter's own size.
         size = _root_mean_square(parameter).clamp(min=_LEAST_SIZE)
         parameter.sub_(update.mul_(rate * size / excess))
 

@@ -42,6 +42,7 @@ class AdamWConfig(MomentsConfig):
         zero_or_more(self, "optimizer", "off", "weight_decay")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        # The decay acts on the weights themselves: as a part of the gradient, Adam would divide it by sqrt(v), too.
         groups = with_decayed_matrices(model, self.weight_decay)
         # Fused: one kernel for all parameters instead of many for each.
         return AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=True)

@@ -40,6 +40,7 @@ def trained_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 def with_decayed_matrices(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Return two parameter groups: matrices decay, norms and biases do not."""
+    # Decay pulls towards 0, and a norm's gain is neutral at 1.
     parameters = trained_parameters(model)
     return [
         {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},

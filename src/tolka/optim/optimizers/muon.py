@@ -22,11 +22,7 @@ _SIZE = 0.2  # root mean square of an update over its rate; AdamW's is 0.2 to 0.
 
 
 class Muon(torch.optim.Optimizer):
-    """Orthogonalised momentum (Jordan et al. 2024) for matrices, AdamW for the other groups.
-
-    An update of an (m, n) matrix is 0.2 sqrt(max(m, n)) times as large as an orthogonal one, as large as AdamW's, so
-    that one rate does for both (Liu et al. 2025, equation 4).
-    """
+    """Orthogonalised momentum (Jordan et al. 2024) for matrices, AdamW for the other groups."""
 
     def __init__(
         self,
@@ -66,22 +62,29 @@ class Muon(torch.optim.Optimizer):
             mean.lerp_(weight.grad, 1.0 - group["momentum"])
             ahead = weight.grad.lerp(mean, group["momentum"])  # Nesterov momentum
             weight.mul_(1.0 - group["lr"] * group["weight_decay"])
+            # W_Q, W_K and W_V, or the gates of a recurrence, are orthogonalised each by itself.
             rows = self.widths.get(weight, [weight.size(0)])
             for part, direction in zip(weight.split(rows), ahead.split(rows), strict=True):
                 by_shape.setdefault(part.shape, []).append((part, direction))
-        # torch.optim.Muon takes one matrix after the other, in bfloat16, which most processors emulate.
+        # All matrices of one shape in a batch; torch.optim.Muon takes one after the other, in bfloat16, which most
+        # processors emulate.
         for shape, pairs in by_shape.items():
             directions = orthogonalised(torch.stack([direction for _, direction in pairs]))
+            # An orthogonal (m, n) matrix has a root mean square of 1 / sqrt(max(m, n)): so scaled, an update is as
+            # large as AdamW's, and one rate does for both (Liu et al. 2025, equation 4).
             directions *= group["lr"] * _SIZE * max(shape) ** 0.5
             torch._foreach_sub_([part for part, _ in pairs], list(directions.unbind()))
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
     """(k, m, n) -> (k, m, n): map each matrix U S V^T to about U V^T, by the Newton-Schulz iteration."""
+    # X X^T is the smaller Gram matrix of a wide X.
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices
+    # The Frobenius norm is at least the largest singular value: all are at most 1, as the iteration needs.
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=_LEAST_NORM)
     for _ in range(_STEPS):
+        # x <- a x + (b G + c G^2) x, which maps each singular value s to a s + b s^3 + c s^5.
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
     return x.mT if tall else x

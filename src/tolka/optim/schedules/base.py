@@ -65,8 +65,9 @@ class EndingConfig(SchedulerConfig):
         """Return peak * step / warmup, then peak * (1 - (1 - floor) * decayed(step))."""
         if step < self.warmup:
             return peak * step / self.warmup
+        # Without a clock there is no end: `paced` sets the horizon from the time.
         if self.by_wall_time:
-            return peak  # `paced` sets the horizon from the time
+            return peak
         return peak * (1.0 - (1.0 - self.floor) * self.decayed(min(step, self.horizon)))
 
     @property
@@ -77,6 +78,8 @@ class EndingConfig(SchedulerConfig):
         """Return the schedule with its horizon at the last update that the pace so far allows."""
         if not self.by_wall_time:
             return self
+        # After a quarter of the minutes, four times the updates so far are expected. The estimate changes from update
+        # to update, and is exact at the end, where the rate has to be at its floor.
         expected = round(step / share) if share > 0 else updates
         return self.ending_at(max(self.warmup + 1, min(expected, updates)))
 

@@ -25,6 +25,7 @@ class NoamConfig(SchedulerConfig):
 
     def rate(self, step: int, peak: float) -> float:
         """Return lr_init * min(step ** -0.5, step * warmup ** -1.5); `peak` is not used."""
+        # The two terms are equal at step = warmup, the peak.
         return float(self.lr_init * min(step**-0.5, step * max(self.warmup, 1) ** -1.5))
 
     @property

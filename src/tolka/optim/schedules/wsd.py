@@ -33,8 +33,10 @@ class WarmupStableDecayConfig(EndingConfig):
 
     def ending_at(self, horizon: int) -> EndingConfig:
         """Return the schedule with another horizon, and a decay that fits into it."""
+        # By wall time the horizon may turn out to be shorter than warm-up and decay together.
         return replace(self, horizon=horizon, decay=min(self.decay, horizon - self.warmup))
 
     def decayed(self, step: int) -> float:
         """Return sqrt((step - (horizon - decay)) / decay), and 0 before the decay."""
+        # Negative before the decay: the rate stays at its peak.
         return math.sqrt(max(0, step - (self.horizon - self.decay)) / self.decay)

@@ -16,7 +16,8 @@ from tolka.errors import DataError
 from tolka.search.base import NEVER
 from tolka.search.hypothesis import Ids, Wish, check_subwords
 
-_LISTS_CACHED = 4  # whose tables are kept for the next batch
+# Lists whose tables are kept for the next batch.
+_LISTS_CACHED = 4
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,13 @@ class BannedPhrases:
         tokens (B, k, t). sentences (B,): the number of each sentence in the batch at the start.
         """
         length = self.ids.size(1)
+        # Single tokens that are banned everywhere need no look at the hypotheses.
         if length == 1 and self.of_sentence is None:
             log_p.index_fill_(2, self.ids[:, 0], NEVER)
             return
         if tokens.size(2) < length - 1:
             return
+        # Few phrases share their last token but one with a hypothesis's end: only those are compared further.
         rows, phrases = self._rows(tokens)
         matches = torch.ones_like(rows, dtype=torch.bool)
         for place in range(length - 2):
@@ -59,6 +62,7 @@ class BannedPhrases:
         else:
             known, last = self.ids[:, -2].contiguous(), tokens[..., -1].flatten().contiguous()
             first, end = torch.searchsorted(known, last), torch.searchsorted(known, last, right=True)
+        # Row r has the phrases first[r] .. end[r] - 1: all pairs side by side, without a loop over rows.
         counts = end - first
         rows = torch.arange(count, device=tokens.device).repeat_interleave(counts)
         offset = first - (counts.cumsum(0) - counts)
@@ -70,7 +74,8 @@ def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedP
 
     DataError for a phrase without subwords or with a special symbol.
     """
-    lists = {id(wish.banned): wish.banned for wish in wishes}  # as a rule, one that all sentences have
+    # As a rule all sentences have one list: its tables are made once, and found again by its identity.
+    lists = {id(wish.banned): wish.banned for wish in wishes}
     if len(lists) < 2:
         tables = [table for banned in lists.values() for table in _cached_tables(_Same(banned))]
         return [replace(table, ids=table.ids.to(device)) for table in tables]
@@ -92,7 +97,9 @@ def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedP
 
 
 class _Same:
-    """A list of phrases that is equal to itself only, so that looking it up does not read it."""
+    """A list of phrases that is equal to itself only."""
+
+    # Hashing a tuple of thousands of phrases for every batch would read all of them.
 
     def __init__(self, phrases: tuple[Ids, ...]) -> None:
         self.phrases = phrases

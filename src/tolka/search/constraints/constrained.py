@@ -38,12 +38,13 @@ def search_with_terms(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first; sentences without terms are searched apart, by `plain`.
 
-    source (B, S), lengths (B,). A sentence whose terms are not all met before its length limit is searched again
-    without the longer half of the missing ones, until the others are met.
+    source (B, S), lengths (B,).
     """
     limits = config.limits(lengths).tolist()
     results: list[list[Hypothesis]] = [[] for _ in wishes]
     wishes, pending = [_possible(wish) for wish in wishes], list(range(len(wishes)))
+    # A sentence whose terms are not all met before its length limit is searched again without the longer half of the
+    # missing ones, until the others are met.
     while pending:
         with_terms = [number for number in pending if wishes[number].terms]
         if without := [number for number in pending if not wishes[number].terms]:
@@ -68,22 +69,22 @@ def _possible(wish: Wish) -> Wish:
     """Return the wish without the alternatives that have a banned phrase in them, unless it stands in the prefix."""
     if not wish.terms or not wish.banned:
         return wish
+    # A list may ban thousands of phrases: only those that begin with a token of some alternative can be in one.
     first = {token for alternatives in wish.terms for each in alternatives for token in each}
     banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first and not _has(wish.prefix, phrase)}
     sizes = {len(phrase) for phrase in banned}
-    terms = [
-        tuple(
-            each
-            for each in alternatives
-            if not any(each[i : i + n] in banned for n in sizes for i in range(len(each) - n + 1))
-        )
-        for alternatives in wish.terms
-    ]
+
+    def is_allowed(ids: Ids) -> bool:
+        return not any(ids[start : start + n] in banned for n in sizes for start in range(len(ids) - n + 1))
+
+    terms = (tuple(filter(is_allowed, alternatives)) for alternatives in wish.terms)
+    # A term without an alternative left could never be met.
     return replace(wish, terms=tuple(filter(None, terms)))
 
 
 def with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
     """Return the wish without the longer half of the missing terms, or as many of them as make the others fit."""
+    # At least one is dropped each time, so that the search ends; long terms are the least likely to fit.
     sizes = [shortest(alternatives) for alternatives in wish.terms]
     longest_first, dropped = sorted(missing, key=lambda term: -sizes[term]), (len(missing) + 1) // 2
     while dropped < len(missing) and sum(sizes) - sum(sizes[term] for term in longest_first[:dropped]) >= limit:
@@ -112,18 +113,14 @@ class _Result(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """Candidates (B, c) in the order in which they are chosen.
-
-    state, missing (B, c, T): of TermAutomaton. place: how many of its bank, which have as many tokens of terms, are
-    better.
-    """
+    """Candidates (B, c) in the order in which they are chosen."""
 
     log_probability: Tensor
     parent: Tensor
     token: Tensor
-    state: Tensor
-    missing: Tensor
-    place: Tensor
+    state: Tensor  # of the TermAutomaton
+    missing: Tensor  # (B, c, T)
+    place: Tensor  # how many of its bank, which have as many tokens of terms, are better
 
     def gather(self, indices: Tensor) -> Self:
         """Return those with these numbers (B, n)."""
@@ -135,15 +132,12 @@ class _Ranked(NamedTuple):
 
 
 class _Finished(NamedTuple):
-    """The k finished hypotheses with the highest scores.
+    """The k finished hypotheses with the highest scores."""
 
-    tokens (B, k, L) with `</s>` left out; lengths, without it, log_p and score (B, k); score is -inf where none is.
-    """
-
-    tokens: Tensor
-    lengths: Tensor
-    log_p: Tensor
-    score: Tensor
+    tokens: Tensor  # (B, k, L), `</s>` left out
+    lengths: Tensor  # (B, k), without `</s>`
+    log_p: Tensor  # (B, k)
+    score: Tensor  # (B, k); -inf where there is none
 
     @classmethod
     def empty(cls, beam_size: int, limits: Tensor) -> Self:
@@ -213,6 +207,7 @@ class _TermBeam:
         log_p = next_log_probabilities(self.model, features)
         if self.rules:
             self.rules.apply(log_p, self.tokens, self.active)
+        # A hypothesis ends only with all terms.
         log_p[..., EOS].masked_fill_(self.missing.any(dim=-1), NEVER)
         self.step += 1
         ranked = self._in_order(self._extensions(log_p))
@@ -222,11 +217,13 @@ class _TermBeam:
             score = ranked.log_probability / self.config.penalty(self.step)
             self.finished = self.finished.add(is_finished, ranked.candidates, self.tokens, score)
 
-        # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first.
+        # Each bank's best one, then each bank's second one and so on, the bank with most tokens of terms first: by
+        # log-probability alone, hypotheses without terms, which are more likely, would fill the beam.
         count = ranked.place.size(1)
         turn = ranked.place * count + torch.arange(count, device=is_end.device)
         turn = turn.masked_fill(is_end | (ranked.log_probability == NEVER), count * count)
         chosen = ranked.gather(turn.topk(min(beam_size, count), dim=1, largest=False).indices)
+        # Where fewer than k can continue, the rest of the beam are rows that are never chosen again.
         total = chosen.log_probability.masked_fill(chosen.token == EOS, NEVER)
         tokens = torch.cat([take(self.tokens, chosen.parent), chosen.token[..., None]], dim=2)
         sentence = torch.arange(len(tokens), device=tokens.device)[:, None]
@@ -245,19 +242,18 @@ class _TermBeam:
             self.decoder = self.decoder.select(rows)
 
     def _extensions(self, log_p: Tensor) -> Candidates:
-        """Return the candidates, every one once. log_p (B, k, V) is changed.
-
-        They are each hypothesis with each token that leads on in a term that is under way, with those of the others
-        that begin a term, and with its most likely token, so that no bank dies out; and the 2k most likely of the
-        others.
-        """
+        """Return the candidates, every one once. log_p (B, k, V) is changed."""
         beam_size = self.config.beam_size
+        # Each hypothesis with each token that continues a term, and with each that begins one. Both are taken out of
+        # log_p, so that none of them is a candidate twice.
         moves = self.automaton.moves(self.state)  # (B, k, M)
         openings = self.automaton.openings[:, None].expand(-1, moves.size(1), -1)  # (B, k, R)
         parts = [(tokens, _removed(log_p, tokens)) for tokens in (moves, openings)]
+        # The 2k most likely of the others, of whatever hypothesis.
         likely = extensions(log_p, self.total, 2 * beam_size)
         parent = torch.arange(moves.size(1), device=moves.device)[:, None].expand(len(moves), -1, 1)  # (B, k, 1)
         if moves.size(1) > 1:
+            # And each hypothesis with its most likely token, so that no bank dies out.
             value, token = (each.view(parent.shape) for each in largest(log_p.flatten(0, 1)))
             is_likely = (likely.parent[:, None] == parent) & (likely.token[:, None] == token)
             parts.append((token, value.masked_fill(is_likely.any(dim=-1, keepdim=True), NEVER)))
@@ -269,12 +265,15 @@ class _TermBeam:
     def _in_order(self, candidates: Candidates) -> _Ranked:
         """Return the candidates by bank, that with most tokens of terms first, and then by log-probability."""
         log_p, parent, token = candidates.log_probability, candidates.parent, candidates.token
+        # A term that is complete once stays met, whatever follows.
         state = self.automaton.next(self.state.gather(1, parent), token)
         missing = take(self.missing, parent) & ~self.automaton.complete[state]
         met = self.automaton.met_tokens(state, missing)
+        # By two keys: a stable sort by bank keeps the order by log-probability within each bank.
         order = log_p.argsort(dim=1, descending=True)
         banks = met.gather(1, order).sort(dim=1, descending=True, stable=True)
         order = order.gather(1, banks.indices)
+        # A candidate's place in its bank: its position less that of the bank's first.
         position = torch.arange(order.size(1), device=order.device).expand(order.shape)
         is_first = torch.ones_like(order, dtype=torch.bool)
         is_first[:, 1:] = banks.values[:, 1:] != banks.values[:, :-1]

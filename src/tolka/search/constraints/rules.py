@@ -43,6 +43,7 @@ class Rules:
         A forced prefix goes before all other rules. If they forbid every token, `</s>` is allowed.
         """
         length = tokens.size(2)
+        # Read before the rules change them: what `</s>` gets back, and what the prefix's token keeps.
         end = log_p[..., EOS].clone()
         forced = self._forced(length, sentences, tokens.size(1))
         forced_log_p = None if forced is None else log_p.gather(2, forced)
@@ -51,16 +52,20 @@ class Rules:
         for phrases in self._banned:
             phrases.ban(log_p, tokens, sentences)
         if length < self._min_length:
+            # Only while another subword fits: at the limit `</s>` has to be possible.
             log_p[..., EOS].masked_fill_((length < self._most[sentences])[:, None], NEVER)
+        # A hypothesis with every token forbidden ends, instead of vanishing from the beam.
         is_stuck = log_p.amax(dim=-1) == NEVER
         log_p[..., EOS] = torch.where(is_stuck, end, log_p[..., EOS])
         if forced is not None and forced_log_p is not None:
             log_p.masked_fill_(forced != PAD, NEVER)
-            log_p.scatter_(2, forced, forced_log_p)  # elsewhere that of <pad>, which is never allowed
+            # Sentences without a prefix here have `<pad>` in `forced`, which is -inf before and after.
+            log_p.scatter_(2, forced, forced_log_p)
 
     def _ban_repetition(self, log_p: Tensor, tokens: Tensor) -> None:
         """Forbid each token that would complete an n-gram that the hypothesis has already."""
         ngrams = tokens.unfold(2, self._ngram, 1)  # (B, k, t - n + 1, n)
+        # The last n - 1 tokens; where an n-gram begins with them, its own last token is forbidden.
         last = tokens[..., tokens.size(2) - self._ngram + 1 :]
         is_same = (ngrams[..., :-1] == last[:, :, None]).all(dim=-1)
         _forbid(log_p, ngrams[..., -1], is_same)
@@ -74,6 +79,7 @@ class Rules:
 
 def _forbid(log_p: Tensor, tokens: Tensor, chosen: Tensor) -> None:
     """Set log_p (B, k, V) to -inf at those of the tokens (B, k, n) that are `chosen`."""
+    # By adding -inf or 0, so that a token that is in `tokens` twice, once chosen and once not, is forbidden.
     log_p.scatter_add_(2, tokens, torch.zeros(chosen.shape, device=log_p.device).masked_fill_(chosen, NEVER))
 
 

@@ -23,28 +23,23 @@ Terms = Sequence[Sequence[Ids]]
 
 @dataclass(frozen=True)
 class TermAutomaton:
-    """The automata of all sentences, as tables.
-
-    tokens, targets (E,): the transitions, sorted by state and token; those of state i begin at first[i] (N + 1).
-    A state other than a root has only those that its root has not, or has with another target: any other token leads to
-    where it leads from the root, and if that has no transition, to the root. keys (E,): state * V + token. progress
-    (N, T): tokens of the term that the state has, if fewer are missing than the shortest alternative has. complete
-    (N, T): whether an alternative ends here. root, start (B,): states before the first token, of which `start` has read
-    `<s>`. sizes (B, T): tokens of each term's shortest alternative, 0 where a sentence has fewer terms. openings
-    (B, R): the tokens that begin a term, then `<pad>`.
-    """
+    """The automata of all sentences, as tables of all their N states and E transitions."""
 
     vocabulary: int
-    keys: Tensor
-    tokens: Tensor
-    targets: Tensor
-    first: Tensor
-    progress: Tensor
-    complete: Tensor
-    root: Tensor
-    start: Tensor
-    sizes: Tensor
-    openings: Tensor
+    # The transitions, sorted by state and token. A state other than a root has only those that its root has not, or has
+    # with another target.
+    keys: Tensor  # (E,): state * V + token
+    tokens: Tensor  # (E,)
+    targets: Tensor  # (E,)
+    first: Tensor  # (N + 1,): where those of each state begin
+    # Tokens of a term that a state has read, if fewer are missing than the shortest alternative has.
+    progress: Tensor  # (N, T)
+    complete: Tensor  # (N, T): whether an alternative ends here
+    # The states before the first token, of which `start` has read `<s>`.
+    root: Tensor  # (B,)
+    start: Tensor  # (B,)
+    sizes: Tensor  # (B, T): tokens of each term's shortest alternative; 0 where a sentence has fewer terms
+    openings: Tensor  # (B, R): the tokens that begin a term, then `<pad>`
 
     @classmethod
     def of(cls, terms: Sequence[Terms], vocabulary: int, device: torch.device) -> "TermAutomaton":
@@ -58,6 +53,7 @@ class TermAutomaton:
         for of_sentence in terms:
             roots.append(len(states))
             states += _states(of_sentence, len(states))
+            # `<s>` has been read before the first token, and never comes again: the root has no transition for it.
             starts.append(states[roots[-1]].transitions.pop(BOS, roots[-1]))
         edges = sorted(
             (number * vocabulary + token, token, target)
@@ -91,11 +87,14 @@ class TermAutomaton:
 
     def next(self, state: Tensor, token: Tensor) -> Tensor:
         """state, token (B, c) -> the next states (B, c)."""
+        # Where a state has no transition of its own, which keeps the tables small, the root's serves; and where the
+        # root has none either, no term has begun.
         root = self.root[:, None]
         return self._target(state, token, self._target(root, token, root))
 
     def _target(self, state: Tensor, token: Tensor, otherwise: Tensor) -> Tensor:
         """Return where the state's own transition leads, `otherwise` where it has none."""
+        # A sorted list of keys, searched by bisection: a table (states, vocabulary) would be nearly empty.
         key = state * self.vocabulary + token
         place = torch.searchsorted(self.keys, key).clamp_(max=len(self.keys) - 1)
         return torch.where(self.keys[place] == key, self.targets[place], otherwise)
@@ -116,6 +115,7 @@ class TermAutomaton:
 
         state (B, c), missing (B, c, T). It is the sum over `sizes`, less the fewest tokens that are still needed.
         """
+        # The last tokens of a hypothesis may begin several terms: the one that is furthest counts.
         of_met = (self.sizes[:, None] * ~missing).sum(dim=-1)
         return of_met + (self.progress[state] * missing).amax(dim=-1)
 
@@ -160,10 +160,13 @@ def _states(terms: Terms, offset: int) -> list[_State]:
                     states[place].children[token] = len(states)
                     states.append(_State())
                 place = states[place].children[token]
+                # In tokens of the shortest alternative, so that a long one does not count for more: one that lacks
+                # `left` tokens is as far as the shortest one that lacks them.
                 if size > left:
                     states[place].progress[term] = max(size - left, states[place].progress.get(term, 0))
             states[place].complete.add(term)
-    # Breadth first, so that a state's failure state, which is shorter, is complete before it.
+    # A state's failure state is the longest shorter end that begins an alternative too: what it completes, the state
+    # completes. Breadth first, so that the shorter one is known before.
     opening = states[0].children
     failures = deque((child, 0) for child in opening.values())
     while failures:
@@ -172,7 +175,8 @@ def _states(terms: Terms, offset: int) -> list[_State]:
         for term, value in shorter.progress.items():
             state.progress[term] = max(value, state.progress.get(term, 0))
         state.complete |= shorter.complete
-        state.transitions = {**shorter.transitions, **state.children}  # the root's are empty until all others are done
+        # The root's are empty until all others are done.
+        state.transitions = {**shorter.transitions, **state.children}
         failures.extend(
             (child, shorter.transitions.get(token, opening.get(token, 0))) for token, child in state.children.items()
         )

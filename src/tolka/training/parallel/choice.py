@@ -19,7 +19,8 @@ def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, preci
     kind = config.parallel
     if ranks.size == 1:
         return Parallel(objective, ranks)
-    # torch.distributed's parts take a second to import.
+    # DDP needs the whole model on every GPU, FSDP sends weights at every layer: it is taken only where that is needed,
+    # on any rank. Imported here, as torch.distributed's parts take a second to import.
     if kind == "fsdp" or (kind == "auto" and ranks.most(not _fits(objective, precision.device))[0]):
         from tolka.training.parallel.sharded import Sharded
 

@@ -14,11 +14,7 @@ from tolka.training.parallel.base import Parallel
 
 
 class Overlapped(Parallel):
-    """All passes of an update but the last accumulate gradients; in the last, DDP sums them bucket by bucket.
-
-    A rank that runs out of memory in that pass cannot begin it again, as the others wait for its sums. The largest
-    batch is tried before training, and goes in halves from then on if it does not fit.
-    """
+    """All passes of an update but the last accumulate gradients; in the last, DDP sums them bucket by bucket."""
 
     def __init__(self, objective: Objective, ranks: Ranks) -> None:
         super().__init__(objective, ranks)
@@ -34,21 +30,22 @@ class Overlapped(Parallel):
             )
 
     def begin(self, tokens: int) -> float:
-        """As in Parallel: DDP divides what it has summed by the number of ranks."""
+        # DDP divides what it has summed by the number of ranks, which this undoes.
         return tokens / self.ranks.size
 
     def loss(self, batch: Batch, is_last: bool) -> LossSum:
-        """As in Parallel; the pass through DDP's module begins the sums."""
+        # The pass through DDP's module begins the sums: once for each update, not for each of its batches.
         module = self._module if is_last else self.objective
         sums: LossSum = module(batch)
         return sums
 
     def check_halves(self, batch: Batch, is_last: bool) -> None:
         """Raise LostProcessError where other ranks wait for the sums of this pass."""
+        # It cannot begin again. Rare, as the largest batch is tried before training, and goes in halves from then on.
         if is_last:
             raise LostProcessError(
                 f"process {self.ranks.rank} is out of memory with a batch of {batch.positions} positions: lower "
-                "batching.tokens, with run.override=true to go on from last/"
+                "batching.tokens, with run.override=true to continue from last/"
             )
 
     def finish(self, nll: Tensor) -> Tensor:

@@ -30,9 +30,10 @@ from tolka.training.parallel.base import Parallel
 class Sharded(Parallel):
     """A layer's weights are gathered when it computes, its gradients summed where their part of the weights is kept.
 
-    The optimizer sees the parts only. To validate and to save, `whole` gathers the weights into an ordinary model, the
-    twin, which is empty otherwise.
+    The optimizer sees the parts only.
     """
+
+    # To validate and to save, `whole` gathers the weights into an ordinary model, the twin, which is empty otherwise.
 
     shares_weights = True
 
@@ -42,15 +43,18 @@ class Sharded(Parallel):
         self.whole_objective = copy.deepcopy(objective)
         self._empty()
         mesh = init_device_mesh(precision.device.type, (ranks.size,))
+        # Layer by layer, so that only one layer's weights are whole at a time; then what is left, as embeddings.
         for module in (*objective.model.layers(), objective):
-            shared: Any = fully_shard(module, mesh=mesh)  # gathered in fp32: autocast does the rest
+            # Gathered in fp32: autocast does the rest.
+            shared: Any = fully_shard(module, mesh=mesh)
             assert isinstance(shared, FSDPModule)
             # Summed, not averaged: the loss is divided by the tokens of all ranks. Gloo knows nothing but sums.
             shared.set_gradient_divide_factor(1.0)
             shared.set_force_sum_reduction_for_comms(True)
         named = objective.model.named_parameters()
         self._weights = {name: weight for name, weight in named if isinstance(weight, DTensor)}
-        self._group = dist.new_group(backend="gloo")  # for the thread that writes
+        # For the thread that writes: its messages must not mix with those of training.
+        self._group = dist.new_group(backend="gloo")
         self._writing: Shards | None = None
 
     @property
@@ -71,6 +75,7 @@ class Sharded(Parallel):
     @contextmanager
     def whole(self, ema: Ema | None) -> Iterator[None]:
         """Fill the twin with the weights, or with their moving average, for the length of a block."""
+        # Every rank gathers every weight, in the same order, also those that neither validate nor save.
         weights = ema.average if ema else self._weights
         for name, weight in self._twin.named_parameters():
             weight.data = _whole(weights[name])
@@ -133,6 +138,7 @@ class Sharded(Parallel):
 
 def _placed(tensor: Tensor, weight: DTensor) -> DTensor:
     """Return a tensor that every rank has, shared out as a weight of its shape."""
+    # No rank is the source: each takes its part of what it has, and nothing is sent.
     placed: DTensor = distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
     return placed
 
