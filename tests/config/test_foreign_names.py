@@ -51,7 +51,7 @@ def test_the_commonest_names_of_other_programs_are_known() -> None:
         ("mt-train trainer=ddp", "Here it is: trainer.devices=2"),
         (
             "mt-train --max-tokens 4096",
-            "--max-tokens is no option; settings are key=value. Here it is batching.tokens=4096",
+            "--max-tokens is not an option; settings are key=value. Here it is batching.tokens=4096",
         ),
         ("mt-train --lr=1e-4 model=lstm", "Here it is optimizer.lr=1e-4"),
         ("mt-train --fp16 model=lstm", "Here it is: trainer.precision=fp16 or bf16"),

@@ -47,11 +47,12 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_intermixed_args(arguments)
     plain, settings = sort_out(options.inputs)
     word = str(plain[0]) if plain else ""
-    if word in _WORDS:
+    if word in _SUBCOMMANDS:
         if options.output:
             raise ConfigError(f"-o OUT takes a model's translations, and {word} writes none")
-        _WORDS[word](plain[1:], settings, options.json)
+        _SUBCOMMANDS[word](plain[1:], settings, options.json)
         return DONE
+    # As in `sacrebleu` and other scorers, whose arguments are files.
     if len(plain) == 2 and all(map(Path.is_file, plain)):
         raise ConfigError(f"files have names: mt-eval hypothesis={plain[0]} reference={plain[1]}")
     if len(plain) > 1:
@@ -67,7 +68,7 @@ def run(arguments: Sequence[str]) -> int:
     from tolka.config.command_line import evaluate_config
 
     config = evaluate_config(settings)
-    if options.output:
+    if options.output:  # before the translation, which may take hours
         check_output(options.output)
         if is_among(options.output, [user_path(config.files.source), user_path(config.files.reference)]):
             raise DataError(f"{options.output} is read, too, and its text would be lost: name another file to write")
@@ -97,17 +98,17 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) ->
 
     results = compare_files(systems[0], systems[1], evaluate_config(settings))
     if as_json:
-        kept = ("difference", "p_value", "signature")
-        rows = [{"a": r.a.as_dict(), "b": r.b.as_dict()} | {key: getattr(r, key) for key in kept} for r in results]
+        keys = ("difference", "p_value", "signature")
+        rows = [{"a": r.a.as_dict(), "b": r.b.as_dict()} | {key: getattr(r, key) for key in keys} for r in results]
         print_json({"comparisons": rows})
         return
     from tolka.metrics.significance import paired_test
     from tolka.metrics.tables import table
 
-    rows_shown = [
+    cells = [
         [r.name, f"{r.a.value:.2f}", f"{r.b.value:.2f}", f"{r.difference:+.2f}", f"{r.p_value:.4f}"] for r in results
     ]
-    print(table(rows_shown, ["metric", "A", "B", "B - A", "p"], "lrrrr"))
+    print(table(cells, ["metric", "A", "B", "B - A", "p"], "lrrrr"))
     test = paired_test(results[0].signature)
     print(f"\np: how often so large a difference comes by chance ({test}); below 0.05 is taken as real")
     for result in results:
@@ -122,13 +123,14 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     from tolka.api.evaluate import calibrate
     from tolka.config.command_line import evaluate_config
 
-    found = calibrate(models_of(str(model[0])), evaluate_config(settings))
+    result = calibrate(models_of(str(model[0])), evaluate_config(settings))
     if as_json:
-        print_json(found.as_dict())
+        print_json(result.as_dict())
     else:
-        print(found)
-    if found.calibration.with_agreement is None:
+        print(result)
+    if result.calibration.with_agreement is None:
         say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
 
 
-_WORDS = {"compare": _compare, "calibrate": _calibrate}
+# A model's folder of such a name is ./compare.
+_SUBCOMMANDS = {"compare": _compare, "calibrate": _calibrate}

@@ -12,12 +12,12 @@ from tolka.version import __version__
 _EXAMPLES = """examples:
   echo "I love you." | mt-translate runs/sample
   mt-translate runs/sample news.en -o news.ko search.beam_size=10
-  mt-translate runs/sample book.en -o book.ko resume=true    go on where the same command was interrupted
+  mt-translate runs/sample book.en -o book.ko resume=true    continue where the same command was interrupted
   mt-translate runs/sample news.en output.format=jsonl       with scores of the tokens, and word alignments
   mt-translate runs/sample news.tsv input.column=2           one column of a table
   mt-translate runs/sample --score news.en news.ko           log-probabilities of given translations
   mt-translate runs/a,runs/b,runs/c news.en                  three models together: the mean of their probabilities
-  mt-translate runs/sample news.en --attention maps          where it looked: maps/000001.png and .json, and so on
+  mt-translate runs/sample news.en --attention maps          where it attended: maps/000001.png and .json, and so on
   mt-translate runs/sample news.en alignments=true           each line with its word alignment: ... TAB 0-0 1-2
 
 settings (key=value):

@@ -200,7 +200,7 @@ def _device(name: str, gpus: int) -> tuple[str, int]:
     if name == "auto":
         return ("cuda" if gpus else "cpu"), 0
     if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
-        raise ConfigError(f"decoding.device ({name}) is no device; allowed: auto, cpu, cuda, cuda:N")
+        raise ConfigError(f"decoding.device ({name}) is not a device; allowed: auto, cpu, cuda, cuda:N")
     if kind == "cuda" and int(number or 0) >= gpus:
         raise ConfigError(f"decoding.device is {name}, but CTranslate2 finds {gpus} CUDA devices; try auto")
     return kind, int(number or 0)

@@ -41,6 +41,7 @@ WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the
 
 def families_for(texts: Iterable[str]) -> list[str]:
     """Return the font families to draw texts with; matplotlib takes each glyph from the first of them that has it."""
+    # Looking through the fonts of a machine takes a while, and most texts do without.
     return [_DEFAULT] if all(map(_OF_DEFAULT.fullmatch, texts)) else [_DEFAULT, *_installed()]
 
 
@@ -59,7 +60,7 @@ def quiet_fonts() -> Iterator[set[str]]:
     for each in caught:
         if glyph := re.match(r"Glyph (\d+) .* missing from", str(each.message)):
             missing.add(chr(int(glyph[1])))
-        else:
+        else:  # not about fonts
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
@@ -71,7 +72,7 @@ def _installed() -> list[str]:
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
     for path in [*font_manager.findSystemFonts(), *_packaged()]:
         if path not in known:  # installed since matplotlib wrote its list
-            with suppress(RuntimeError, OSError):  # a file that is no font
+            with suppress(RuntimeError, OSError):  # a file that is not a font
                 font_manager.fontManager.addfont(path)
     return _ranked({entry.name for entry in font_manager.fontManager.ttflist})
 

@@ -1,7 +1,4 @@
-"""The glossary: what each figure on a page means, which way is better, and its source.
-
-A page opens from disk, where no documentation lies beside it: it brings the entries that it needs, and links to them.
-"""
+"""The glossary: what each figure on a page means, which way is better, and its source."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,6 +22,7 @@ class Term:
         return {HIGHER: "↑", LOWER: "↓"}.get(self.better, "")
 
 
+# In the page, not in docs/: it is opened from disk, where no documentation lies beside it.
 _TERMS = (
     Term(
         "parameters",
@@ -131,8 +129,8 @@ _TERMS = (
         "loss",
         LOWER,
         "How surprised the model is by each token of a reference, in nats; lower is better.",
-        "It is the negative log-likelihood, without label smoothing. Validation loss that rises again while training "
-        "goes on is overfitting: more text, more dropout or an earlier end help.",
+        "It is the negative log-likelihood, without label smoothing. Validation loss that rises again during training "
+        "shows overfitting: more text, more dropout or an earlier end help.",
     ),
     Term(
         "length",

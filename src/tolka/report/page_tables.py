@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tolka.metrics.significance import paired_test
-from tolka.metrics.tables import between
+from tolka.metrics.tables import interval_text
 from tolka.report.glossary import LOWER, Term, entry_of
 from tolka.report.runs import FinishedRun
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 
 _SIGNIFICANCE = 0.05  # a difference with a smaller p counts as more than chance
 _AFTER_METRICS = ("PPL per token", "sentences/s")
@@ -52,6 +52,7 @@ class ScoreTable:
 def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     """Return one table of all test sets for a single run; else one per test set, with a row per run."""
     tests = list(dict.fromkeys(test for run in runs for test in run.tests))
+    # Rows are what a reader compares: test sets of one run, or runs on one test set.
     if len(runs) == 1:
         names = _names(runs, tests)
         rows = [_scored(test, runs[0], test, names) for test in tests]
@@ -68,7 +69,7 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
     """Return size and training cost of each run. common: facts that hold for every run and are not repeated."""
     rows = []
     for run in runs:
-        own_facts = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
+        own_facts = [fact for label, fact in run.card_facts.items() if label not in common and label != "architecture"]
         speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
         figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
         rows.append(Row(run.label, "; ".join(own_facts), [(figure, "") for figure in figures]))
@@ -102,8 +103,11 @@ def figures_table(title: str, heading: str, names: Sequence[str], rows: list[Row
 
 def _scored(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
     result, rate = run.tests[test], run.sentences_per_second(test)
-    scores = {each["name"]: (f"{each['score']:.1f}", between(each["interval"])) for each in result["metrics"]}
-    more = {"PPL per token": (shown(result["perplexity"]["ppl"]), ""), "sentences/s": (_rate(rate) if rate else "", "")}
+    scores = {each["name"]: (f"{each['score']:.1f}", interval_text(each["interval"])) for each in result["metrics"]}
+    more = {
+        "PPL per token": (number_text(result["perplexity"]["ppl"]), ""),
+        "sentences/s": (_rate(rate) if rate else "", ""),
+    }
     return Row(label, "", [{**scores, **more}.get(name, ("", "")) for name in names])
 
 
@@ -112,6 +116,7 @@ def _changed(change: Mapping[str, Any]) -> Row:
     term = entry_of(change["name"])
     gain = (before - after) if term and term.better == LOWER else after - before
     verdict = "may be chance" if p >= _SIGNIFICANCE else "better" if gain > 0 else "worse"
+    # + 0.0, or a small loss would be -0.0.
     figures = [f"{before:.1f}", f"{after:.1f}", f"{round(after - before, 1) + 0.0:+.1f}", f"{p:.3f}", verdict]
     return Row(change["name"], "", [(figure, "") for figure in figures], term)
 

@@ -5,14 +5,14 @@ import math
 from typing import Any
 
 
-def shown(value: float | None, digits: int = 2) -> str:
+def number_text(value: float | None, digits: int = 2) -> str:
     """Return a perplexity for people: 12.34, from a million on 1.4e13; None means infinite."""
     if value is None or math.isinf(value):
-        return "over 1e304"  # exp(700), about the largest float
+        return "over 1e304"  # exp(700), from which on `evaluation.perplexity` has inf
     return f"{value:.{digits}f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
-def counted(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """Return a phrase such as '1 pair' or '2 pairs'."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 

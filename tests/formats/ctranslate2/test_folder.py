@@ -499,7 +499,7 @@ print(json.dumps(translator.engine.score(ids, ids)))
 def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:
     for device, precision, words in (
         ("cuda:99", "fp32", "CUDA devices; try auto"),
-        ("mps", "fp32", "decoding.device (mps) is no device"),
+        ("mps", "fp32", "decoding.device (mps) is not a device"),
         ("cpu", "fp16", "decoding.precision=fp16 is not available in CTranslate2"),
     ):
         with pytest.raises(ConfigError) as caught:
