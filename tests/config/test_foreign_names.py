@@ -18,7 +18,9 @@ KNOWN = {*known_keys("train"), *known_keys("translate"), *known_keys("evaluate")
 def test_every_setting_in_the_table_exists() -> None:
     rows = [line.split(": ") for line in foreign_names._NAMES.split("\n") if line]
     assert {ours for ours, _ in rows} - KNOWN == {"hypothesis", "reference", "source"} | {"language"}
-    sentences = " ".join(text for each in foreign_names._SENTENCES.values() for _, text in each)
+    sentences = " ".join(
+        text for command in foreign_names._SENTENCES for text in foreign_names._sentences(command).values()
+    )
     groups = "|".join({key.split(".")[0] for key in KNOWN})
     named = set(re.findall(rf"\b((?:{groups})\.\w+)", sentences))
     assert named - KNOWN == set()

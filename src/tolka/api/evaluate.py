@@ -10,7 +10,15 @@ from tolka.config.typed import Settings, as_config
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.calibration import CalibrationResult, calibrate_translator
-from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
+from tolka.evaluation.input_notes import (
+    NamedText,
+    as_text,
+    blank_note,
+    copied_note,
+    count_error,
+    language_note,
+    notes_on,
+)
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.formats.any_model import load_any
 from tolka.metrics.scores import Score, score
@@ -82,7 +90,9 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
     return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
 
 
-def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, references: Named) -> EvaluateResult:
+def _evaluate_model(
+    config: EvaluateConfig, model: Folders, sources: NamedText, references: NamedText
+) -> EvaluateResult:
     """Translate the sources, and score the translations and the references' perplexity."""
     if len(sources[1]) != len(references[1]):
         raise count_error(sources, references)

@@ -76,10 +76,10 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
         causes = error, error.__cause__ or error.__context__
         if not interrupts.received() and not any(isinstance(each, KeyboardInterrupt) for each in causes):
             raise
-        code, words = _stopped(signal.SIGINT)
+        code, words = _interruption(signal.SIGINT)
     # Also if its exception was swallowed or replaced by another one: the caller asked for an end, and shall know of it.
     if interrupts.received():
-        code, words = _stopped(interrupts.received())
+        code, words = _interruption(interrupts.received())
     if words:
         interrupts.print_last_line(words)
     return code
@@ -94,13 +94,13 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         return code, ""
     except TolkaError as error:
         # Of several processes that train together, one prints the error for all.
-        return (error.exit_code, "") if error.reported else _failed(error, error.exit_code)
+        return (error.exit_code, "") if error.reported else _failure(error, error.exit_code)
     except (MemoryError, RuntimeError) as error:
         # "allocate" is of the CPU's allocator ("can't allocate memory") and of NumPy's ("Unable to allocate").
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate" in str(error):
             advice = "lower batching.tokens (training) or decoding.tokens (translating), or take a smaller model"
-            return _failed(f"out of memory; {advice}")
+            return _failure(f"out of memory; {advice}")
         raise
     except BrokenPipeError:
         _discard_stdout()
@@ -110,19 +110,19 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
             _discard_stdout()
         name = error.filename or "input or output"
         if os.path.isfile(name) and not os.access(name, os.R_OK):
-            return _failed(f"{name}: cannot be read ({error.strerror or error})")
+            return _failure(f"{name}: cannot be read ({error.strerror or error})")
         # As in a container whose current folder is read-only: runs/ is below that folder by default.
         where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
-        return _failed(f"{name}: {error.strerror or error}{where}")
+        return _failure(f"{name}: {error.strerror or error}{where}")
 
 
-def _failed(error: object, code: int = FAILED) -> tuple[int, str]:
+def _failure(error: object, code: int = FAILED) -> tuple[int, str]:
     # A file's name may have escape characters, which would change what the terminal shows.
     message = printable(str(error), kept="\n").replace("\n", " ")
     return code, f"error: {message}"
 
 
-def _stopped(number: int) -> tuple[int, str]:
+def _interruption(number: int) -> tuple[int, str]:
     return 128 + number, interrupts.last_line(number)
 
 
@@ -155,7 +155,7 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")
 
 
-def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
+def separate_files(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     """Separate files from settings. What exists is a file, whatever its name; otherwise key=value is a setting."""
     files, settings = [], []
     for text in inputs:

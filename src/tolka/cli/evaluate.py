@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.cli import common
-from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, settings_help, sort_out
+from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, separate_files, settings_help
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import check_output, is_among, whole_file
 from tolka.system.progress import say
@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
     if {"-h", "--help"} & set(arguments):
         parser.epilog = _EXAMPLES + settings_help("evaluate")
     options = parser.parse_intermixed_args(arguments)
-    plain, settings = sort_out(options.inputs)
+    plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:
         if options.output:

@@ -15,7 +15,7 @@ from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
 from tolka.config.optuna_sweeper import Best
 from tolka.config.plugins import load_plugins
-from tolka.config.sweep import Planned, SweepPlan, plan
+from tolka.config.sweep import PlannedTraining, SweepPlan, plan
 from tolka.config.typed import quote_value
 from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
@@ -56,7 +56,7 @@ class SweepJob:
         load_plugins(self.plugins)  # again: with joblib, this process has imported nothing yet
         hydra = HydraConfig.get()
         number = int(hydra.job.num)
-        base, total = self.sweep.base, len(self.sweep.planned)
+        base, total = self.sweep.base, len(self.sweep.trainings)
         _share_threads(int(hydra.launcher.get("n_jobs") or 1))
         one = self.sweep.training(number, list(hydra.overrides.task))
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
@@ -75,7 +75,7 @@ class SweepJob:
         replace_text(base / _JOBS / f"{number:04}.json", json.dumps(record, ensure_ascii=False))
         if one.config.report.page:
             try:
-                say(f"all so far: {_page(base, self.sweep.planned, read_outcomes(base), one.config.report.plots)}")
+                say(f"all so far: {_page(base, self.sweep.trainings, read_outcomes(base), one.config.report.plots)}")
             except (OSError, TolkaError) as error:
                 say(f"note: the page about all is not written: {error}")
         return outcome.value
@@ -88,7 +88,7 @@ def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource)
     asks for an end: the same command resumes where it stopped.
     """
     planned = plan(settings, source)
-    if planned.planned:  # a sweeper that draws the values continues with those of an earlier call
+    if planned.trainings:  # a sweeper that draws the values continues with those of an earlier call
         shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
     folder = f"hydra.sweep.dir={quote_value(str(planned.base))}"
     hydra_main(SweepJob(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
@@ -108,7 +108,7 @@ def _share_threads(jobs: int) -> None:
         torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
 
 
-def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome], plots: bool) -> Path:
+def _page(base: Path, planned: Sequence[PlannedTraining], outcomes: Sequence[Outcome], plots: bool) -> Path:
     """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named.
 
     plots: whether it has pictures.

@@ -53,7 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     slurm.translate()
     if name := subcommand_of(arguments):
         return run_subcommand(name, arguments[1:])
-    options = _parsed(arguments)
+    options = _parse_arguments(arguments)
     _check_together(options)
 
     # Before the settings are composed: Hydra composes nothing for these, and a completed line has half a setting.
@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
         settings = expand_abbreviations(with_recipe(load_plugins(options.settings), source))
         # hydra.mode=MULTIRUN is Hydra's other way to write -m.
         if options.multirun or "hydra.mode=MULTIRUN" in settings:
-            return _several(settings, plugins, source, options.print_config)
+            return _train_several(settings, plugins, source, options.print_config)
         config = train_config(settings, source, trains=not (options.check or options.prepare))
         if options.cfg or options.info:
             return _ask_hydra(arguments, options, settings)
@@ -105,7 +105,7 @@ def run(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-train."""
     parser = Parser(
         prog="mt-train",
@@ -235,7 +235,7 @@ def _ask_hydra(arguments: Sequence[str], options: argparse.Namespace, settings: 
     return DONE
 
 
-def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSource", only_print: bool) -> int:
+def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSource", only_print: bool) -> int:
     """Train every combination; return FAILED when one failed. only_print: print configurations instead of training."""
     from tolka.cli.multirun import sweep
     from tolka.config.sweep import plan
@@ -244,7 +244,7 @@ def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSou
     from tolka.system.launch import launch
 
     if only_print:
-        return _print_configs([planned.config for planned in plan(settings, source).planned])
+        return _print_configs([planned.config for planned in plan(settings, source).trainings])
     if launch().size > 1:  # each of the processes would start all of the trainings
         raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka.cli import common
-from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, settings_help, sort_out
+from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, separate_files, settings_help
 from tolka.version import __version__
 
 _EXAMPLES = """examples:
@@ -31,8 +31,8 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, and translate or score."""
-    options = _parsed(arguments)
-    files, settings = sort_out(options.inputs)
+    options = _parse_arguments(arguments)
+    files, settings = separate_files(options.inputs)
     models = models_of(options.model)
 
     from tolka.api.translate import translate_files
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-translate."""
     parser = Parser(
         prog="mt-translate",

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plainly_typed
+from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
 from tolka.config.inherited import with_model_settings
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import (
@@ -20,7 +20,7 @@ from tolka.config.schemas import (
 from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.translate_command import with_long_keys
-from tolka.config.typed import Settings, as_typed, split_setting, value_of
+from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.upgrade import gone, lost_settings, upgrade_config
 from tolka.system.progress import say
@@ -46,7 +46,7 @@ def train_config(
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
     """
-    overrides = expand_abbreviations(load_plugins(as_typed(overrides, settings)))
+    overrides = expand_abbreviations(load_plugins(typed_settings(overrides, settings)))
     typed = {split_setting(override).key for override in overrides}
     if "run.init_from" in typed and "experiment" not in typed:
         # A tenth of the usual rate and an early end: old text is forgotten within a few hundred updates.
@@ -115,7 +115,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
     for key, value in lost_settings(values).items():
         say(f"note: {run} had {key}={value}; {gone(key, value)}")
-    typed = {key: value_of(key, value) for key, value in plainly_typed("train", overrides)}
+    typed = {key: value_of(key, value) for key, value in plain_settings("train", overrides)}
     if groups := [key for key in typed if "." not in key]:
         raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
     again = f"{run.resolve().name}-again"

@@ -77,7 +77,7 @@ def compose_plainly(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     name: translate or evaluate, whose files have neither interpolations nor defaults of their own.
     """
     # Without Hydra, whose import takes longer than the translation of a line.
-    typed = plainly_typed(name, overrides)
+    typed = plain_settings(name, overrides)
     choices = defaults_of(name)
     for key, value in typed:
         if key in choices:
@@ -186,7 +186,7 @@ def _check_classes(hydra_config: Any) -> None:
             raise ConfigError(f"unknown key 'hydra.{kind}.{added[0]}'. Its keys: {', '.join(sorted(own))}")
 
 
-def plainly_typed(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]:
+def plain_settings(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]:
     """Return the keys and values of settings that may be key=value alone; ConfigError for others."""
     typed = []
     for override in overrides:

@@ -27,7 +27,7 @@ _MOST_TRAININGS = 10_000
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedTraining:
     """One training of a sweep. label: what distinguishes it from the others ("lstm", "rnn-seed=2")."""
 
     label: str
@@ -39,18 +39,18 @@ class Planned:
 class SweepPlan:
     """Several trainings, each in a folder below `base`.
 
-    planned: all of them, in the order of Hydra's basic sweeper; none where another sweeper draws the values of `keys`.
+    trainings: in the order of Hydra's basic sweeper; none where another sweeper draws the values of `keys`.
     """
 
     base: Path
-    planned: tuple[Planned, ...]
+    trainings: tuple[PlannedTraining, ...]
     keys: tuple[str, ...]
     source: ConfigSource
 
-    def training(self, number: int, settings: Sequence[str]) -> Planned:
+    def training(self, number: int, settings: Sequence[str]) -> PlannedTraining:
         """Return the training of a job. number: from 0. settings: the job's own, as Hydra writes them."""
-        if self.planned:
-            return self.planned[number]
+        if self.trainings:
+            return self.trainings[number]
         # Hydra quotes the values that a sweeper has drawn; a label may become a folder's name.
         label = _label([each.replace("'", "") for each in settings], {key: {} for key in self.keys})
         return plan_training(self.base, label, settings, self.source)
@@ -175,8 +175,8 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> SweepPlan:
     return SweepPlan(base, (), keys, source)
 
 
-def plan_training(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> Planned:
+def plan_training(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> PlannedTraining:
     """Return one training of a sweep, in its own folder below `base`."""
     own = [setting for setting in settings if split_setting(setting).key not in _PLACES]
     folder = base / label
-    return Planned(label, folder, train_config([*own, f"run.name={label}", f"run.dir={folder}"], source))
+    return PlannedTraining(label, folder, train_config([*own, f"run.name={label}", f"run.dir={folder}"], source))

@@ -86,7 +86,7 @@ def quote_setting(override: str) -> str:
     return f"{typed}={quote_value(value)}"
 
 
-def as_typed(settings: object, keywords: Mapping[str, Any]) -> list[str]:
+def typed_settings(settings: object, keywords: Mapping[str, Any]) -> list[str]:
     """Return the settings that a function of the library was called with as they would be typed.
 
     settings: a text, several, or a mapping. TypeError, in one line, for anything else.
@@ -149,7 +149,7 @@ def as_config(cls: type[C], make: Callable[[list[str]], C], config: C | Settings
     TypeError for keyword settings beside a configuration, which has them all.
     """
     if not isinstance(config, cls):
-        return make(as_typed(cast(Settings, config), settings))
+        return make(typed_settings(cast(Settings, config), settings))
     if settings:
         raise TypeError("a configuration is complete: change it with dataclasses.replace, or give settings alone")
     return config

@@ -35,11 +35,11 @@ _SCRIPTS = {
 _REPRODUCED, _COPIED = 0.95, 0.5
 _SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
 
-Named = tuple[str, Sequence[str]]
+NamedText = tuple[str, Sequence[str]]
 """The name of a text for messages, such as its file, and its lines."""
 
 
-def as_text(hypotheses: Named) -> tuple[Named, str]:
+def as_text(hypotheses: NamedText) -> tuple[NamedText, str]:
     """Return the texts, also of the JSON lines that `output.format=jsonl` wrote, and a note if they are such lines."""
     name, lines = hypotheses
     try:
@@ -50,7 +50,9 @@ def as_text(hypotheses: Named) -> tuple[Named, str]:
     return (name, texts), f"{name} has JSON lines: the first hypothesis of each is scored"
 
 
-def notes_on(systems: Sequence[Named], references: Named, metrics: MetricsConfig, language: str) -> Iterator[str]:
+def notes_on(
+    systems: Sequence[NamedText], references: NamedText, metrics: MetricsConfig, language: str
+) -> Iterator[str]:
     """Yield what is likely a mistake in systems' translations or references, "" included; DataError for line counts.
 
     language: of the target; "" if unknown.
@@ -67,12 +69,12 @@ def notes_on(systems: Sequence[Named], references: Named, metrics: MetricsConfig
     yield from language_notes(metrics, language)
 
 
-def copied_note(translations: Named, sources: Named) -> str:
+def copied_note(translations: NamedText, sources: NamedText) -> str:
     """Return a note if most of a model's translations are their sources."""
     return equal_note(translations, sources, _COPIED)
 
 
-def count_error(system: Named, references: Named) -> DataError:
+def count_error(system: NamedText, references: NamedText) -> DataError:
     """Return the error for texts that differ in their number of lines."""
     (name, lines), (other, wanted) = system, references
     times, rest = divmod(len(lines), max(len(wanted), 1))
@@ -81,7 +83,7 @@ def count_error(system: Named, references: Named) -> DataError:
     return DataError(f"{name} has {count} but {other} has {len(wanted)}; scores compare line by line{hint}")
 
 
-def blank_note(texts: Iterable[Named]) -> str:
+def blank_note(texts: Iterable[NamedText]) -> str:
     """Return how many lines of a test set are blank; "" if none is."""
     blank = [(sum(not line.strip() for line in lines), len(lines), name) for name, lines in texts]
     counts = ", ".join(f"{count} of {total} lines of {name}" for count, total, name in blank if count)
@@ -91,7 +93,7 @@ def blank_note(texts: Iterable[Named]) -> str:
     )
 
 
-def text_notes(hypotheses: Named, references: Named) -> Iterator[str]:
+def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
     """Yield notes on what does not look like plain text. Each text is a name and its lines."""
     (name, own), (other, wanted) = hypotheses, references
     counts = [sum(line.endswith(" .") for line in lines) for lines in (own, wanted)]
@@ -107,7 +109,7 @@ def text_notes(hypotheses: Named, references: Named) -> Iterator[str]:
             yield f"{counts[0]} lines of {name} and {counts[1]} of {other} {what}: {remedy}"
 
 
-def equal_note(one: Named, other: Named, share: float) -> str:
+def equal_note(one: NamedText, other: NamedText, share: float) -> str:
     """Return a note if at least this share of the lines, blank ones aside, is the same in both texts; else ""."""
     (name, lines), (other_name, other_lines) = one, other
     pairs = [(line.strip(), other_line.strip()) for line, other_line in zip(lines, other_lines, strict=True)]
@@ -117,7 +119,7 @@ def equal_note(one: Named, other: Named, share: float) -> str:
     return f"{sum(is_equal)} of {len(lines)} lines of {name} are those of {other_name}: is it the right file?"
 
 
-def language_note(text: Named, language: str) -> str:
+def language_note(text: NamedText, language: str) -> str:
     """Return a note if the text is surely not in this language: by its script, or by py3langid if it is installed."""
     name, lines = text
     beginning = "\n".join(lines[:_LOOKED_AT])
@@ -131,7 +133,7 @@ def language_note(text: Named, language: str) -> str:
     return (other or "") and f"{name} looks like {other!r}, not {language!r}: is it the right file, the right model?"
 
 
-def unnamed_language_note(references: Named) -> str:
+def unnamed_language_note(references: NamedText) -> str:
     """Return a note if the script shows a language that BLEU or TER splits in its own way; none was named."""
     name, lines = references
     text = "".join(lines[:_LOOKED_AT])

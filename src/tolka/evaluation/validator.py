@@ -94,7 +94,7 @@ class Validator:
             sum(copied) / len(copied),
             sum(repeated) / len(repeated),
             hypotheses,
-            self._chosen(hypotheses),
+            self._pick_samples(hypotheses),
             self._flow(self._translator.engine.model) if self._flow and not what else [],
         )
 
@@ -102,7 +102,7 @@ class Validator:
         """Translate the longest sentences, to check that validation fits in memory."""
         self._translator.rehearse([pair.source for pair in self._pairs])
 
-    def _chosen(self, hypotheses: Sequence[str]) -> list[Sample]:
+    def _pick_samples(self, hypotheses: Sequence[str]) -> list[Sample]:
         """Return some pairs of the set, evenly spaced, with their translations."""
         count = min(self._samples, len(self._pairs))
         chosen = [n * len(self._pairs) // count for n in range(count)]

@@ -224,11 +224,11 @@ def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
         if config.bootstrap:  # sacrebleu writes these two into the signature
             metric.n_bootstrap, metric.seed = config.bootstrap, str(SEED)
         if not isinstance(metric, BLEU):
-            _of_one_kind(metric)
+            _return_one_dtype(metric)
     return metrics
 
 
-def _of_one_kind(metric: Any) -> None:
+def _return_one_dtype(metric: Any) -> None:
     """Make chrF and TER return resampled scores of the type of their sums."""
     # They return 0.0, a float64, for a resample without matches, and sacrebleu fails at a mixture with float32.
     compute = metric._compute_score_from_stats

@@ -43,16 +43,16 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     ]
     if wrong:
         raise ConfigError("; ".join(wrong))
-    return cls(**{key: _converted(value, known[key]) for key, value in values.items()})
+    return cls(**{key: _convert(value, known[key]) for key, value in values.items()})
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _convert(value: Any, kind: Any) -> Any:
     """Return the value with the type of its field; text stays as it is."""
     if kind is float:  # from an int: 1 and 1.0 are one value of a setting
         return float(value)
     if typing.get_origin(kind) is list:
         (item,) = typing.get_args(kind)
-        return [_converted(each, item) for each in (value if isinstance(value, list) else [value])]
+        return [_convert(each, item) for each in (value if isinstance(value, list) else [value])]
     return value
 
 

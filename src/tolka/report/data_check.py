@@ -174,12 +174,12 @@ def _findings(findings: list[Mapping[str, Any]], pairs: int = 0) -> list[str]:
         looked_at = finding["looked_at"]
         share = f"{finding['count'] / looked_at:.2%}" + (f" of {looked_at}" if looked_at != pairs else "")
         number, source, target = finding["examples"][0] if finding["examples"] else ("", "", "")
-        example = f"{number}: {_cut(source)} | {_cut(target)}" if number else ""
+        example = f"{number}: {_shorten(source)} | {_shorten(target)}" if number else ""
         rows.append([finding["what"], str(finding["count"]), share, example])
     return [table(rows, ["found", "pairs", "share", "for example, pair"], "lrrl"), ""]
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     visible = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     return visible if len(visible) <= _SHOWN else f"{visible[: _SHOWN - 1]}…"
 

@@ -62,15 +62,15 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
     facts = {
         "languages": " to ".join(codes),
         "training text": f"{sum(part['pairs'] for part in training):,} pairs",
-        "found": _counted(kinds, "kind", "of fault") if kinds else "nothing wrong",
-        "held-out text": f"leaks: {_counted(len(leaks), 'finding')}" if leaks else "does not leak",
+        "found": _count_text(kinds, "kind", "of fault") if kinds else "nothing wrong",
+        "held-out text": f"leaks: {_count_text(len(leaks), 'finding')}" if leaks else "does not leak",
     }
     if checkup["pace"]:
         facts["training here"] = f"{duration(checkup['pace']['minutes'])}, without validations"
     return facts
 
 
-def _counted(count: int, noun: str, rest: str = "") -> str:
+def _count_text(count: int, noun: str, rest: str = "") -> str:
     """Return a phrase such as '1 kind' or '2 kinds', followed by `rest`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'} {rest}".rstrip()
 
@@ -125,7 +125,7 @@ def _bars(histogram: Mapping[str, Any], highest: int, unit: str) -> list[dict[st
         last = number == len(starts) - 1
         end = start if last else starts[number + 1] - 1
         lengths = f"{start:,} and more" if last else f"{start:,} to {end:,}" if end > start else f"{start:,}"
-        bars.append({"height": 100 * count / highest, "title": f"{lengths} {unit}: {_counted(count, 'line')}"})
+        bars.append({"height": 100 * count / highest, "title": f"{lengths} {unit}: {_count_text(count, 'line')}"})
     return bars
 
 
@@ -173,7 +173,7 @@ def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
     for hidden, group in groupby(text[:_SHOWN], _is_hidden):
         characters = "".join(group)
         parts += [(True, f"U+{ord(character):04X}") for character in characters] if hidden else [(False, characters)]
-    return parts, f"… {_counted(len(text), 'character')}" if len(text) > _SHOWN else ""
+    return parts, f"… {_count_text(len(text), 'character')}" if len(text) > _SHOWN else ""
 
 
 def _is_hidden(character: str) -> bool:

@@ -55,12 +55,12 @@ def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     # Rows are what a reader compares: test sets of one run, or runs on one test set.
     if len(runs) == 1:
         names = _names(runs, tests)
-        rows = [_scored(test, runs[0], test, names) for test in tests]
+        rows = [_score_row(test, runs[0], test, names) for test in tests]
         return [figures_table("", "test set", names, rows)] if tests else []
     tables = []
     for test in tests:
         names = _names(runs, [test])
-        rows = [_scored(run.label, run, test, names) for run in runs if test in run.tests]
+        rows = [_score_row(run.label, run, test, names) for run in runs if test in run.tests]
         tables.append(figures_table(test, "system", names, rows))
     return tables
 
@@ -82,7 +82,7 @@ def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     for run in runs:
         for test, result in run.tests.items():
             changes = result.get("changes", [])
-            rows = [_changed(change) for change in changes]
+            rows = [_change_row(change) for change in changes]
             if rows:
                 title = f"{test}, p by {paired_test(changes[0]['signature'])}"
                 title = title if len(runs) == 1 else f"{run.label}, {title}"
@@ -101,7 +101,7 @@ def figures_table(title: str, heading: str, names: Sequence[str], rows: list[Row
     return ScoreTable(title, heading, [Column(name, entry_of(name)) for name in names], rows)
 
 
-def _scored(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
+def _score_row(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
     result, rate = run.tests[test], run.sentences_per_second(test)
     scores = {each["name"]: (f"{each['score']:.1f}", interval_text(each["interval"])) for each in result["metrics"]}
     more = {
@@ -111,7 +111,7 @@ def _scored(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Ro
     return Row(label, "", [{**scores, **more}.get(name, ("", "")) for name in names])
 
 
-def _changed(change: Mapping[str, Any]) -> Row:
+def _change_row(change: Mapping[str, Any]) -> Row:
     before, after, p = change["before"], change["after"], change["p_value"]
     term = entry_of(change["name"])
     gain = (before - after) if term and term.better == LOWER else after - before

@@ -16,13 +16,13 @@ _FEWEST = 3  # trainings from which on a setting's importance is computed
 
 def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
     """Return each setting in which the trainings differ -> its value in each of them, as text."""
-    flat = [dict(_flat(run.config)) for run in runs]
+    flat = [dict(_flat_settings(run.config)) for run in runs]
     keys = dict.fromkeys(key for settings in flat for key in settings if key not in _OWN)
     values = {key: [settings.get(key, "") for settings in flat] for key in keys}
     return {key: texts for key, texts in values.items() if len(set(texts)) > 1}
 
 
-def _flat(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _flat_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for group, options in config.items():
         for name, value in options.items() if isinstance(options, Mapping) else ():
             # model.name is the choice that is typed as model=lstm; run.name is a setting.

@@ -19,12 +19,12 @@ def count_text(count: int, noun: str) -> str:
 
 def json_text(value: Any, ensure_ascii: bool = True, indent: int | None = None) -> str:
     """Return valid JSON as `json.dumps` does, with null for NaN and inf, which JSON does not have."""
-    return json.dumps(_finite(value), ensure_ascii=ensure_ascii, indent=indent, allow_nan=False)
+    return json.dumps(_null_non_finite(value), ensure_ascii=ensure_ascii, indent=indent, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def _null_non_finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+        return {key: _null_non_finite(part) for key, part in value.items()}
+    return [_null_non_finite(part) for part in value] if isinstance(value, list | tuple) else value

@@ -25,7 +25,7 @@ def random_state() -> dict[str, Any]:
     return {"python": [version, list(numbers), gauss], "numpy": [name, [int(number) for number in key], *rest]}
 
 
-def torch_random_kept(device: torch.device) -> AbstractContextManager[None]:
+def preserve_torch_random(device: torch.device) -> AbstractContextManager[None]:
     """Restore torch's random number generators after a block."""
     return torch.random.fork_rng([device] if device.type == "cuda" else [])
 

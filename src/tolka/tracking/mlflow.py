@@ -53,11 +53,11 @@ class MLflow(Tracker):
         # One request for a line of metrics.jsonl, which has far fewer than the 1000 metrics that a server takes.
         now = int(time.time() * 1000)
         self._client.log_batch(
-            self._run, [Metric(_allowed(name), value, now, update) for name, value in values.items()]
+            self._run, [Metric(_valid_name(name), value, now, update) for name, value in values.items()]
         )
 
     def note(self, name: str, text: str, update: int) -> None:
-        self._client.set_tag(self._run, _allowed(name), text)
+        self._client.set_tag(self._run, _valid_name(name), text)
 
     def samples(self, samples: Sequence[Sample], update: int) -> None:
         self._client.log_text(self._run, samples_table(samples), f"samples/{update:07d}.md")
@@ -72,6 +72,6 @@ class MLflow(Tracker):
         self._client.set_terminated(self._run, "FAILED" if error else "FINISHED")
 
 
-def _allowed(name: str) -> str:
+def _valid_name(name: str) -> str:
     """Return the name with only the characters that MLflow allows in one."""
     return "".join(character if character.isalnum() or character in "_-. :/" else "_" for character in name)

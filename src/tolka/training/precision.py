@@ -9,7 +9,7 @@ from tolka.data.batch import Batch
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
 from tolka.system.device import Precision, has_fast_bf16
-from tolka.system.randomness import torch_random_kept
+from tolka.system.randomness import preserve_torch_random
 
 _TRIAL_ROUNDS = 3
 
@@ -45,7 +45,7 @@ def choose_precision(
 def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
     """Return the seconds of the fastest forward and backward pass; keeps no gradients, uses up no random numbers."""
     seconds = []
-    with torch_random_kept(precision.device):
+    with preserve_torch_random(precision.device):
         for _ in range(_TRIAL_ROUNDS):
             started_at = time.perf_counter()
             with precision.autocast():
