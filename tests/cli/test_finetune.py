@@ -29,7 +29,7 @@ def going_on(tiny: list[str], trained: Path, *more: str) -> list[str]:
 
 
 def going_on_once(trained: Path, folder: Path, *more: str) -> Path:
-    """The folder of a run that went on from the trained model on its own text."""
+    """The folder of a run that started from the trained model on its own text."""
     given = [*arguments_of(trained.parent / "corpus", folder), f"run.prepared={trained.parent / 'prepared'}"]
     assert guarded(train.run, going_on(given, trained, *more)) == 0
     return folder

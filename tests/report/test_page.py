@@ -199,7 +199,7 @@ def test_before_and_after_of_going_on_from_a_model(tmp_path: Path) -> None:
         ["TER ↓ ", "30.0 ", "29.0 ", "-1.0 ", "0.010 ", "better "],
         ["chrF2++ ↑ ", "50.0 ", "50.0 ", "+0.0 ", "0.050 ", "may be chance "],
     ]
-    assert "went on from, runs/<old>" in page.text
+    assert "started from, runs/<old>" in page.text
     assert "fresh, p by sacreBLEU's paired bootstrap" in page.text
     assert "p" in page.anchors
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
 from tolka.data.buckets import BatchingConfig
@@ -156,15 +156,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     **TRANSLATE_GROUPS.registries,
 }
 _CLASSES: dict[str, type] = {
-    "run": RunConfig,
-    "cleaning": CleaningConfig,
-    "tokenizer": TokenizerConfig,
-    "batching": BatchingConfig,
-    "finetuning": FinetuningConfig,
-    "trainer": TrainerConfig,
-    "metrics": MetricsConfig,
-    "report": ReportConfig,
-    "tracking": TrackingConfig,
+    **{group: cls for group, cls in get_type_hints(TrainConfig).items() if group not in REGISTRIES},
     **TRANSLATE_GROUPS.classes,
     "files": FilesToScore,
 }

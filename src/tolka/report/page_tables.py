@@ -6,7 +6,7 @@ from typing import Any
 
 from tolka.metrics.significance import paired_test
 from tolka.metrics.tables import interval_text
-from tolka.report.glossary import LOWER, Term, entry_of
+from tolka.report.glossary import Term, entry_of
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
 
@@ -114,7 +114,7 @@ def _score_row(label: str, run: FinishedRun, test: str, names: Sequence[str]) ->
 def _change_row(change: Mapping[str, Any]) -> Row:
     before, after, p = change["before"], change["after"], change["p_value"]
     term = entry_of(change["name"])
-    gain = (before - after) if term and term.better == LOWER else after - before
+    gain = (before - after) if term and term.better == "lower" else after - before
     verdict = "may be chance" if p >= _SIGNIFICANCE else "better" if gain > 0 else "worse"
     # + 0.0, or a small loss would be -0.0.
     figures = [f"{before:.1f}", f"{after:.1f}", f"{round(after - before, 1) + 0.0:+.1f}", f"{p:.3f}", verdict]
