@@ -33,18 +33,7 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, score, and print a table or JSON on stdout."""
-    parser = Parser(
-        prog="mt-eval",
-        description="Score translations against references, or a model on a test set.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
-    parser.add_argument("--version", action="version", version=__version__)
-    if {"-h", "--help"} & set(arguments):
-        parser.epilog = _EXAMPLES + settings_help("evaluate")
-    options = parser.parse_intermixed_args(arguments)
+    options = _parse_arguments(arguments)
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:
@@ -63,29 +52,49 @@ def run(arguments: Sequence[str]) -> int:
     models = models_of(word) if plain else []
     if options.output and not models:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
+    _score(models, settings, options.output, options.json)
+    return DONE
 
+
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the arguments of mt-eval."""
+    parser = Parser(
+        prog="mt-eval",
+        description="Score translations against references, or a model on a test set.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
+    parser.add_argument("--version", action="version", version=__version__)
+    if {"-h", "--help"} & set(arguments):
+        parser.epilog = _EXAMPLES + settings_help("evaluate")
+    return parser.parse_intermixed_args(arguments)
+
+
+def _score(models: Sequence[Path], settings: Sequence[str], output: Path | None, as_json: bool) -> None:
+    """Print the scores of models, or of a file of translations. output: where to write the models' translations."""
     from tolka.api.evaluate import evaluate
     from tolka.config.command_line import evaluate_config
 
     config = evaluate_config(settings)
-    if options.output:  # before the translation, which may take hours
-        check_output(options.output)
-        if is_among(options.output, [user_path(config.files.source), user_path(config.files.reference)]):
-            raise DataError(f"{options.output} is read, too, and its text would be lost: name another file to write")
+    if output:  # before the translation, which may take hours
+        check_output(output)
+        if is_among(output, [user_path(config.files.source), user_path(config.files.reference)]):
+            raise DataError(f"{output} is read, too, and its text would be lost: name another file to write")
     result = evaluate(config, models)
-    if options.output:
-        with whole_file(options.output) as stream:
+    if output:
+        with whole_file(output) as stream:
             stream.writelines(f"{line}\n".encode() for line in result.hypotheses)
     for note in result.notes:
         say(f"note: {note}")
-    if options.json:
+    if as_json:
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
         print_json(report)
     else:
         print(replace(result, notes=[]))
-    return DONE
 
 
 def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) -> None:

@@ -65,12 +65,13 @@ def run(arguments: Sequence[str]) -> int:
     from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
 
+    settings = options.settings
     if options.rerun:
-        config = rerun_config(options.rerun, options.settings)
+        config = rerun_config(options.rerun, settings)
     else:
         source = _source(options)
-        plugins = [setting for setting in options.settings if setting.startswith("plugins=")]
-        settings = expand_abbreviations(with_recipe(load_plugins(options.settings), source))
+        plugins = [setting for setting in settings if setting.startswith("plugins=")]
+        settings = expand_abbreviations(with_recipe(load_plugins(settings), source))
         # hydra.mode=MULTIRUN is Hydra's other way to write -m.
         if options.multirun or "hydra.mode=MULTIRUN" in settings:
             return _train_several(settings, plugins, source, options.print_config)
@@ -82,14 +83,20 @@ def run(arguments: Sequence[str]) -> int:
 
     if options.check:
         return _check(config, options.json)
-
-    from tolka.api.train import prepare, train, unlike_before
-    from tolka.cli.hydra_main import hydra_main
-
     if options.prepare:
+        from tolka.api.train import prepare
+
         prepare(config)
         say("the text is prepared: the same settings without --prepare train on it")
         return DONE
+    _train(config, settings, options)
+    return DONE
+
+
+def _train(config: "TrainConfig", settings: Sequence[str], options: argparse.Namespace) -> None:
+    """Train once. settings: those that `config` was composed from; of no effect with --rerun."""
+    from tolka.api.train import train, unlike_before
+    from tolka.cli.hydra_main import hydra_main
 
     # Hydra composes once more, for its own job; what it composes is dropped, as `config` is checked and complete.
     def task(composed: object = None) -> None:
@@ -101,8 +108,7 @@ def run(arguments: Sequence[str]) -> int:
             say(f"note: different from the run before: {difference}")
         task()
     else:
-        hydra_main(task, settings, source)
-    return DONE
+        hydra_main(task, settings, _source(options))
 
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:

@@ -104,7 +104,7 @@ def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
         )
     for what, (pattern, remedy) in _NOT_PLAIN_TEXT.items():
         counts = [sum(bool(pattern.search(line)) for line in lines) for lines in (own, wanted)]
-        # In both texts about as often, it belongs to the text, as tabs or JSON do to code.
+        # What both texts have about as often belongs to the test set.
         if max(counts) > len(own) / 100 and min(counts) < max(counts) / 2:
             yield f"{counts[0]} lines of {name} and {counts[1]} of {other} {what}: {remedy}"
 

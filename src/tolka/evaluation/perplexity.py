@@ -125,7 +125,6 @@ class PerplexityMeter:
         with torch.no_grad(), precision.autocast():
             for batch in islice(in_order(self._store, self._tokens), ranks.rank, None, ranks.size):
                 for sums in self._sums(objective, batch, precision.device):
-                    # In float64: float32 would lose digits over many batches.
                     nll += sums.nll.double().item()
                     tokens += sums.tokens
                 tick()

@@ -79,7 +79,18 @@ class Validator:
             f"{title}: validation nll {values['nll']:.3f}, PPL {number_text(values['ppl'])}, "
             f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
         )
-        signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
+        return Validation(
+            values,
+            line,
+            {"bleu": bleu.signature, "chrf": chrf.signature},
+            *self._suspect_shares(hypotheses),
+            hypotheses,
+            self._pick_samples(hypotheses),
+            self._flow(self._translator.engine.model) if self._flow and not what else [],
+        )
+
+    def _suspect_shares(self, hypotheses: Sequence[str]) -> tuple[float, float]:
+        """Return the shares of translations that copy their source, and that repeat themselves; no reference does."""
         # The sources as the model reads them, which a copy equals.
         rewritten = map(self._translator.characters.pair, self._pairs)
         copied = [pair.source == text != pair.target for pair, text in zip(rewritten, hypotheses, strict=True)]
@@ -87,16 +98,7 @@ class Validator:
             is_repetitive(text) and not is_repetitive(pair.target)
             for pair, text in zip(self._pairs, hypotheses, strict=True)
         ]
-        return Validation(
-            values,
-            line,
-            signatures,
-            sum(copied) / len(copied),
-            sum(repeated) / len(repeated),
-            hypotheses,
-            self._pick_samples(hypotheses),
-            self._flow(self._translator.engine.model) if self._flow and not what else [],
-        )
+        return sum(copied) / len(copied), sum(repeated) / len(repeated)
 
     def rehearse(self) -> None:
         """Translate the longest sentences, to check that validation fits in memory."""

@@ -73,7 +73,7 @@ class PairwiseBleu(Pairwise):
         smoothing, log_precision, order_count = np.ones(shape), np.zeros(shape), np.zeros(shape)
         for order in orders:
             present = np.broadcast_to(order.totals[:, None] > 0, shape)
-            # Exponential smoothing: each order without a match counts half a match of the one before.
+            # Exponential smoothing: the first order without a match has half a match, the next a quarter, and so on.
             missed = present & (order.matches == 0)
             smoothing = np.where(missed, 2 * smoothing, smoothing)
             hits = np.where(missed, 1 / smoothing, order.matches)

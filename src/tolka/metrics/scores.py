@@ -230,7 +230,7 @@ def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
 
 def _return_one_dtype(metric: Any) -> None:
     """Make chrF and TER return resampled scores of the type of their sums."""
-    # They return 0.0, a float64, for a resample without matches, and sacrebleu fails at a mixture with float32.
+    # They return Python's 0.0 for a resample without matches, and sacrebleu fails at a mixture with float32.
     compute = metric._compute_score_from_stats
 
     def scored(stats: Any) -> Any:

@@ -139,7 +139,7 @@ def _unraisablehook(lost: Any) -> None:
 
 def _send(number: int) -> None:
     """Send a signal to the main thread."""
-    # A signal to another thread would not wake it if it waits, as for a lock.
+    # It may be asleep, and a signal to another thread would not wake it.
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
