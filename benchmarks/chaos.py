@@ -257,9 +257,9 @@ class Harness:
         from tolka.errors import TolkaError
         from tolka.model_directory.read import load_model
         from tolka.model_directory.resume_state import load_state
-        from tolka.system.atomic import standing
+        from tolka.system.atomic import readable_folder
 
-        last = standing(run / "last")
+        last = readable_folder(run / "last")
         if not last.is_dir():
             if before >= 0:
                 self.faults.append("last/ is lost")
@@ -276,9 +276,9 @@ class Harness:
 
     def _damage(self, run: Path, nan_at: int) -> None:
         """Spoil a file of last/, see it refused, and put it back."""
-        from tolka.system.atomic import standing
+        from tolka.system.atomic import readable_folder
 
-        last, what = standing(run / "last"), self.rng.choice(DAMAGES)
+        last, what = readable_folder(run / "last"), self.rng.choice(DAMAGES)
         files = sorted(path for path in last.rglob("*") if path.is_file())
         path = self.rng.choice(files)
         content = path.read_bytes()
@@ -296,7 +296,7 @@ class Harness:
         text = said.decode(errors="replace")
         if child.returncode not in (1, 2) or "Traceback" in text:
             self.faults.append(f"{what} ({path.relative_to(run)}) was not refused: {child.returncode}, {text[-500:]}")
-        (standing(run / "last") / path.relative_to(last)).write_bytes(content)
+        (readable_folder(run / "last") / path.relative_to(last)).write_bytes(content)
 
 
 def differences(expected: Path, run: Path) -> list[str]:

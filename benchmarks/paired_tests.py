@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from tolka.metrics.line_statistics import Counts, exchanged, line_statistics, resampled
+from tolka.metrics.line_statistics import Counts, exchanged_sums, line_statistics, resampled_sums
 from tolka.metrics.scores import choose_bleu_tokenizer
 from tolka.metrics.significance import randomisation_p, sacrebleu_bootstrap_p
 from tolka.metrics.tables import table
@@ -51,8 +51,8 @@ METRICS = {"BLEU": bleu, "chrF2": chrf}
 
 def p_values(a: list[Counts], b: list[Counts], trials: int, seed: int) -> list[list[float]]:
     """Return p under each metric of approximate randomisation, and of sacrebleu's bootstrap."""
-    swapped = exchanged(list(zip(a, b, strict=True)), trials, seed)
-    samples = resampled([*a, *b], trials, seed)
+    swapped = exchanged_sums(list(zip(a, b, strict=True)), trials, seed)
+    samples = resampled_sums([*a, *b], trials, seed)
     found = []
     for number, score in enumerate(METRICS.values()):
         observed = float(score(b[number].sum(0)) - score(a[number].sum(0)))

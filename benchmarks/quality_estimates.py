@@ -13,7 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tolka.engines.options import DecodingConfig
-from tolka.evaluation.calibration import calibrated, estimate_quality, sentence_chrf
+from tolka.evaluation.calibration import calibrate_translator, estimate_quality, sentence_chrf
 from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
 from tolka.text.lines import read_lines
@@ -37,7 +37,7 @@ def main() -> None:
     translator = Translator.of(load_model(options.model), search, DecodingConfig())
     fitted_on = options.calibrate or (options.source, options.reference)
     texts = [[*read_lines(path)][: options.lines or None] for path in (*fitted_on, options.source, options.reference)]
-    found = calibrated(translator, texts[0], texts[1], search)
+    found = calibrate_translator(translator, texts[0], texts[1], search)
     if not options.calibrate:
         print(found, end="\n\n")
     sources, references = texts[2:]

@@ -16,7 +16,7 @@ from typing import Any
 
 from tolka.errors import TolkaError
 from tolka.report.runs import FinishedRun, read_run
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 
 HEADER = "| run | test set | parameters | updates | training | BLEU | lower-cased BLEU | chrF2++ | PPL per word |"
 RULE = "|---|---|---|---|---|---|---|---|---|"
@@ -52,7 +52,7 @@ def row(runs: Sequence[FinishedRun], test: str) -> str:
         cells.append(text)
     surprise = [run.tests[test]["perplexity"]["ppl_word"] for run in runs]
     beyond = None in surprise
-    perplexity = shown(None) if beyond else shown(surprise[0]) if len(runs) == 1 else spread(surprise, 2)
+    perplexity = number_text(None) if beyond else number_text(surprise[0]) if len(runs) == 1 else spread(surprise, 2)
     facts = [
         ", ".join(run.label for run in runs),
         test,

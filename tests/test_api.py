@@ -15,7 +15,7 @@ from rows import each_row
 
 import tolka
 from tolka.config.command_line import translate_config
-from tolka.config.typed import as_overrides, as_typed
+from tolka.config.typed import as_overrides, typed_settings
 
 
 def test_help_shows_what_there_is_with_an_example_each() -> None:
@@ -64,7 +64,7 @@ def test_a_configuration_of_texts_is_one_of_keywords() -> None:
     ["trainer.updates=7", ["trainer.updates=7"], {"trainer": {"updates": 7}}, {"trainer.updates": np.int64(7)}, None],
 )
 def test_settings_are_a_text_several_or_a_mapping(given: Any) -> None:
-    assert as_typed(given, {"model": "lstm"}) == [*(["trainer.updates=7"] if given else []), "model=lstm"]
+    assert typed_settings(given, {"model": "lstm"}) == [*(["trainer.updates=7"] if given else []), "model=lstm"]
 
 
 @each_row("function", [tolka.train, tolka.evaluate, tolka.train_config, partial(tolka.load, "runs/mine")])

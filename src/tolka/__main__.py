@@ -10,6 +10,7 @@ _COMMANDS = {"train": mt_train, "translate": mt_translate, "eval": mt_eval}
 if __name__ == "__main__":
     name = sys.argv[1].removeprefix("mt-") if len(sys.argv) > 1 else ""
     if name in _COMMANDS:
+        # The command reads what is left, as its console script would.
         del sys.argv[1]
         _COMMANDS[name]()
     print(

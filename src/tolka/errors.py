@@ -8,6 +8,7 @@ class TolkaError(Exception):
     """
 
     reported = False
+    # 1 where the work failed, 2 for wrong usage.
     exit_code = 1
 
 

@@ -126,14 +126,14 @@ SETTINGS: list[tuple[list[str], list[str]]] = [
         ["scheduler.horizon (2) must be longer than scheduler.warmup (2)"],
     ),
     (["model=lstm trainer.updates=2"], ["'model=lstm trainer.updates=2' has several settings"]),
-    (["updates"], ["'updates' is no setting; write key=value, as in trainer.updates=1000"]),
-    (["=5"], ["'=5' is no setting"]),
+    (["updates"], ["'updates' is not a setting; write key=value, as in trainer.updates=1000"]),
+    (["=5"], ["'=5' is not a setting"]),
     (["+foo=1"], ["unknown key 'foo'"]),
     (["~model"], ["~model would leave out a group that is needed"]),
     (["hydra.run.dir=x"], ["hydra.run.dir is Hydra's own setting"]),
     (["trainer.updates=[1"], ["cannot read 'trainer.updates=[1'"]),
     (["tokenizer.type=a(b"], ["cannot read 'tokenizer.type=a(b'", "\"tokenizer.type='a(b'\""]),
-    (["--updates"], ["--updates is no option; settings are key=value. Here it is trainer.updates=VALUE"]),
+    (["--updates"], ["--updates is not an option; settings are key=value. Here it is trainer.updates=VALUE"]),
     (
         ["trainer.updates=five", "model.d_model=x", "tokenizer.type=bep", "run.seed=-1"],
         ["trainer.updates ('five')", "model.d_model ('x')", "tokenizer.type ('bep')", "run.seed (-1)"],
@@ -157,7 +157,7 @@ def test_wrong_usage_of_translate(command: Command, trained: Path) -> None:
         (["search.beam_size=0"], "search.beam_size (0) must be at least 1"),
         (["model=transformer_big"], "unknown key 'model'. Here, the model comes first"),
         (["decoding.max_length=-1"], "decoding.max_length (-1) must be 0"),
-        (["decoding.device=gpu"], "decoding.device (gpu) is no device; allowed: auto, cpu"),
+        (["decoding.device=gpu"], "decoding.device (gpu) is not a device; allowed: auto, cpu"),
     ):
         outcome = command("mt-translate", trained, *arguments, stdin=b"ferry\n")
         assert (outcome.code, outcome.out) == (2, "")

@@ -29,7 +29,7 @@ def going_on(tiny: list[str], trained: Path, *more: str) -> list[str]:
 
 
 def going_on_once(trained: Path, folder: Path, *more: str) -> Path:
-    """The folder of a run that went on from the trained model on its own text."""
+    """The folder of a run that started from the trained model on its own text."""
     given = [*arguments_of(trained.parent / "corpus", folder), f"run.prepared={trained.parent / 'prepared'}"]
     assert guarded(train.run, going_on(given, trained, *more)) == 0
     return folder
@@ -256,12 +256,12 @@ def test_other_complaints(command: Command, tiny: list[str], trained: Path, tmp_
     outcome = command("mt-train", *going_on(tiny, tmp_path / "nothing"))
     assert (outcome.code, "no such model directory" in outcome.error) == (1, True)
     outcome = command("mt-train", f"run.init_from={trained}")
-    assert (outcome.code, "run.init_from goes on with text" in outcome.error) == (2, True)
+    assert (outcome.code, "run.init_from needs text to train on" in outcome.error) == (2, True)
     outcome = command("mt-train", *tiny, "-o", tmp_path / "x")
     assert (outcome.code, "-o OUT goes with a command, as in" in outcome.error) == (2, True)
     for lonely in ("finetuning.lora_rank=4", "finetuning.freeze=[encoder]"):
         outcome = command("mt-train", *tiny, lonely)
-        assert (outcome.code, "name the model to go on from" in outcome.error) == (2, True)
+        assert (outcome.code, "name the model to start from" in outcome.error) == (2, True)
     outcome = command("mt-train", *going_on(tiny, trained, "finetuning.lora_rank=4", "trainer.average=3"))
     assert (outcome.code, "do not go together" in outcome.error) == (2, True)
     outcome = command("mt-train", "merge", trained, trained, "-o", tmp_path / "x")

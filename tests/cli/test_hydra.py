@@ -168,7 +168,7 @@ def test_changes_have_their_effect(command: Command, monkeypatch: pytest.MonkeyP
         ("defaults: [train, _self_]\nhydra:\n  callbacks:\n    x:\n      _target_: os.getcwd\n", "hydra.callbacks"),
         (
             "defaults: [train, _self_]\nhydra:\n  launcher:\n    _target_: os.getcwd\n",
-            "hydra.launcher._target_ (os.getcwd) is no launcher that is installed",
+            "hydra.launcher._target_ (os.getcwd) is not an installed launcher",
         ),
         ("trainer:\n  updates: 5\n", "the configuration lacks its groups "),
         ("defaults: [train, _self_]\nmodel:\n  _target_: os.getcwd\n", "_target_"),

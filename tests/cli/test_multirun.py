@@ -127,8 +127,8 @@ def test_lists_without_values_or_with_too_many(
         ("model=glob(zzz)", "model=glob(zzz) lists no value"),
         ("run.seed=shuffle(range(1,1e12))", "these are more than 10000 trainings: list fewer values"),
         ("hydra/sweeper=optuna run.seed=range(1,1e12)", "these are more than 10000 trainings: list fewer values"),
-        ("hydra/sweeper=optuna run.seed=interval(5,1)", "run.seed=interval(5,1) is no range: "),
-        ("hydra/sweeper=optuna optimizer.lr=tag(log,interval(0,1))", "is no range: "),
+        ("hydra/sweeper=optuna run.seed=interval(5,1)", "run.seed=interval(5,1) is not a range: "),
+        ("hydra/sweeper=optuna optimizer.lr=tag(log,interval(0,1))", "is not a range: "),
     ):
         outcome = command("mt-train", "-m", *setting.split())
         assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error

@@ -51,7 +51,7 @@ def listening() -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
     interrupts.listen()
     yield
-    interrupts.forget()
+    interrupts.forget_signal()
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
 

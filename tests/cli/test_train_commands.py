@@ -29,7 +29,7 @@ def test_all_are_in_the_help_of_mt_train(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(("typed", "meant"), [("averge", "average"), ("exprot", "export"), ("merg", "merge")])
 def test_a_misspelt_one_is_proposed(command: Command, typed: str, meant: str) -> None:
     outcome = command("mt-train", typed, "model", "-o", "out")
-    assert (outcome.code, outcome.error) == (2, f"'{typed}' is no command of mt-train. Did you mean '{meant}'?")
+    assert (outcome.code, outcome.error) == (2, f"'{typed}' is not a command of mt-train. Did you mean '{meant}'?")
 
 
 def test_settings_and_options_are_none() -> None:

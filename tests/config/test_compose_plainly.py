@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from rows import each_row
 
 from tolka.config.compose import compose_plainly, version_base
-from tolka.config.typed import quote, quoted, value_of
+from tolka.config.typed import quote_setting, quote_value, value_of
 from tolka.errors import ConfigError
 from tolka.system.package_data import config_dir
 
@@ -29,7 +29,7 @@ def test_they_are_what_hydra_composes() -> None:
     with hydra.initialize_config_dir(str(config_dir()), **version_base()):
         for settings in SETTINGS:
             name = "evaluate" if any(each.startswith("metrics") for each in settings) else "translate"
-            composed = hydra.compose(name, [quote(each) for each in settings])
+            composed = hydra.compose(name, [quote_setting(each) for each in settings])
             assert repr(compose_plainly(name, settings)) == repr(OmegaConf.to_container(composed))
 
 
@@ -54,14 +54,14 @@ def test_a_text_in_quotes_is_read_as_it_was() -> None:
     characters = random.Random(1)
     for length in range(200):
         text = "a" + "".join(characters.choices("ab'\\\" $=(,]", k=length % 9))
-        assert quoted(text) == QuotedString(text, Quote.single).with_quotes()
-        assert value_of("run.name", quoted(text)) == text
+        assert quote_value(text) == QuotedString(text, Quote.single).with_quotes()
+        assert value_of("run.name", quote_value(text)) == text
 
 
 @each_row(
     ("settings", "complaint"),
     [
-        (["search=greedy", "search.beam_size=3"], "is no key of the search that is chosen; those that have it: "),
+        (["search=greedy", "search.beam_size=3"], "the chosen search has no key search.beam_size; "),
         (["search=mine"], "unknown search 'mine'"),
         (["search.beam_size=3,5"], "has several values where one is expected"),
         (["search.beam_size=[3"], "cannot read 'search.beam_size=[3'"),

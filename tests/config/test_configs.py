@@ -16,7 +16,7 @@ from tolka.config.choices import choices_of, known_keys, literal_kind
 from tolka.config.command_line import evaluate_config, train_config, translate_config
 from tolka.config.schemas import _CLASSES as CLASSES
 from tolka.config.schemas import GROUPS, REGISTRIES, rebuild
-from tolka.config.typed import quote
+from tolka.config.typed import quote_setting
 from tolka.errors import ConfigError
 from tolka.models.base import MODELS
 from tolka.optim.optimizers.base import OPTIMIZERS
@@ -110,7 +110,7 @@ def test_paths_are_quoted_for_hydra() -> None:
         ("trainer.updates=10", "trainer.updates=10"),
         ("corpus=files", "corpus=files"),
     ):
-        assert quote(override) == quoted
+        assert quote_setting(override) == quoted
 
 
 def test_a_list_of_names_arrives_as_it_was() -> None:
@@ -145,14 +145,14 @@ def test_quoted_paths_arrive_as_they_were() -> None:
         ),
         (["experiment=null"], "unknown experiment 'null'."),
         (["trainer.threads=3000000000"], "trainer.threads (3000000000) must be at most 1024"),
-        (["updates"], "'updates' is no setting; write key=value"),
+        (["updates"], "'updates' is not a setting; write key=value"),
         (
             ["scheduler.horizon=3000"],
-            "scheduler.horizon is no key of the scheduler that is chosen; those that have it: scheduler=cosine, ",
+            "the chosen scheduler has no key scheduler.horizon; those that have it: scheduler=cosine, ",
         ),
         (
             ["optimizer=adafactor", "optimizer.beta1=0.9"],
-            "no key of the optimizer that is chosen; those that have it: ",
+            "the chosen optimizer has no key optimizer.beta1; those that have it: ",
         ),
         (["model.dropout=0,3"], "'model.dropout=0,3' has several values where one is expected; decimals have a point"),
         (

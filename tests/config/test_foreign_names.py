@@ -18,7 +18,9 @@ KNOWN = {*known_keys("train"), *known_keys("translate"), *known_keys("evaluate")
 def test_every_setting_in_the_table_exists() -> None:
     rows = [line.split(": ") for line in foreign_names._NAMES.split("\n") if line]
     assert {ours for ours, _ in rows} - KNOWN == {"hypothesis", "reference", "source"} | {"language"}
-    sentences = " ".join(text for each in foreign_names._SENTENCES.values() for _, text in each)
+    sentences = " ".join(
+        text for command in foreign_names._SENTENCES for text in foreign_names._sentences(command).values()
+    )
     groups = "|".join({key.split(".")[0] for key in KNOWN})
     named = set(re.findall(rf"\b((?:{groups})\.\w+)", sentences))
     assert named - KNOWN == set()
@@ -51,7 +53,7 @@ def test_the_commonest_names_of_other_programs_are_known() -> None:
         ("mt-train trainer=ddp", "Here it is: trainer.devices=2"),
         (
             "mt-train --max-tokens 4096",
-            "--max-tokens is no option; settings are key=value. Here it is batching.tokens=4096",
+            "--max-tokens is not an option; settings are key=value. Here it is batching.tokens=4096",
         ),
         ("mt-train --lr=1e-4 model=lstm", "Here it is optimizer.lr=1e-4"),
         ("mt-train --fp16 model=lstm", "Here it is: trainer.precision=fp16 or bf16"),

@@ -10,7 +10,7 @@ import pytest
 
 from tolka.cli import multirun
 from tolka.config.compose import parsed_overrides
-from tolka.config.optuna_sweeper import ends, search_space
+from tolka.config.optuna_sweeper import range_ends, search_space
 from tolka.errors import DataError
 
 optuna = pytest.importorskip("optuna")
@@ -26,7 +26,7 @@ def test_each_list_and_range_has_its_distribution() -> None:
         "run.seed": optuna.distributions.CategoricalDistribution([1, 2, 3]),
         "trainer.updates": optuna.distributions.IntDistribution(5, 9),
     }
-    assert ends(parsed_overrides(DRAWN)) == [
+    assert range_ends(parsed_overrides(DRAWN)) == [
         ["optimizer.lr=0.001", "model.dropout=0.0", "run.seed=1"],
         ["optimizer.lr=0.1", "model.dropout=0.2", "run.seed=3"],
     ]
@@ -59,7 +59,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> Trainings:
     made = Trainings()
     monkeypatch.setattr(multirun, "train", made)
     monkeypatch.setattr("tolka.report.runs.read_run", lambda folder, label: label)
-    monkeypatch.setattr("tolka.report.summary.side_by_side", lambda runs: " ".join(runs))
+    monkeypatch.setattr("tolka.report.summary.comparison_table", lambda runs: " ".join(runs))
     return made
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tolka.cli.common import sort_out
+from tolka.cli.common import separate_files
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
 from tolka.config.sweep import plan
 from tolka.errors import TolkaError
@@ -41,7 +41,7 @@ def test_commands_were_found() -> None:
 def configuration(program: str, arguments: Sequence[str], settings: Sequence[str]) -> object:
     """The configuration of a command, which ConfigError refuses."""
     if program == "mt-translate":
-        return translate_config(sort_out(settings)[1])
+        return translate_config(separate_files(settings)[1])
     if program == "mt-eval":
         return evaluate_config(settings)
     known = [setting for setting in with_recipe(settings) if "MODEL" not in setting]

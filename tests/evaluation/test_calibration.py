@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import sentences, write_split
-from tolka.evaluation.calibration import calibrated, estimate_quality, fitted
+from tolka.evaluation.calibration import calibrate_translator, estimate_quality, fit_calibration
 from tolka.search.options import BeamConfig
 from tolka.text.characters import CharacterForm
 from tolka.translation.opening import open_model
@@ -31,7 +31,7 @@ def synthetic(lines: int, noise: float, seed: int = 1) -> tuple[list[Features], 
 
 def test_a_linear_relation_is_found() -> None:
     features, chrf = synthetic(500, 0.0)
-    found = fitted(features, chrf, "")
+    found = fit_calibration(features, chrf, "")
     assert found.calibration.with_agreement is not None
     assert found.calibration.with_agreement.weights == pytest.approx([5, 60, 10, 0.2])
     best = found.qualities[-1]
@@ -44,7 +44,7 @@ def test_a_linear_relation_is_found() -> None:
 
 def test_agreement_helps_only_where_it_tells_something() -> None:
     features, chrf = synthetic(500, 5.0)
-    _, plain, both = fitted(features, chrf, "").qualities
+    _, plain, both = fit_calibration(features, chrf, "").qualities
     assert both.pearson > plain.pearson + 0.05
     for count, expected, measured in both.bins:
         assert count == 100
@@ -55,7 +55,7 @@ def test_noise_alone_is_not_taken_for_a_relation() -> None:
     """Estimates of lines that the map was fitted on would correlate: here they are of other lines."""
     draw = random.Random(1)
     features, _ = synthetic(100, 0.0)
-    for quality in fitted(features, [draw.uniform(0, 100) for _ in features], "").qualities[1:]:
+    for quality in fit_calibration(features, [draw.uniform(0, 100) for _ in features], "").qualities[1:]:
         assert quality.pearson < 0.15
 
 
@@ -112,7 +112,7 @@ def test_a_line_that_the_model_reads_as_blank_is_left_out(trained: Path) -> None
     translator, form = open_model(trained / "best"), CharacterForm(control="strip")
     translator.characters = form
     sources, references = zip(("\u200b", "x"), *sentences(100, seed=9), strict=True)
-    assert calibrated(translator, sources, references, BeamConfig()).calibration.lines == 100
+    assert calibrate_translator(translator, sources, references, BeamConfig()).calibration.lines == 100
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_private_and_with_a_licence(command: Command, hub: HubStub, trained: Pat
     assert "\nlicense: cc-by-4.0\n" in hub.files["README.md"].decode()
     assert yaml.safe_load(hub.files["config.yaml"])["run"]["licence"] == "cc-by-4.0"
     wrong = command("mt-train", "publish", trained, NAME, "--licence", "CC BY")
-    assert (wrong.code, "--licence ('CC BY') is no name of a licence" in wrong.error) == (2, True)
+    assert (wrong.code, "--licence ('CC BY') is not a licence" in wrong.error) == (2, True)
 
 
 def test_a_second_time_it_is_a_new_version(command: Command, hub: HubStub, trained: Path) -> None:

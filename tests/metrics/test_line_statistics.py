@@ -9,7 +9,7 @@ import pytest
 from sacrebleu.metrics.chrf import CHRF
 
 from tolka.metrics import line_statistics
-from tolka.metrics.line_statistics import exchanged, resampled, totals
+from tolka.metrics.line_statistics import exchanged_sums, resampled_sums, totals
 from tolka.metrics.scores import PRINTED_NAMES, MetricsConfig, score
 from tolka.metrics.significance import compare
 
@@ -29,7 +29,7 @@ def test_resamples_are_sums_over_the_lines_that_numpy_draws(count: int, monkeypa
     values = np.random.default_rng(1)
     matrices = [values.integers(0, 2**20, (count, width), dtype=np.int32) for width in (10, 2)]
     drawn = np.random.default_rng(5).choice(count, size=(64, count), replace=True)
-    for matrix, found in zip(matrices, resampled(matrices, 64, seed=5), strict=True):
+    for matrix, found in zip(matrices, resampled_sums(matrices, 64, seed=5), strict=True):
         assert np.array_equal(found, matrix[drawn].sum(1).astype(np.float32))
 
 
@@ -42,7 +42,7 @@ def test_exchanges_are_sums_over_the_coins_of_numpy(count: int, monkeypatch: pyt
     systems = [(values.integers(0, 2**20, (count, k)), values.integers(0, 2**20, (count, k))) for k in (10, 2)]
     stays = np.random.default_rng(5).integers(2, size=(70, count), dtype=bool)
     statistics = [(a.astype(np.int32), b.astype(np.int32)) for a, b in systems]
-    for (a, b), (first, second) in zip(systems, exchanged(statistics, 70, seed=5), strict=True):
+    for (a, b), (first, second) in zip(systems, exchanged_sums(statistics, 70, seed=5), strict=True):
         assert np.array_equal(first, stays @ a + ~stays @ b)
         assert np.array_equal(second, ~stays @ a + stays @ b)
 
@@ -79,7 +79,7 @@ def peak(job: Callable[[], object]) -> int:
 def test_resampling_copies_no_lines() -> None:
     """Indexing would make an array of 1000 x 4000 x 18 float32: 288 MB."""
     statistics = np.ones((4000, 18), dtype=np.int32)
-    assert peak(lambda: resampled([statistics], 1000, seed=1)) < 100e6
+    assert peak(lambda: resampled_sums([statistics], 1000, seed=1)) < 100e6
 
 
 def test_n_grams_are_dropped_once_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

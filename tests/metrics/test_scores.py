@@ -272,12 +272,12 @@ def test_installed_extras_are_used(language: str, module: str) -> None:
 @each_row(
     ("changes", "message"),
     [
-        ({"names": ["chrF+++"]}, "metrics.names: unknown 'chrF+++'. Did you mean 'chrf++'? Known: bleu, chrf, chrf++"),
+        ({"names": ["chrF+++"]}, "metrics.names: unknown 'chrF+++'. Did you mean 'chrf++'?"),
         ({"names": ["BLEU"]}, "metrics.names: unknown 'BLEU'. Did you mean 'bleu'?"),
         ({"names": []}, "metrics.names is empty"),
         ({"names": ["ter", "ter"]}, "metrics.names (ter, ter) has a metric twice"),
-        ({"tokenizer": "ja_mecab"}, "metrics.tokenizer: unknown 'ja_mecab'. Did you mean 'ja-mecab'?"),
-        ({"tokenizer": "flores200"}, "metrics.tokenizer: unknown 'flores200'."),
+        ({"tokenizer": "ja_mecab"}, "metrics.tokenizer ('ja_mecab') is unknown. Did you mean 'ja-mecab'?"),
+        ({"tokenizer": "flores200"}, "metrics.tokenizer ('flores200') is unknown."),
         ({"bootstrap": -1}, "metrics.bootstrap (-1) must be 0"),
         ({"bootstrap": 39}, "metrics.bootstrap (39) must be 0"),
     ],

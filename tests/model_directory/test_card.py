@@ -68,7 +68,7 @@ def test_the_licence_is_a_setting(command: Command, tiny: list[str], tmp_path: A
     assert command("mt-train", *tiny, "run.licence=mit").code == 0
     assert "\nlicense: mit\n" in (tmp_path / "run" / "best" / "README.md").read_text()
     for wrong in ("CC BY 4.0", "-mit", "a\nb: c"):
-        with pytest.raises(ConfigError, match=r"(?s)run\.licence .* is no name of a licence"):
+        with pytest.raises(ConfigError, match=r"(?s)run\.licence .* is not a licence"):
             check_licence(wrong, "run.licence")
 
 

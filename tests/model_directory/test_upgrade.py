@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tolka.config.command_line import train_config, translate_config
-from tolka.config.compose import plainly_typed
+from tolka.config.compose import plain_settings
 from tolka.config.schemas import rebuild
 from tolka.errors import ConfigError
 from tolka.model_directory import upgrade
@@ -112,9 +112,9 @@ def test_a_key_of_an_optimizer_of_one_s_own_may_be_typed(monkeypatch: pytest.Mon
 
     typed = ["optimizer.nesterov=true"]
     with pytest.raises(ConfigError, match=r"optimizer\.nesterov is gone"):
-        plainly_typed("train", typed)
+        plain_settings("train", typed)
     monkeypatch.setitem(OPTIMIZERS._classes, "mine", Mine)
-    assert plainly_typed("train", typed) == [("optimizer.nesterov", "true")]
+    assert plain_settings("train", typed) == [("optimizer.nesterov", "true")]
 
 
 def test_the_range_test_of_learning_rates_is_refused_and_read_past() -> None:

@@ -47,7 +47,7 @@ WINDOWS = {
 def test_the_plain_font_of_each_system(
     installed: dict[str, str], wanted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fonts, "_installed", lambda: fonts._ranked(installed))
+    monkeypatch.setattr(fonts, "_installed_families", lambda: fonts._rank_families(installed))
     for family in wanted:
         for script in installed[family]:
             _, *families = families_for(["ab", {"k": KOREAN, "j": JAPANESE, "c": CHINESE}[script]])
@@ -56,7 +56,9 @@ def test_the_plain_font_of_each_system(
 
 def test_fonts_without_glyphs_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """They have every character, as a box."""
-    monkeypatch.setattr(fonts, "_installed", lambda: fonts._ranked([".LastResort", "Last Resort High-Efficiency"]))
+    monkeypatch.setattr(
+        fonts, "_installed_families", lambda: fonts._rank_families([".LastResort", "Last Resort High-Efficiency"])
+    )
     assert families_for(["친"]) == ["DejaVu Sans"]
 
 
@@ -65,7 +67,7 @@ def test_one_note_and_no_warning_for_what_no_font_has(
 ) -> None:
     pytest.importorskip("matplotlib")
     # The second has no regular weight, which matplotlib reports as well.
-    monkeypatch.setattr(fonts, "_installed", lambda: ["DejaVu Sans Light"])
+    monkeypatch.setattr(fonts, "_installed_families", lambda: ["DejaVu Sans Light"])
     each = {"map": "m", "head": "mean", "rows": list(KOREAN), "columns": [*KOREAN, "a"], "weights": [[0.25] * 4] * 3}
     folder = AttentionFolder(tmp_path)
     with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
@@ -79,7 +81,7 @@ def test_one_note_and_no_warning_for_what_no_font_has(
 
 
 def test_other_fonts_are_taken_only_where_the_usual_one_lacks_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fonts, "_installed", lambda: ["Noto Sans CJK KR"])
+    monkeypatch.setattr(fonts, "_installed_families", lambda: ["Noto Sans CJK KR"])
     assert families_for(["plain text", "▁ä ж"]) == ["DejaVu Sans"]
     assert families_for(["plain text", "अ"]) == ["DejaVu Sans", "Noto Sans CJK KR"]
 
@@ -98,5 +100,5 @@ def test_fonts_of_packages_and_new_ones_are_known(tmp_path: Path, monkeypatch: p
     new = str(tmp_path / "installed_since.ttf")
     known = [entry.fname for entry in font_manager.fontManager.ttflist]
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [*known, new])
-    assert fonts._installed.__wrapped__()
+    assert fonts._installed_families.__wrapped__()
     assert added == [new, *(str(package / "fonts" / name) for name in ("A.ttf", "B.otf"))]

@@ -13,7 +13,7 @@ from tolka.errors import CheckpointError
 from tolka.report import comparison
 from tolka.report.comparison import compare_runs
 from tolka.report.page import write_page
-from tolka.report.runs import SHOWN, FinishedRun, read_run
+from tolka.report.runs import EXAMPLES, FinishedRun, read_run
 
 SIGNATURE = "nrefs:1|case:mixed|<tok>"
 WEIGHTS = [[0.75, 0.25], [0.1, 0.9]]
@@ -61,7 +61,7 @@ class Reader(HTMLParser):
 def write_run(folder: Path, attention: str = "none", tests: bool = True, bleu: float = 61.234) -> Path:
     """A finished run's files, as mt-train leaves them. tests: whether it has a test set."""
     (folder / "best").mkdir(parents=True)
-    (folder / SHOWN).mkdir()
+    (folder / EXAMPLES).mkdir()
     config = {"corpus": {"source": "en", "target": "ko"}, "model": {"name": "rnn", "attention": attention}}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     bucket = {"sentences": 9, "score": 50.0, "interval": [40.0, 60.0], "signature": "by length"}
@@ -93,7 +93,7 @@ def write_run(folder: Path, attention: str = "none", tests: bool = True, bleu: f
     maps = [{"map": "decoder.0.cross", "head": "mean", "rows": ["a", "b"], "columns": ["c", "d"], "weights": WEIGHTS}]
     shown = {"source": "I <love> you.", "reference": "사랑해", "translation": f"사랑 {folder.name}"}
     content = {**shown, "maps": maps if attention != "none" else []}
-    (folder / SHOWN / "01.json").write_text(json.dumps(content))
+    (folder / EXAMPLES / "01.json").write_text(json.dumps(content))
     return folder
 
 
@@ -199,7 +199,7 @@ def test_before_and_after_of_going_on_from_a_model(tmp_path: Path) -> None:
         ["TER ↓ ", "30.0 ", "29.0 ", "-1.0 ", "0.010 ", "better "],
         ["chrF2++ ↑ ", "50.0 ", "50.0 ", "+0.0 ", "0.050 ", "may be chance "],
     ]
-    assert "went on from, runs/<old>" in page.text
+    assert "started from, runs/<old>" in page.text
     assert "fresh, p by sacreBLEU's paired bootstrap" in page.text
     assert "p" in page.anchors
 
@@ -258,7 +258,7 @@ def test_maps_too_large_to_lay_out_and_parts_of_long_lines(tmp_path: Path) -> No
     small = {"map": "decoder.0.cross", "head": "mean", "rows": ["a"], "columns": ["c"], "weights": [[1.0]]}
     large = {**small, "rows": pieces, "columns": pieces[:1], "weights": [[1.0]] * 81}
     shown = {"source": "x", "translation": "y", "maps": [small, large]}
-    (folder / SHOWN / "01.json").write_text(json.dumps(shown))
+    (folder / EXAMPLES / "01.json").write_text(json.dumps(shown))
     text = write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8")
     page = Reader(text)
     # What may be wider than a screen scrolls by itself, and not the page or the text beside it.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tolka.report.runs import FinishedRun
-from tolka.report.sweep_tables import differing, share_of_variance, sweep_tables
+from tolka.report.sweep_tables import differing_settings, share_of_variance, sweep_tables
 
 
 def run(label: str, dropout: float, seed: int, bleu: float, metric: str = "bleu") -> FinishedRun:
@@ -27,7 +27,7 @@ def cells(table: Any) -> list[tuple[str, list[str]]]:
 
 
 def test_only_what_differs() -> None:
-    assert differing(RUNS) == {"run.seed": ["1", "2", "1", "2"], "model.dropout": ["0.1", "0.1", "0.3", "0.3"]}
+    assert differing_settings(RUNS) == {"run.seed": ["1", "2", "1", "2"], "model.dropout": ["0.1", "0.1", "0.3", "0.3"]}
 
 
 def test_from_the_best_to_the_worst_and_over_seeds() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tolka.system.atomic import one_at_a_time, recover, replaced_files, standing, whole_folder
+from tolka.system.atomic import one_at_a_time, readable_folder, recover, replaced_files, whole_folder
 
 
 def write(folder: Path, text: str) -> None:
@@ -45,7 +45,7 @@ def test_a_crash_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
     write(final, "one")
     final.rename(tmp_path / ".model.abc.old")
     (tmp_path / ".model.abc.partial").mkdir()
-    assert (standing(final) / "sub" / "file").read_text() == "one"
+    assert (readable_folder(final) / "sub" / "file").read_text() == "one"
     assert not final.exists()  # a reader changes nothing
     recover(final)
     assert (final / "sub" / "file").read_text() == "one"
@@ -56,9 +56,9 @@ def test_a_reader_leaves_a_writer_alone(tmp_path: Path) -> None:
     final = tmp_path / "model"
     write(final, "one")
     with whole_folder(final) as work:
-        assert standing(final) == final
+        assert readable_folder(final) == final
         assert work.exists()
-    assert standing(final) == final
+    assert readable_folder(final) == final
 
 
 def test_files_are_moved_when_all_are_written_and_the_last_one_last(

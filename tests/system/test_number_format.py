@@ -8,7 +8,7 @@ import pytest
 from rows import each_row
 
 from tolka.evaluation.perplexity import Perplexity
-from tolka.system.number_format import json_text, shown
+from tolka.system.number_format import json_text, number_text
 
 
 @each_row(
@@ -25,7 +25,7 @@ from tolka.system.number_format import json_text, shown
     ],
 )
 def test_perplexities_for_people(value: float | None, text: str) -> None:
-    assert shown(value) == text
+    assert number_text(value) == text
 
 
 def refused(constant: str) -> None:

@@ -41,7 +41,7 @@ def test_every_message(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     say("note: a\x1b[2J\u202e\nnext\tline")
-    interrupts.tell("error: b\r\x1b]0;title\x07")
+    interrupts.print_last_line("error: b\r\x1b]0;title\x07")
     assert stderr.getvalue() == "note: a\\x1b[2J\\u202e\nnext\tline\nerror: b\\r\\x1b]0;title\\x07\n"
 
 

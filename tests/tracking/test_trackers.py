@@ -278,7 +278,7 @@ def test_after_a_failure_nothing_is_sent_until_the_same_command_comes_again(tmp_
     first.on_end(Ending(tmp_path))
     assert Diary.lines == [0, 10, 20]
     (said,) = log
-    assert said.startswith("warning: tracking=diary: nothing more is sent (OSError: no space left); training goes on")
+    assert said.startswith("warning: tracking=diary: nothing more is sent (OSError: no space left); training continues")
     Diary.lines, Diary.full_after = [], 9
     again.on_start(Beginning(tmp_path, config, log.append, update=40, history=lines))
     again.on_end(Ending(tmp_path))

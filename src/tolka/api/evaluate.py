@@ -6,11 +6,19 @@ from typing import Any
 
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
-from tolka.config.typed import Settings, configured
+from tolka.config.typed import Settings, as_config
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
-from tolka.evaluation.calibration import Calibrated, calibrated
-from tolka.evaluation.input_notes import Named, as_text, blank_note, copied_note, count_error, language_note, notes_on
+from tolka.evaluation.calibration import CalibrationResult, calibrate_translator
+from tolka.evaluation.input_notes import (
+    NamedText,
+    as_text,
+    blank_note,
+    copied_note,
+    count_error,
+    language_note,
+    notes_on,
+)
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.formats.any_model import load_any
 from tolka.metrics.scores import Score, score
@@ -22,7 +30,7 @@ from tolka.model_directory.verify import QUALITY
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.system.progress import bar, say
 from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import mixed_forms_note, references_note
@@ -59,7 +67,7 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
         tolka.evaluate(hypothesis="mine.de", reference="test.de", language="de")
         tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
     """
-    config = configured(EvaluateConfig, evaluate_config, config, settings)
+    config = as_config(EvaluateConfig, evaluate_config, config, settings)
     files = config.files
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
@@ -82,7 +90,9 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
     return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
 
 
-def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, references: Named) -> EvaluateResult:
+def _evaluate_model(
+    config: EvaluateConfig, model: Folders, sources: NamedText, references: NamedText
+) -> EvaluateResult:
     """Translate the sources, and score the translations and the references' perplexity."""
     if len(sources[1]) != len(references[1]):
         raise count_error(sources, references)
@@ -124,13 +134,13 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
     return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
 
 
-def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> Calibrated:
-    """Fit the quality estimates of a model on sources and references; write them into its directory.
+def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> CalibrationResult:
+    """Fit the quality estimates of a model on a file of sources and one of references; write them into its directory.
 
     model: a model or run directory. config, settings: as mt-eval takes them. ConfigError for several models; DataError
     for fewer than 100 lines.
     """
-    config = configured(EvaluateConfig, evaluate_config, config, settings)
+    config = as_config(EvaluateConfig, evaluate_config, config, settings)
     files, limit = config.files, config.decoding.line_limit
     if not files.source or not files.reference or files.hypothesis:
         raise ConfigError("calibrate takes a model, source=FILE and reference=FILE: it translates the sources itself")
@@ -141,13 +151,13 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     sources, references = _lines(files.source, limit), _lines(files.reference, limit)
     if len(sources) != len(references):
         raise DataError(
-            f"{files.source} has {counted(len(sources), 'line')} but {files.reference} has {len(references)}"
+            f"{files.source} has {count_text(len(sources), 'line')} but {files.reference} has {len(references)}"
         )
     saved = load_model(Path(model), or_int8=True)
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding, say)
     with bar("translating", len(sources), " lines") as progress:
-        result = calibrated(translator, sources, references, config.search, progress.update)
+        result = calibrate_translator(translator, sources, references, config.search, progress.update)
     scores = {**saved.scores, QUALITY: result.calibration.as_dict()}
     rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
     return result

@@ -14,7 +14,7 @@ import torch
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import TrainConfig, rebuild
-from tolka.config.typed import Settings, configured
+from tolka.config.typed import Settings, as_config
 from tolka.data.preparation import Prepared
 from tolka.distributed import slurm
 from tolka.distributed.processes import RESTARTS, process_count, run_together
@@ -73,7 +73,7 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
         tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
     slurm.translate()  # first of all: `launch` below reads the variables that it sets
-    config = configured(TrainConfig, lambda given: train_config(with_recipe(given)), config, settings)
+    config = as_config(TrainConfig, lambda given: train_config(with_recipe(given)), config, settings)
     options = config.trainer
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:
@@ -104,7 +104,8 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
         return train(config)
     except TolkaError as error:
         if isinstance(error, LostProcessError) and not error.reported:
-            interrupts.tell(f"warning: {error}")  # the agent, which ends this process, does not know the details
+            # The agent, which ends this process, does not know the details.
+            interrupts.print_last_line(f"warning: {error}")
         if isinstance(error, LostProcessError | StoppedError):
             # The agent may be waiting for this process to end, after a signal that training has answered.
             late = threading.Timer(_LATE_SECONDS, os._exit, [1])

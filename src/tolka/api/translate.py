@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.config.translate_command import translate_config
-from tolka.config.typed import Settings, configured
+from tolka.config.typed import Settings, as_config
 from tolka.errors import ConfigError
 from tolka.jobs import translation as jobs
 from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
@@ -99,7 +99,7 @@ def translate_files(
 
         tolka.translate_files("runs/mine", ["book.en"], output="book.de", resume=True)
     """
-    config = configured(TranslateConfig, translate_config, config, settings)
+    config = as_config(TranslateConfig, translate_config, config, settings)
     models, inputs = [Path(folder) for folder in listed_folders(model)], [user_path(str(file)) for file in files]
     job = Job(models, inputs, _path(output), _path(attention), score, stdin, stdout)
     jobs.translate_files(job, config, say)
@@ -111,7 +111,7 @@ def _path(name: str | Path | None) -> Path | None:
 
 def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> TranslateConfig:
     """Return the configuration; ConfigError for settings that only files have."""
-    config = configured(TranslateConfig, translate_config, config, settings)
+    config = as_config(TranslateConfig, translate_config, config, settings)
     for group, default in (("input", InputConfig()), ("output", OutputConfig())):
         if getattr(config, group) != default:
             raise ConfigError(

@@ -19,10 +19,11 @@ def mt_eval() -> NoReturn:
 
 
 def _command(module: str) -> NoReturn:
-    """Run a command, which takes a while to be imported, and may be asked to end meanwhile."""
+    """Run the command of a module in this package; never return."""
     from tolka.system import interrupts
 
-    interrupts.take_process()
+    # Before the imports, which take seconds: Ctrl-C during them is one line too, not a traceback.
+    interrupts.handle_signals_until_exit()
 
     from importlib import import_module
 

@@ -32,10 +32,10 @@ def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
 
 def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run a command as `main`, in a process that does nothing else: a signal at its very end changes nothing."""
-    interrupts.take_process()
+    interrupts.handle_signals_until_exit()
     if sys.stderr is None:  # closed, as by 2>&-
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
-    interrupts.leave(_exit_code(command, sys.argv[1:]))
+    interrupts.exit_process(_exit_code(command, sys.argv[1:]))
 
 
 def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -45,13 +45,13 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     pipe ends the command in silence.
     """
     hooks, environment, log = (sys.excepthook, sys.unraisablehook), dict(os.environ), logging.getLogger()
-    handlers, level = list(log.handlers), log.level
-    interrupts.take_hooks()
+    handlers, level = list(log.handlers), log.level  # Hydra and the trackers configure the root logger
+    interrupts.install_hooks()
     replaced = interrupts.listen()
     try:
         return _exit_code(command, arguments)
     finally:  # the process is as before, for a program that continues after a command
-        interrupts.forget()
+        interrupts.forget_signal()
         for number, handler in replaced.items():
             signal.signal(number, handler)
         sys.excepthook, sys.unraisablehook = hooks
@@ -72,14 +72,16 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
         interrupts.check()
         code, words = _outcome(command, arguments)
     except BaseException as error:
-        causes = error, error.__cause__ or error.__context__  # modules written in C say that their import failed
+        # A module written in C turns an interrupted import into an ImportError, with the interrupt as its cause.
+        causes = error, error.__cause__ or error.__context__
         if not interrupts.received() and not any(isinstance(each, KeyboardInterrupt) for each in causes):
             raise
-        code, words = _stopped(signal.SIGINT)
-    if interrupts.received():  # also if its exception was swallowed, or made another one by a module written in C
-        code, words = _stopped(interrupts.received())
+        code, words = _interruption(signal.SIGINT)
+    # Also if its exception was swallowed or replaced by another one: the caller asked for an end, and shall know of it.
+    if interrupts.received():
+        code, words = _interruption(interrupts.received())
     if words:
-        interrupts.tell(words)
+        interrupts.print_last_line(words)
     return code
 
 
@@ -91,33 +93,37 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
             sys.stdout.flush()  # a closed pipe or a full disk shows now, not after the exit code is settled
         return code, ""
     except TolkaError as error:
-        return (error.exit_code, "") if error.reported else _failed(error, error.exit_code)
+        # Of several processes that train together, one prints the error for all.
+        return (error.exit_code, "") if error.reported else _failure(error, error.exit_code)
     except (MemoryError, RuntimeError) as error:
+        # "allocate" is of the CPU's allocator ("can't allocate memory") and of NumPy's ("Unable to allocate").
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate" in str(error):
             advice = "lower batching.tokens (training) or decoding.tokens (translating), or take a smaller model"
-            return _failed(f"out of memory; {advice}")
+            return _failure(f"out of memory; {advice}")
         raise
     except BrokenPipeError:
         _discard_stdout()
         return DONE, ""
     except OSError as error:
-        if not error.filename:
+        if not error.filename:  # of a stream, likely stdout on a full disk
             _discard_stdout()
         name = error.filename or "input or output"
         if os.path.isfile(name) and not os.access(name, os.R_OK):
-            return _failed(f"{name}: cannot be read ({error.strerror or error})")
+            return _failure(f"{name}: cannot be read ({error.strerror or error})")
+        # As in a container whose current folder is read-only: runs/ is below that folder by default.
         where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
-        return _failed(f"{name}: {error.strerror or error}{where}")
+        return _failure(f"{name}: {error.strerror or error}{where}")
 
 
-def _failed(error: object, code: int = FAILED) -> tuple[int, str]:
+def _failure(error: object, code: int = FAILED) -> tuple[int, str]:
+    # A file's name may have escape characters, which would change what the terminal shows.
     message = printable(str(error), kept="\n").replace("\n", " ")
     return code, f"error: {message}"
 
 
-def _stopped(number: int) -> tuple[int, str]:
-    return 128 + number, interrupts.in_words(number)
+def _interruption(number: int) -> tuple[int, str]:
+    return 128 + number, interrupts.last_line(number)
 
 
 def _discard_stdout() -> None:
@@ -136,10 +142,11 @@ class Parser(argparse.ArgumentParser):
 
             flag, _, value = unknown[0].partition("=")
             after = args[args.index(unknown[0]) + 1 :]
+            # --src-lang=en, or --src-lang en where the next argument is neither a setting nor an option.
             value = value or (after[0] if after and "=" not in after[0] and after[0][:1] != "-" else "")
             known = meaning(flag, value, _SETTINGS_OF.get(self.prog, ""))
             if known:
-                raise ConfigError(f"{flag} is no option; settings are key=value.{known}")
+                raise ConfigError(f"{flag} is not an option; settings are key=value.{known}")
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options
 
@@ -148,10 +155,11 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")
 
 
-def sort_out(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
+def separate_files(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     """Separate files from settings. What exists is a file, whatever its name; otherwise key=value is a setting."""
     files, settings = [], []
     for text in inputs:
+        # lexists: a link to nothing is a file, too, and its error says so.
         if re.match(r"[a-z][\w.]*=", text) and not os.path.lexists(text):
             settings.append(text)
         else:
@@ -165,6 +173,7 @@ def models_of(text: str) -> list[Path]:
     if not all(name.strip() for name in names):
         raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
     models = [model_path(name.strip()) for name in names]
+    # Resolved, since runs/a and runs/../runs/a are one model.
     if len({model.resolve() for model in models}) < len(models):
         say(f"note: MODEL ({text}) names a model twice, which then counts twice")
     return models
@@ -172,6 +181,7 @@ def models_of(text: str) -> list[Path]:
 
 def model_path(name: str) -> Path:
     """Return the path of a model's or a run's folder; DataError if it is not UTF-8."""
+    # Files to read may have any name; safetensors, written in Rust, takes only UTF-8.
     if not is_utf8(name):
         raise DataError(f"{printable(name)} is not UTF-8, and safetensors opens no such file: rename the folder")
     return user_path(name)
@@ -179,6 +189,7 @@ def model_path(name: str) -> Path:
 
 def settings_help(name: str) -> str:
     """Return every setting of configs/<name>.yaml with its default and help line, read from the files as text."""
+    # As text, since a YAML parser drops the comments, which are the help; and without imports, to answer in 0.3 s.
     text = (config_dir() / f"{name}.yaml").read_text(encoding="utf-8")
     blocks = []
     for group, default in re.findall(r"^  - (\w+): (\w+)$", text, flags=re.MULTILINE):
@@ -186,20 +197,21 @@ def settings_help(name: str) -> str:
         chosen = "" if default == "null" else f" (default {default})"
         blocks.append(f"{group}={'|'.join(files)}{chosen}" if len(files) > 1 or default == "null" else f"{group}:")
         if default != "null":
-            shown: set[str] = set()
+            listed: set[str] = set()
             for name_of_file in [default, *(name for name in files if name != default)]:
-                keys = _keys(config_dir() / group / f"{name_of_file}.yaml", group, shown)
+                keys = _keys(config_dir() / group / f"{name_of_file}.yaml", group, listed)
                 blocks += [f"  with {group}={name_of_file}:"] if keys and name_of_file != default else []
                 blocks += keys
         blocks.append("")
     return "\n".join(blocks)
 
 
-def _keys(path: Path, group: str, shown: set[str]) -> list[str]:
-    """Return '  group.key=default' and its help, for each key of a file that is not in `shown` yet; adds them to it."""
-    found = re.findall(r"^# (.*)\n(\w+): (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    new = [entry for entry in found if entry[1] not in shown and (entry[1] != "name" or group == "run")]
-    shown |= {key for _, key, _ in new}
+def _keys(path: Path, group: str, listed: set[str]) -> list[str]:
+    """Return '  group.key=default' and its help for each key of a file that is not in `listed` yet; add it there."""
+    entries = re.findall(r"^# (.*)\n(\w+): (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    # `name` is the choice in a group itself, except that a run has one.
+    new = [entry for entry in entries if entry[1] not in listed and (entry[1] != "name" or group == "run")]
+    listed |= {key for _, key, _ in new}
     return [f"  {group}.{key}={value}\n        {text}" for text, key, value in new]
 
 

@@ -1,4 +1,4 @@
-"""Hydra's main function runs a training, sweeps over several, and answers --cfg, --info and --shell-completion."""
+"""A call of Hydra's main function: one training, a sweep over several, --cfg, --info and --shell-completion."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tolka.config.compose import ConfigSource, version_base
-from tolka.config.typed import quote
+from tolka.config.typed import quote_setting
 from tolka.system.package_data import config_dir
 
 if TYPE_CHECKING:
@@ -25,15 +25,16 @@ def hydra_main(
 ) -> None:
     """Call hydra.main with settings that are known to compose.
 
-    task: is called with each job's configuration. options: Hydra's own, as in ["--multirun"]. What the task raises
-    leaves as it is.
+    task: is called with each job's configuration; its errors are raised unchanged. options: Hydra's own, as in
+    ["--multirun"].
     """
     import hydra
 
     folder = ["--config-dir", str(source.folder.absolute())] if source.folder else []
-    arguments = [*options, *folder, "--config-name", source.primary or "train", *map(quote, settings)]
+    arguments = [*options, *folder, "--config-name", source.primary or "train", *map(quote_setting, settings)]
     main = hydra.main(config_path=str(config_dir()), **version_base())(_Task(task))
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them with an epilogue
+    # hydra.main reads its arguments from here alone.
     before = sys.argv
     sys.argv = [before[0], *arguments, *_NOTHING_OF_ITS_OWN]
     try:
@@ -45,8 +46,9 @@ def hydra_main(
 
 
 class _Raised(BaseException):
-    """An error of the task. Hydra prints an epilogue of its own after an Exception, and starts the next job."""
+    """An error of the task, on its way through Hydra."""
 
+    # Not an Exception: after one of these Hydra prints an epilogue of its own, and starts the next job.
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
@@ -54,8 +56,9 @@ class _Raised(BaseException):
 
 @dataclass(frozen=True)
 class _Task:
-    """Calls the task, in this process or another one, and lets its errors through."""
+    """Calls the task, and lets its errors through."""
 
+    # A class at the module's level, since joblib's launcher pickles it for other processes.
     function: "Callable[[DictConfig], Any]"
 
     def __call__(self, config: "DictConfig") -> Any:

@@ -32,6 +32,7 @@ def _import(options: argparse.Namespace) -> None:
     from tolka.formats.hub import local_folder
     from tolka.interchange.import_huggingface import import_huggingface
 
+    # A plugin may register the family of the model.
     direction = _direction(load_plugins(options.settings))
     import_huggingface(local_folder(options.model), out, direction, _sample(options), say)
     say(f"written: {out}")

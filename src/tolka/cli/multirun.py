@@ -15,8 +15,8 @@ from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
 from tolka.config.optuna_sweeper import Best
 from tolka.config.plugins import load_plugins
-from tolka.config.sweep import Planned, SweepPlan, plan
-from tolka.config.typed import quoted
+from tolka.config.sweep import PlannedTraining, SweepPlan, plan
+from tolka.config.typed import quote_value
 from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
 from tolka.report.runs import read_run
@@ -53,10 +53,10 @@ class SweepJob:
         """Train; return the best value of trainer.metric, or None if the training failed, which is reported."""
         from hydra.core.hydra_config import HydraConfig
 
-        load_plugins(self.plugins)
+        load_plugins(self.plugins)  # again: with joblib, this process has imported nothing yet
         hydra = HydraConfig.get()
         number = int(hydra.job.num)
-        base, total = self.sweep.base, len(self.sweep.planned)
+        base, total = self.sweep.base, len(self.sweep.trainings)
         _share_threads(int(hydra.launcher.get("n_jobs") or 1))
         one = self.sweep.training(number, list(hydra.overrides.task))
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
@@ -64,36 +64,33 @@ class SweepJob:
             state = train(one.config).state
             value = None if state.best is None else Best(state.best, state.best_nll)
             outcome = Outcome(one.label, one.folder, "", value)
-        except StoppedError:
+        except StoppedError:  # ends the sweep; other errors are those of one training
             raise
         except TolkaError as error:
             say(f"error: {one.label}: {error}")
             outcome = Outcome(one.label, one.folder, str(error))
+        # In files, as the jobs may be other processes, and launchers return their values in the end only.
         (base / _JOBS).mkdir(parents=True, exist_ok=True)
         record = {"label": one.label, "error": outcome.error, "value": outcome.value}
         replace_text(base / _JOBS / f"{number:04}.json", json.dumps(record, ensure_ascii=False))
         if one.config.report.page:
             try:
-                say(f"all so far: {_page(base, self.sweep.planned, read_outcomes(base), one.config.report.plots)}")
+                say(f"all so far: {_page(base, self.sweep.trainings, read_outcomes(base), one.config.report.plots)}")
             except (OSError, TolkaError) as error:
                 say(f"note: the page about all is not written: {error}")
         return outcome.value
 
 
 def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource) -> list[Outcome]:
-    """Train every combination of the values that settings list, each in its own folder.
-
-    A failure does not stop the others. Where they have pages, the one that sets them side by side is written again when
-    each of them is done; those that an earlier call has finished in the same folder are on it from the start, also with
-    other settings.
+    """Train every combination of the values that settings list, each in its own folder; a failure stops no other.
 
     All configurations are checked before the first training begins: ConfigError as `plan`. StoppedError when a signal
     asks for an end: the same command resumes where it stopped.
     """
     planned = plan(settings, source)
-    if planned.planned:  # a sweeper that draws the values goes on with those of an earlier call
+    if planned.trainings:  # a sweeper that draws the values continues with those of an earlier call
         shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
-    folder = f"hydra.sweep.dir={quoted(str(planned.base))}"
+    folder = f"hydra.sweep.dir={quote_value(str(planned.base))}"
     hydra_main(SweepJob(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
     return read_outcomes(planned.base)
 
@@ -106,21 +103,22 @@ def read_outcomes(base: Path) -> list[Outcome]:
 
 def _share_threads(jobs: int) -> None:
     """Let torch compute with this job's share of the processor's threads; trainer.threads may set another number."""
-    if jobs != 1:
+    if jobs != 1:  # -1 in joblib: one for each processor
         processors = os.cpu_count() or 1
         torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
 
 
-def _page(base: Path, planned: Sequence[Planned], outcomes: Sequence[Outcome], plots: bool) -> Path:
+def _page(base: Path, planned: Sequence[PlannedTraining], outcomes: Sequence[Outcome], plots: bool) -> Path:
     """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named.
 
     plots: whether it has pictures.
     """
     folders = {each.label: each.folder for each in planned}
+    # Earlier calls may have had other settings: their runs come first, in the order in which they began.
     failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
     others = [path.parent for path in base.glob("*/config.yaml") if path.parent not in folders.values()]
     others.sort(key=lambda folder: (folder / "config.yaml").stat().st_mtime)
-    shown = {**{folder.name: folder for folder in others}, **folders}
-    finished = [label for label, folder in shown.items() if label not in failed and (folder / PAGE).is_file()]
-    runs = [read_run(shown[label], label) for label in finished]
+    all_folders = {**{folder.name: folder for folder in others}, **folders}
+    finished = [label for label, folder in all_folders.items() if label not in failed and (folder / PAGE).is_file()]
+    runs = [read_run(all_folders[label], label) for label in finished]
     return write_page(base, base.resolve().name, runs, failed, plots)

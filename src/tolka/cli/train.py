@@ -32,11 +32,11 @@ _EXAMPLES = """examples:
   mt-train --prepare experiment=multi30k corpus.root=DIR run.prepared=SHARED
                                                 only prepare the text, for trainings with the same run.prepared
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
-  mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   go on with other text; languages,
-                                                sizes and tokenizer are the model's
+  mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   fine-tune it on other text;
+                                                languages, sizes and tokenizer are the model's
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train --rerun runs/mine                    the same once more, in runs/mine-again
-The same command again goes on where the run stopped.
+The same command again continues where the run stopped.
 
 settings (key=value; a list is [a,b]):
 """
@@ -49,28 +49,32 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
+    # Before anything asks which of several processes this is.
     slurm.translate()
     if name := subcommand_of(arguments):
         return run_subcommand(name, arguments[1:])
-    options = _parsed(arguments)
+    options = _parse_arguments(arguments)
     _check_together(options)
 
-    if options.hydra_help:  # Hydra composes nothing for it
+    # Before the settings are composed: Hydra composes nothing for these, and a completed line has half a setting.
+    if options.hydra_help:
         return _ask_hydra(arguments, options, [])
     if options.shell_completion:
         return _ask_hydra(arguments, options, options.settings)
 
-    from tolka.config.command_line import in_full, rerun_config, train_config, with_recipe
+    from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
 
+    settings = options.settings
     if options.rerun:
-        config = rerun_config(options.rerun, options.settings)
+        config = rerun_config(options.rerun, settings)
     else:
         source = _source(options)
-        plugins = [setting for setting in options.settings if setting.startswith("plugins=")]
-        settings = in_full(with_recipe(load_plugins(options.settings), source))
+        plugins = [setting for setting in settings if setting.startswith("plugins=")]
+        settings = expand_abbreviations(with_recipe(load_plugins(settings), source))
+        # hydra.mode=MULTIRUN is Hydra's other way to write -m.
         if options.multirun or "hydra.mode=MULTIRUN" in settings:
-            return _several(settings, plugins, source, options.print_config)
+            return _train_several(settings, plugins, source, options.print_config)
         config = train_config(settings, source, trains=not (options.check or options.prepare))
         if options.cfg or options.info:
             return _ask_hydra(arguments, options, settings)
@@ -79,28 +83,35 @@ def run(arguments: Sequence[str]) -> int:
 
     if options.check:
         return _check(config, options.json)
-
-    from tolka.api.train import prepare, train, unlike_before
-    from tolka.cli.hydra_main import hydra_main
-
     if options.prepare:
+        from tolka.api.train import prepare
+
         prepare(config)
         say("the text is prepared: the same settings without --prepare train on it")
         return DONE
+    _train(config, settings, options)
+    return DONE
 
+
+def _train(config: "TrainConfig", settings: Sequence[str], options: argparse.Namespace) -> None:
+    """Train once. settings: those that `config` was composed from; of no effect with --rerun."""
+    from tolka.api.train import train, unlike_before
+    from tolka.cli.hydra_main import hydra_main
+
+    # Hydra composes once more, for its own job; what it composes is dropped, as `config` is checked and complete.
     def task(composed: object = None) -> None:
         say(train(config).summary())
 
-    if options.rerun:  # the settings in a run's folder never pass through Hydra, which would resolve ${...} in them
+    # The settings in a run's folder never pass through Hydra, which would resolve ${...} in them.
+    if options.rerun:
         for difference in unlike_before(options.rerun, config):
             say(f"note: different from the run before: {difference}")
         task()
     else:
-        hydra_main(task, settings, source)
-    return DONE
+        hydra_main(task, settings, _source(options))
 
 
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-train."""
     parser = Parser(
         prog="mt-train",
@@ -111,7 +122,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "-m", "--multirun", action="store_true", help="train every combination of the values listed: model=rnn,lstm"
     )
-    parser.add_argument("-o", "--output", help=argparse.SUPPRESS)
+    parser.add_argument("-o", "--output", help=argparse.SUPPRESS)  # refused by name: it belongs to the subcommands
     parser.add_argument(
         "--print-config",
         action="store_true",
@@ -158,6 +169,7 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--experimental-rerun would load a pickle, which can run any code: use --rerun RUN")
     if options.config_path is not None:
         raise ConfigError("--config-path would leave out tolka's own settings: use --config-dir, which adds to them")
+    # A shell variable that is not set makes one.
     if empty := [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value == ""]:
         raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")
     if (options.package or options.resolve) and not options.cfg:
@@ -170,11 +182,12 @@ def _check_together(options: argparse.Namespace) -> None:
         )
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
-    asked = [f"--{name.replace('_', '-')}" for name in _INSTEAD_OF_TRAINING if getattr(options, name)]
-    if len(asked) > 1:
-        raise ConfigError(f"{' and '.join(asked)} are two different things to do: leave all but one out")
-    if options.multirun and (options.rerun or asked not in ([], ["--print-config"])):
-        raise ConfigError(f"{'--rerun' if options.rerun else asked[0]} is about one training: leave out -m")
+    actions = [f"--{name.replace('_', '-')}" for name in _INSTEAD_OF_TRAINING if getattr(options, name)]
+    if len(actions) > 1:
+        raise ConfigError(f"{' and '.join(actions)} are two different things to do: leave all but one out")
+    if options.multirun and (options.rerun or actions not in ([], ["--print-config"])):
+        raise ConfigError(f"{'--rerun' if options.rerun else actions[0]} is about one training: leave out -m")
+    # query is what an installed completion calls itself, with the line so far in COMP_LINE.
     completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
     if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):
         raise ConfigError("--shell-completion takes install=bash, install=zsh or install=fish, or uninstall=")
@@ -191,17 +204,17 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
 
 
 def _check(config: "TrainConfig", as_json: bool) -> int:
-    """Print what is found in the text; the exit code is DONE whatever it is."""
+    """Print what is found in the text; return DONE whatever it is."""
     from tolka.report.data_check import health_report
     from tolka.report.data_check_page import write_check_page
     from tolka.run.data_check import check
 
-    found = check(config)
+    findings = check(config)
     if as_json:
-        print_json(found)
+        print_json(findings)
     else:
-        say(health_report(found, config.corpus.direction))
-    say(f"all of it, with examples, on one page: {write_check_page(config.run.folder, config.as_dict(), found)}")
+        say(health_report(findings, config.corpus.direction))
+    say(f"all of it, with examples, on one page: {write_check_page(config.run.folder, config.as_dict(), findings)}")
     return DONE
 
 
@@ -209,7 +222,7 @@ def _source(options: argparse.Namespace) -> "ConfigSource":
     """Return the folder and the file of --config-dir and --config-name."""
     from tolka.config.compose import ConfigSource
 
-    name = (options.config_name or "").removesuffix(".yaml")
+    name = (options.config_name or "").removesuffix(".yaml")  # Hydra takes both
     return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
 
 
@@ -220,30 +233,30 @@ def _ask_hydra(arguments: Sequence[str], options: argparse.Namespace, settings: 
     """
     from tolka.cli.hydra_main import hydra_main
 
-    asked = [each for each in arguments if each not in options.settings]
+    own_options = [each for each in arguments if each not in options.settings]
     try:
-        hydra_main(lambda config: None, settings, _source(options), asked)
+        hydra_main(lambda config: None, settings, _source(options), own_options)
     except SystemExit as left:  # after its help, and for a part of the settings that is not there
         return int(left.code or DONE)
     return DONE
 
 
-def _several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSource", only_print: bool) -> int:
+def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSource", only_print: bool) -> int:
     """Train every combination; return FAILED when one failed. only_print: print configurations instead of training."""
     from tolka.cli.multirun import sweep
     from tolka.config.sweep import plan
     from tolka.report.runs import read_run
-    from tolka.report.summary import side_by_side
+    from tolka.report.summary import comparison_table
     from tolka.system.launch import launch
 
     if only_print:
-        return _print_configs([planned.config for planned in plan(settings, source).planned])
-    if launch().size > 1:
+        return _print_configs([planned.config for planned in plan(settings, source).trainings])
+    if launch().size > 1:  # each of the processes would start all of the trainings
         raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)
     finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if not outcome.error]
     if finished:
-        say(side_by_side(finished))
+        say(comparison_table(finished))
     failed = [outcome for outcome in outcomes if outcome.error]
     for outcome in failed:
         say(f"error: {outcome.label} failed: {outcome.error}")

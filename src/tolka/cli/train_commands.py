@@ -11,11 +11,13 @@ from tolka.system.progress import say
 
 
 def _add_average(parser: Parser) -> None:
+    # "*", not "+": argparse's complaint about none would not say what they are for.
     parser.add_argument("models", nargs="*", metavar="MODEL", help="model directories or runs' folders, at least two")
     add_output(parser)
 
 
 def _average(options: argparse.Namespace) -> None:
+    # What was typed is checked before torch is imported, which takes more than a second; so below.
     models, out = [model_path(name) for name in options.models], new_folder(options, "average")
 
     from tolka.model_directory.combine import average_models
@@ -92,9 +94,10 @@ def subcommand_of(arguments: Sequence[str]) -> str | None:
     if word in SUBCOMMANDS:
         return word
     if word and "=" not in word and not word.startswith("-"):
+        # Other words are left to the parser, which may know them as settings of another program.
         near = difflib.get_close_matches(word, SUBCOMMANDS, n=1, cutoff=0.6)
         if near:
-            raise ConfigError(f"'{word}' is no command of mt-train. Did you mean '{near[0]}'?")
+            raise ConfigError(f"'{word}' is not a command of mt-train. Did you mean '{near[0]}'?")
     return None
 
 
@@ -116,5 +119,6 @@ def subcommands_help() -> str:
     lines = []
     for name, command in SUBCOMMANDS.items():
         typed = f"  mt-train {name} {command.usage}"
+        # A long one has its summary on the next line, so that all summaries are one column.
         lines.append(f"{typed:<48}{command.summary}" if len(typed) < 47 else f"{typed}\n{'':<48}{command.summary}")
     return "\n".join(["commands (each has its own --help):", *lines, ""])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka.cli import common
-from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, settings_help, sort_out
+from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, separate_files, settings_help
 from tolka.version import __version__
 
 _EXAMPLES = """examples:
@@ -17,7 +17,7 @@ _EXAMPLES = """examples:
   mt-translate runs/sample news.tsv input.column=2           one column of a table
   mt-translate runs/sample --score news.en news.ko           log-probabilities of given translations
   mt-translate runs/a,runs/b,runs/c news.en                  three models together: the mean of their probabilities
-  mt-translate runs/sample news.en --attention maps          where it looked: maps/000001.png and .json, and so on
+  mt-translate runs/sample news.en --attention maps          where it attended: maps/000001.png and .json, and so on
   mt-translate runs/sample news.en alignments=true           each line with its word alignment: ... TAB 0-0 1-2
 
 settings (key=value):
@@ -31,8 +31,8 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, and translate or score."""
-    options = _parsed(arguments)
-    files, settings = sort_out(options.inputs)
+    options = _parse_arguments(arguments)
+    files, settings = separate_files(options.inputs)
     models = models_of(options.model)
 
     from tolka.api.translate import translate_files
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-translate."""
     parser = Parser(
         prog="mt-translate",

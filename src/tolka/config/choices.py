@@ -16,7 +16,8 @@ def _groups(group: str) -> Groups:
     """Return the table that has a group: of mt-translate's groups the one that needs no torch."""
     if group in TRANSLATE_GROUPS:
         return TRANSLATE_GROUPS
-    from tolka.config.schemas import GROUPS  # imports torch, which --help and mt-translate do without
+    # Imports torch, which takes 1.4 s, and which --help and mt-translate's settings can do without.
+    from tolka.config.schemas import GROUPS
 
     return GROUPS
 

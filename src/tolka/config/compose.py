@@ -1,6 +1,5 @@
-"""Command-line settings and the files of configs/ become plain values: by Hydra for mt-train.
+"""Compose command-line settings and the files of configs/ into plain values: by Hydra for mt-train.
 
-The settings of mt-translate and mt-eval are key=value alone: Hydra's import takes longer than a line's translation.
 Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydra's.
 """
 
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tolka.config.choices import choices_of, defaults_of, known_keys, literal_kind, preset, presets_of_classes
 from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
-from tolka.config.typed import Parts, parts, quote, value_of
+from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
 from tolka.errors import ConfigError
 from tolka.model_directory.upgrade import REMOVED, removal_message
 from tolka.system.package_data import config_dir
@@ -77,13 +76,15 @@ def compose_plainly(name: str, overrides: Sequence[str]) -> dict[str, Any]:
 
     name: translate or evaluate, whose files have neither interpolations nor defaults of their own.
     """
-    typed = plainly_typed(name, overrides)
+    # Without Hydra, whose import takes longer than the translation of a line.
+    typed = plain_settings(name, overrides)
     choices = defaults_of(name)
     for key, value in typed:
         if key in choices:
             if value not in choices_of(key):
                 raise ConfigError(unknown_choice(key, value, name))
             choices[key] = value
+    # The choices of all groups first, as in Hydra: search=beam may be typed after search.beam_size=3.
     values = {group: preset(group, kind) for group, kind in choices.items()}
     for key, value in typed:
         group, _, option = key.partition(".")
@@ -110,13 +111,14 @@ def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS) -> Compose
     try:
         with _config_loader(source.folder):
             composed = hydra.compose(
-                source.primary or "train", [quote(override) for override in overrides], return_hydra_config=True
+                source.primary or "train", [quote_setting(override) for override in overrides], return_hydra_config=True
             )
         _check_classes(composed.hydra)
         choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
         if "experiment" not in choices:  # Hydra notes neither a list nor what ~ removes
-            typed = [value for change, key, _, _, value in map(parts, overrides) if key == "experiment" and not change]
-            choices["experiment"] = (typed or ["None"])[-1].replace(" ", "")
+            settings = map(split_setting, overrides)
+            named = [each.value for each in settings if each.key == "experiment" and not each.change]
+            choices["experiment"] = (named or ["None"])[-1].replace(" ", "")
         own = OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
         own._set_parent(composed)  # ${hydra:...} and ${now:...} are looked up from here
         values: Any = OmegaConf.to_container(own, resolve=True)
@@ -136,6 +138,7 @@ def version_base() -> dict[str, str]:
 @contextmanager
 def _config_loader(folder: Path | None) -> Iterator[None]:
     """Let `hydra.compose` search configs/, and then `folder`; also inside a job that Hydra has started."""
+    # Not hydra.initialize_config_dir, which fails inside a job, and searches one folder.
     from hydra import version
     from hydra._internal.hydra import Hydra
     from hydra._internal.utils import create_config_search_path
@@ -154,7 +157,8 @@ def _config_loader(folder: Path | None) -> Iterator[None]:
         for kind, options in presets_of_classes(group).items():
             ConfigStore.instance().store(name=kind, node=options, group=group)
     search_path = create_config_search_path(str(config_dir()))
-    if folder is not None:  # where hydra.main puts it
+    if folder is not None:
+        # Where hydra.main puts it, so that a training and this check of it find the same files.
         where = SearchPathQuery(provider="schema")
         search_path.prepend(provider="command-line", path=f"file://{folder.absolute()}", anchor=where)
     outer = GlobalHydra.instance().hydra
@@ -175,36 +179,38 @@ def _check_classes(hydra_config: Any) -> None:
     for kind in ("sweeper", "launcher"):
         target = hydra_config[kind]._target_
         if target not in Plugins.instance().class_name_to_class:
-            raise ConfigError(f"hydra.{kind}._target_ ({target}) is no {kind} that is installed: choose hydra/{kind}=")
+            raise ConfigError(f"hydra.{kind}._target_ ({target}) is not an installed {kind}: choose hydra/{kind}=")
+        # Hydra passes any key to the plugin's constructor, which would fail with a traceback.
         own = plugin_keys(kind).get(str(hydra_config.runtime.choices.get(f"hydra/{kind}")))
         if own and (added := [key for key in map(str, hydra_config[kind]) if key not in {*own, "_target_"}]):
             raise ConfigError(f"unknown key 'hydra.{kind}.{added[0]}'. Its keys: {', '.join(sorted(own))}")
 
 
-def plainly_typed(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]:
+def plain_settings(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]:
     """Return the keys and values of settings that may be key=value alone; ConfigError for others."""
     typed = []
     for override in overrides:
-        change, key, package, _, value = _checked(name, override)
+        change, key, package, _, value = _check_setting(name, override)
         if change or package:
             raise ConfigError(f"{override}: settings are key=value here, without {change or package}")
         typed.append((key, value))
     return typed
 
 
-def _checked(name: str, override: str) -> Parts:
-    """Return the parts of a setting; ConfigError for what is none, or cannot be one of the command `name`."""
-    change, key, _, equals, value = split = parts(override)
+def _check_setting(name: str, override: str) -> TypedSetting:
+    """Return the parts of a setting; ConfigError for what cannot be a setting of the command `name`."""
+    change, key, _, equals, value = split = split_setting(override)
     kind = literal_kind(key)
     if not (kind and kind.any_bytes) and not is_utf8(override):
         raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
     if not key or not (equals or change == "~"):
         example = "trainer.updates=1000" if name == "train" else "search.beam_size=5"
-        raise ConfigError(f"'{override}' is no setting; write key=value, as in {example}")
+        raise ConfigError(f"'{override}' is not a setting; write key=value, as in {example}")
     removed = removal_message(key, value)
     if removed and not (key in REMOVED and key in known_keys(name)):  # a plugin's class may have a setting of that name
         raise ConfigError(removed)
-    if kind is None and re.search(r"\d{4300}", value):  # Python reads no longer ones
+    # Python refuses to read longer numbers, by an error that Hydra's parser does not expect.
+    if kind is None and re.search(r"\d{4300}", value):
         raise ConfigError(f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read")
     if kind is None and re.fullmatch(r"[^'\"(\[{]*\s[\w.@/]+=.*", value):
         raise ConfigError(
@@ -219,10 +225,11 @@ def _checked(name: str, override: str) -> Parts:
 
 
 def _check_form(overrides: Sequence[str]) -> None:
-    """Raise ConfigError for what is no setting of mt-train, and for a group without a choice."""
+    """Raise ConfigError for what cannot be a setting of mt-train, and for a group without a choice."""
     groups = defaults_of("train")
     for override in overrides:
-        change, key, package, _, value = _checked("train", override)
+        change, key, package, _, value = _check_setting("train", override)
+        # +group.key of a group that is not there would be composed, and then refused as a whole.
         if change.startswith("+") and re.split("[./]", key)[0] not in {*groups, "hydra"}:
             raise ConfigError(unknown_key(key, value, "train"))
         if key not in groups or package:
@@ -236,8 +243,8 @@ def _check_form(overrides: Sequence[str]) -> None:
 
 
 def _may_choose(group: str, value: str) -> bool:
-    """Return whether a value can be a choice in a group; whether it is one is Hydra's to say."""
-    if group == "experiment" and value.startswith("["):
+    """Return whether a value has the form of a choice in a group; Hydra decides whether there is one of that name."""
+    if group == "experiment" and value.startswith("["):  # of experiments alone there can be several
         return re.fullmatch(_LISTS_OF_NAMES, value) is not None
     return value != "null" and re.fullmatch(r"[A-Za-z].*", value) is not None
 
@@ -252,6 +259,6 @@ def parsed_overrides(settings: Sequence[str], source: ConfigSource = CONFIGS) ->
     with _config_loader(source.folder):
         parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
         try:
-            return parser.parse_overrides([quote(setting) for setting in settings])
+            return parser.parse_overrides([quote_setting(setting) for setting in settings])
         except (HydraException, ValueError) as error:
             raise ConfigError(explain(error, settings)) from None

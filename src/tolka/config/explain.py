@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from tolka.config.choices import choices_of, known_keys, literal_kind, preset
 from tolka.config.foreign_names import meaning
-from tolka.config.typed import SEVERAL, parts, quote
+from tolka.config.typed import SEVERAL, quote_setting, split_setting
 from tolka.options.registry import did_you_mean, some_of
 
 _LAUNCHERS = {
@@ -18,6 +18,7 @@ _LAUNCHERS = {
 
 def explain(error: Exception, overrides: Sequence[str]) -> str:
     """Return Hydra's complaint about settings of mt-train in one line, with the nearest thing that is allowed."""
+    # By the wording of Hydra 1.3 and 1.4: its exceptions have no fields that name the key.
     text = " ".join(str(error).split()) or " ".join(str(error.__cause__).split())
     plugin = re.search(r"Could not find 'hydra/(\w+)/([^']*)'", text)
     if plugin:
@@ -36,15 +37,16 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
             return f"{rejected[1]}: nothing of {key} is at {package}; leave out @{package}"
         if own := re.match(r"hydra\.(sweeper|launcher)\.", key):
             return _unknown_of_plugin(key, own[1], overrides)
-        value = next((each.value for each in map(parts, overrides) if each.key == key), "")
+        value = next((each.value for each in map(split_setting, overrides) if each.key == key), "")
         return unknown_key(key, value, "train")
     if "Could not append to config" in text:
         return f"{text.partition('. Either')[0]}: leave out the +"
+    # What is left are errors of the grammar, which do not say in which of the settings they are.
     for override in overrides:
-        _, key, _, _, value = parts(override)
+        _, key, _, _, value = split_setting(override)
         if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' {SEVERAL}"
-        if not _parses(quote(override)):
+        if not _parses(quote_setting(override)):
             return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
             return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
@@ -54,7 +56,7 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
 
 def _unknown_of_plugin(key: str, kind: str, overrides: Sequence[str]) -> str:
     """Return the complaint about a key that the sweeper or launcher (`kind`) does not have, with those that it has."""
-    chosen = next((each.value for each in map(parts, overrides) if each.key == f"hydra/{kind}"), "basic")
+    chosen = next((each.value for each in map(split_setting, overrides) if each.key == f"hydra/{kind}"), "basic")
     keys = plugin_keys(kind)
     others = [name for name, own in keys.items() if key.rpartition(".")[2] in own]
     return (
@@ -75,9 +77,9 @@ def plugin_keys(kind: str) -> dict[str, set[str]]:
 def unknown_key(key: str, value: str, name: str) -> str:
     """Return the complaint about a key that is not there. name: of the command: train, translate or evaluate."""
     group, _, option = key.partition(".")
-    if option and key in known_keys(name):
+    if option and key in known_keys(name):  # of another kind, as model.heads beside model=lstm
         kinds = [kind for kind in choices_of(group) if option in preset(group, kind)]
-        return f"{key} is no key of the {group} that is chosen; those that have it: {group}={', '.join(kinds)}"
+        return f"the chosen {group} has no key {key}; those that have it: {group}={', '.join(kinds)}"
     return f"unknown key '{key}'.{meaning(key, value, name) or _nearest(key, known_keys(name), help_command(name))}"
 
 

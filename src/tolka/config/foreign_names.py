@@ -1,7 +1,4 @@
-"""What other programs call our settings: Lightning, Hugging Face, fairseq, OpenNMT, Sockeye, Marian, sacreBLEU, YAML.
-
-Dashes are underscores here, whether a name was typed as --max-tokens, max_tokens or trainer.max_tokens.
-"""
+"""Our settings by their names in Lightning, Hugging Face, fairseq, OpenNMT, Sockeye, Marian, sacreBLEU and YAML."""
 
 import functools
 import re
@@ -9,7 +6,8 @@ import re
 from tolka.config.choices import known_keys
 from tolka.text.scripts import code_named
 
-# Our setting: its names elsewhere, with the same values.
+# Our setting: its names elsewhere, with the same values. Dashes are underscores: --max-tokens is max_tokens here. Where
+# several settings have a name, the first that the command has is meant.
 _NAMES = """
 run.name: exp_name experiment_name task_name run_id
 run.dir: save_dir output_dir save_model checkpoint_dir destdir default_root_dir model_dir log_dir run.root run.path
@@ -82,124 +80,100 @@ language: lang tgt_lang target_lang
 metrics.names: metrics metric m
 metrics.tokenizer: tokenize tok
 """
-_MOST_OWN = 3  # of our settings that end in the name, as input.format and output.format do
+_MOST_OWN = 3  # of our settings that end in the name, as input.format and output.format do; more are no help
 _BATCH = "batching.tokens=N is a batch's padded tokens on a side, and batching.sentences=N its sentences"
 _CORPUS = "corpus=files corpus.source=en corpus.target=de corpus.train=PREFIX corpus.valid=PREFIX"
 _TOKENS = "decoding.tokens=N is a batch's padded source tokens"
 _FILES = "a text is named alone: mt-translate MODEL FILE, or echo ... | mt-translate MODEL"
-# Names elsewhere, and the sentence that helps, for each command.
+# Names elsewhere, and the sentence that helps, for each command. Where several have a name, the last is meant.
 _SENTENCES = {
-    "train": (
-        (
-            "logger report_to tensorboard_logdir wandb tensorboard mlflow",
-            "tracking=wandb, tensorboard, mlflow or trackio",
-        ),
-        ("fp16 bf16 amp mixed_precision", "trainer.precision=fp16 or bf16"),
-        ("batch_size train_batch_size per_device_train_batch_size mini_batch batch_type b", _BATCH),
-        ("paths path logs", "run.dir is a run's folder, corpus.root that of the text, and run.prepared the cache"),
-        ("data datamodule dataset_config_name", _CORPUS),
-        ("source src train_src", f"{_CORPUS}, where PREFIX stands for PREFIX.en and PREFIX.de"),
-        (
-            "ckpt_path checkpoint resume resume_from_checkpoint restore_file reload continue",
-            "the same command resumes its run; run.init_from=MODEL starts from a model",
-        ),
-        (
-            "callbacks",
-            "trainer.patience, trainer.keep_best and trainer.average do what most are for; plugins=[my_module] has "
-            "one's own, which tracking=[name] chooses",
-        ),
-        ("hparams_search", "-m hydra/sweeper=optuna 'optimizer.lr=tag(log, interval(1e-4,1e-2))'"),
-        (
-            "arch a model_type encoder_type decoder_type encoder decoder architecture",
-            "model=transformer_base, model=lstm_attention and so on",
-        ),
-        ("model.d_v", "values are as wide as keys, d_model / heads; models that were trained with others keep them"),
-        ("model.max_positions", "there are 512 learned positions; later ones share the last"),
-        ("model.scale_embeddings", "embeddings are multiplied by sqrt(d_model), but for imported models without that"),
-        ("optim optimizer_type", "optimizer=adamw, adam, muon, sgd or adafactor"),
-        (
-            "lr_scheduler lr_scheduler_type decay_method learning_rate_scheduler_type lr_decay",
-            "scheduler=inverse_sqrt, noam, linear, cosine, wsd or constant",
-        ),
-        ("warmup_ratio", "scheduler.warmup=N is a number of updates"),
-        ("criterion", "the loss is cross-entropy; trainer.label_smoothing smooths it"),
-        ("adam_betas", "optimizer.beta1=0.9 optimizer.beta2=0.98"),
-        (
-            "share_all_embeddings tied_embeddings_all share_embeddings weight_tying_type",
-            "model.share_embeddings=all, with tokenizer.shared=true",
-        ),
-        (
-            "share_decoder_input_output_embed share_decoder_embeddings tied_embeddings tie_word_embeddings",
-            "model.share_embeddings=target_output",
-        ),
-        ("word_vec_size src_word_vec_size tgt_word_vec_size", "model.d_model=N is the width of embeddings too"),
-        (
-            "gpu_ranks cuda_visible_devices gpu accelerator device_id",
-            "trainer.device=cuda, cuda:N or cpu; trainer.devices=2 takes two GPUs",
-        ),
-        ("use_cpu no_cuda cpu trainer=cpu", "trainer.device=cpu"),
-        ("cuda use_cuda trainer=gpu", "trainer.device=cuda"),
-        ("trainer=ddp trainer=ddp_sim trainer=fsdp", "trainer.devices=2, or torchrun; trainer.parallel says how"),
-        ("trainer=mps", "trainer.device=cpu or cuda"),
-        ("workspace mini_batch_fit auto_scale_batch_size", "batching.tokens=auto"),
-        (
-            "check_val_every_n_epoch evaluation_strategy eval_strategy validate_interval",
-            "trainer.validate_every=N updates",
-        ),
-        ("debug fast_dev_run limit_train_batches", "trainer.updates=20 makes a short training"),
-        ("config config_file yaml", "--config-dir DIR --config-name NAME"),
-        ("user_dir custom_module", "plugins=[my_module]"),
-        ("push_to_hub hub_model_id", "mt-train publish MODEL OWNER/NAME, after the training"),
-        (
-            "load_best_model_at_end predict_with_generate do_train do_eval",
-            "that is always done: best/ is the best model, and it is tested",
-        ),
-        ("average_decay exponential_smoothing", "trainer.ema=0.9999, which is 1 less that number"),
-        ("torch_compile compile_model", "trainer.compile=default"),
-        ("overwrite_output_dir overwrite force", "another run.name makes another run"),
-        ("after stop_after", "trainer.epochs=N or trainer.updates=N"),
-        ("tags extras verbose v", "there is no such thing; leave it out"),
-    ),
-    "translate": (
-        ("input i src source file text input_file f", _FILES),
-        ("output out o output_file", "-o FILE, which is all or nothing"),
-        ("model models m path checkpoint ckpt_path", "the model comes first, as it is: mt-translate MODEL FILE"),
-        ("batch_size per_device_eval_batch_size mini_batch", _TOKENS),
-        ("b", f"search.beam_size=N is the beam; {_TOKENS}"),
-        (
-            "max_length max_new_tokens max_len_b max_len",
-            "search.max_length_extra=N, and search.max_length_factor=F times the source's",
-        ),
-        ("fp16 bf16 int8 quantize", "decoding.precision=fp16, bf16 or int8"),
-        ("cpu use_cpu", "decoding.device=cpu"),
-        ("cuda use_cuda gpu gpus accelerator device_id", "decoding.device=cuda, or cuda:N"),
-        ("sampling do_sample", "search=sampling"),
-        ("prefix_size target_prefix", "search.prefix=FILE has the beginning of each translation"),
-        ("remove_bpe post_process detokenize", "that is always done; leave it out"),
-        ("source_lang target_lang src_lang tgt_lang s t", "the model knows its languages; leave it out"),
-    ),
-    "evaluate": (
-        ("model ckpt_path path", "mt-eval MODEL source=FILE reference=FILE"),
-        ("test_set t", "hypothesis=FILE reference=FILE language=de; test sets are files"),
-        ("confidence ci", "metrics.bootstrap=N"),
-        ("paired_bs", "mt-eval compare A B reference=FILE"),
-        ("batch_size", _TOKENS),
-        ("b", f"search.beam_size=N is the beam; {_TOKENS}"),
-        ("l language_pair", "language=de, the code of the references' language"),
-        ("cuda use_cuda gpu gpus accelerator device_id", "decoding.device=cuda, or cuda:N"),
-    ),
+    "train": f"""
+logger report_to tensorboard_logdir wandb tensorboard mlflow: tracking=wandb, tensorboard, mlflow or trackio
+fp16 bf16 amp mixed_precision: trainer.precision=fp16 or bf16
+batch_size train_batch_size per_device_train_batch_size mini_batch batch_type b: {_BATCH}
+paths path logs: run.dir is a run's folder, corpus.root that of the text, and run.prepared the cache
+data datamodule dataset_config_name: {_CORPUS}
+source src train_src: {_CORPUS}, where PREFIX stands for PREFIX.en and PREFIX.de
+ckpt_path checkpoint resume resume_from_checkpoint restore_file reload continue: the same command resumes its run;
+    run.init_from=MODEL starts from a model
+callbacks: trainer.patience, trainer.keep_best and trainer.average do what most are for; plugins=[my_module] has one's
+    own, which tracking=[name] chooses
+hparams_search: -m hydra/sweeper=optuna 'optimizer.lr=tag(log, interval(1e-4,1e-2))'
+arch a model_type encoder_type decoder_type encoder decoder architecture: model=transformer_base, model=lstm_attention
+    and so on
+model.d_v: values are as wide as keys, d_model / heads; models that were trained with others keep them
+model.max_positions: there are 512 learned positions; later ones share the last
+model.scale_embeddings: embeddings are multiplied by sqrt(d_model), but for imported models without that
+optim optimizer_type: optimizer=adamw, adam, muon, sgd or adafactor
+lr_scheduler lr_scheduler_type decay_method learning_rate_scheduler_type lr_decay: scheduler=inverse_sqrt, noam, linear,
+    cosine, wsd or constant
+warmup_ratio: scheduler.warmup=N is a number of updates
+criterion: the loss is cross-entropy; trainer.label_smoothing smooths it
+adam_betas: optimizer.beta1=0.9 optimizer.beta2=0.98
+share_all_embeddings tied_embeddings_all share_embeddings weight_tying_type: model.share_embeddings=all, with
+    tokenizer.shared=true
+share_decoder_input_output_embed share_decoder_embeddings tied_embeddings tie_word_embeddings:
+    model.share_embeddings=target_output
+word_vec_size src_word_vec_size tgt_word_vec_size: model.d_model=N is the width of embeddings too
+gpu_ranks cuda_visible_devices gpu accelerator device_id: trainer.device=cuda, cuda:N or cpu; trainer.devices=2 takes
+    two GPUs
+use_cpu no_cuda cpu trainer=cpu: trainer.device=cpu
+cuda use_cuda trainer=gpu: trainer.device=cuda
+trainer=ddp trainer=ddp_sim trainer=fsdp: trainer.devices=2, or torchrun; trainer.parallel says how
+trainer=mps: trainer.device=cpu or cuda
+workspace mini_batch_fit auto_scale_batch_size: batching.tokens=auto
+check_val_every_n_epoch evaluation_strategy eval_strategy validate_interval: trainer.validate_every=N updates
+debug fast_dev_run limit_train_batches: trainer.updates=20 makes a short training
+config config_file yaml: --config-dir DIR --config-name NAME
+user_dir custom_module: plugins=[my_module]
+push_to_hub hub_model_id: mt-train publish MODEL OWNER/NAME, after the training
+load_best_model_at_end predict_with_generate do_train do_eval: that is always done: best/ is the best model, and it is
+    tested
+average_decay exponential_smoothing: trainer.ema=0.9999, which is 1 less that number
+torch_compile compile_model: trainer.compile=default
+overwrite_output_dir overwrite force: another run.name makes another run
+after stop_after: trainer.epochs=N or trainer.updates=N
+tags extras verbose v: that does not exist; leave it out
+""",
+    "translate": f"""
+input i src source file text input_file f: {_FILES}
+output out o output_file: -o FILE, which is all or nothing
+model models m path checkpoint ckpt_path: the model comes first, as it is: mt-translate MODEL FILE
+batch_size per_device_eval_batch_size mini_batch: {_TOKENS}
+b: search.beam_size=N is the beam; {_TOKENS}
+max_length max_new_tokens max_len_b max_len: search.max_length_extra=N, and search.max_length_factor=F times the
+    source's
+fp16 bf16 int8 quantize: decoding.precision=fp16, bf16 or int8
+cpu use_cpu: decoding.device=cpu
+cuda use_cuda gpu gpus accelerator device_id: decoding.device=cuda, or cuda:N
+sampling do_sample: search=sampling
+prefix_size target_prefix: search.prefix=FILE has the beginning of each translation
+remove_bpe post_process detokenize: that is always done; leave it out
+source_lang target_lang src_lang tgt_lang s t: the model knows its languages; leave it out
+""",
+    "evaluate": f"""
+model ckpt_path path: mt-eval MODEL source=FILE reference=FILE
+test_set t: hypothesis=FILE reference=FILE language=de; test sets are files
+confidence ci: metrics.bootstrap=N
+paired_bs: mt-eval compare A B reference=FILE
+batch_size: {_TOKENS}
+b: search.beam_size=N is the beam; {_TOKENS}
+l language_pair: language=de, the code of the references' language
+cuda use_cuda gpu gpus accelerator device_id: decoding.device=cuda, or cuda:N
+""",
 }
 
 
 def meaning(name: str, value: str, command: str) -> str:
-    """Return a sentence, after a blank, on what a name that is no setting is called here; "" where nothing is known.
+    """Return a sentence, after a blank, on what another program's setting is called here; "" where that is unknown.
 
-    value: as it was typed. command: train, translate or evaluate; "" knows nothing.
+    value: as it was typed. command: train, translate or evaluate; "" for others.
     """
     if command not in _SENTENCES:
         return ""
     plain = name.lstrip("-+~").lower().replace("-", "_")
     known, group = known_keys(command), re.split(r"[./]", plain)[0]
+    # From the most to the least specific: trainer=cpu, model.d_v, max_tokens of trainer.max_tokens, the group alone.
     for each in (f"{plain}={value}", plain, plain.rpartition(".")[2], "" if group in known else group):
         if each in (sentences := _sentences(command)):
             is_ours = re.match(r"-|mt-|\S*[=.[]", sentences[each])  # a setting or a command
@@ -218,7 +192,9 @@ def _typed(key: str, value: str) -> str:
 
 @functools.cache
 def _sentences(command: str) -> dict[str, str]:
-    return {name: sentence for names, sentence in _SENTENCES[command] for name in names.split()}
+    lines = _SENTENCES[command].strip().replace("\n    ", " ").split("\n")  # an indented line continues the one above
+    rows = [line.split(": ", 1) for line in lines]
+    return {name: sentence for names, sentence in rows for name in names.split()}
 
 
 @functools.cache
@@ -227,4 +203,5 @@ def _ours(command: str) -> dict[str, str]:
     short = ("hypothesis", "reference", "source", "language") if command == "evaluate" else ()
     rows = [line.split(": ") for line in _NAMES.split("\n") if line]
     known = {*known_keys(command), *short}
+    # Reversed, so that of several settings with a name the first remains.
     return {name: ours for ours, names in reversed(rows) if ours in known for name in names.split()}

@@ -1,11 +1,4 @@
-"""Hydra's sweeper for Optuna: hydra/sweeper=optuna.
-
-The published plugin (hydra-optuna-sweeper 1.4.0rc3, for Hydra 1.4 alone) resumes no study: of a study of 5 trainings
-that was killed in the third one, two more calls of the same command make 10 more trainings in place of 3, draw the
-same values again with the same seed, and never end the killed one. Nor does it know which way trainer.metric is better.
-
-Ours is registered in this process, so that other Hydra programs of the environment do not load it.
-"""
+"""Hydra's sweeper for Optuna: hydra/sweeper=optuna."""
 
 import functools
 import importlib
@@ -34,15 +27,19 @@ from tolka.training.options import METRICS, model_rank
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
+# Not the published plugin (hydra-optuna-sweeper 1.4.0rc3, for Hydra 1.4 alone), which resumes no study: after a study
+# of 5 trainings that was killed in the third, two more calls of the same command make 10 trainings in place of 3, draw
+# the same values again with the same seed, and never end the killed one. Nor does it know which way a metric is better.
 TARGET = "hydra_plugins.tolka.OptunaSweeper"  # Hydra looks up plugins of this top-level package alone
 JOURNAL = "optuna.journal"
-_NLL = "nll"  # attribute of a trial: Best.nll
-_INTERRUPTED = "interrupted"  # attribute of a trial that was killed, and is tried again
+# Attributes of a trial: Best.nll, and whether it was killed, and is tried again.
+_NLL, _INTERRUPTED = "nll", "interrupted"
 
 
 class Best(float):
     """The best value of trainer.metric in a training. nll: of that model, which decides between equal values."""
 
+    # A float, since Hydra's launchers hand one value back, which other sweepers compare.
     nll: float | None
 
     def __new__(cls, value: float, nll: float | None = None) -> "Best":
@@ -111,8 +108,8 @@ class OptunaSweeper(Sweeper):
         higher_is_better = METRICS[self.config.trainer.metric] > 0
         direction = self.options.direction or ("maximize" if higher_is_better else "minimize")
         study = _study(optuna, folder / JOURNAL, direction, self.options.seed)
-        number = _counted(optuna, study)
-        while (wanted := self.options.n_trials - _counted(optuna, study)) > 0:
+        number = _ended_trials(study)
+        while (wanted := self.options.n_trials - _ended_trials(study)) > 0:
             trials = [study.ask(space) for _ in range(min(wanted, self.options.n_jobs))]
             batch = [[*fixed, *(f"{key}={_text(value)}" for key, value in each.params.items())] for each in trials]
             results = self.launcher.launch(batch, initial_job_idx=number)
@@ -129,7 +126,7 @@ class OptunaSweeper(Sweeper):
 
 
 def _rank(trial: Any, metric: str, sign: int) -> tuple[float, float]:
-    """Return a sort key for trials, as a run has one for its models. sign: -1 where the worst is asked for."""
+    """Return a sort key for trials, as a run has one for its models. sign: -1 to prefer the worse ones."""
     value, minus_nll = model_rank(metric, trial.value, trial.user_attrs.get(_NLL))
     return sign * value, minus_nll
 
@@ -147,7 +144,7 @@ def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]"
             try:
                 space[key] = kind(value.start, value.end, log="log" in value.tags)
             except (ValueError, TypeError) as error:
-                raise ConfigError(f"{override.input_line} is no range: {error}") from None
+                raise ConfigError(f"{override.input_line} is not a range: {error}") from None
         elif isinstance(value, RangeSweep):
             values = list(override.sweep_iterator(transformer=Transformer.identity))
             space[key] = kinds.CategoricalDistribution(values)
@@ -158,8 +155,8 @@ def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]"
     return space
 
 
-def ends(overrides: Sequence[Override]) -> list[list[str]]:
-    """Return two lists of settings, with the ends of every range: what can be checked before the first training."""
+def range_ends(overrides: Sequence[Override]) -> list[list[str]]:
+    """Return two lists of settings: the low and the high end of every range."""
     lists: list[list[str]] = [[], []]
     for key, distribution in search_space(overrides).items():
         choices = getattr(distribution, "choices", None)
@@ -172,9 +169,10 @@ def ends(overrides: Sequence[Override]) -> list[list[str]]:
 @functools.cache
 def register() -> None:
     """Let hydra/sweeper=optuna be chosen in this process."""
+    # Not as an installed module of hydra_plugins, which every other Hydra program of the environment would load.
     try:
         parent = importlib.import_module("hydra_plugins")
-    except ModuleNotFoundError:  # no plugin of Hydra's is installed
+    except ModuleNotFoundError:  # there are no plugins of Hydra's in this environment
         parent = sys.modules["hydra_plugins"] = ModuleType("hydra_plugins")
         parent.__path__ = []  # a package without modules, in which Hydra looks for plugins
     module, _, name = TARGET.rpartition(".")
@@ -200,7 +198,7 @@ def _optuna() -> Any:
 
 
 def _study(optuna: Any, path: Path, direction: str, seed: int) -> Any:
-    """Open or begin the study; a trial that was killed is put back into the queue."""
+    """Open or begin the study, with the trials of a killed command in its queue."""
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
@@ -215,20 +213,22 @@ def _study(optuna: Any, path: Path, direction: str, seed: int) -> Any:
     study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.get_trials(deepcopy=False)))
     killed = [trial for trial in study.get_trials() if trial.state == optuna.trial.TrialState.RUNNING]
     for trial in killed:
+        # A trial that has ended cannot be continued: another one with its values takes its place, and its folder.
         study._storage.set_trial_user_attr(trial._trial_id, _INTERRUPTED, True)
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         study.enqueue_trial(trial.params)
     if earlier:
-        say(f"{path}: {_counted(optuna, study)} trainings are done, {len(killed)} interrupted")
+        say(f"{path}: {_ended_trials(study)} trainings are done, {len(killed)} interrupted")
     return study
 
 
-def _counted(optuna: Any, study: Any) -> int:
+def _ended_trials(study: Any) -> int:
     """Return how many trials have ended by themselves."""
     ended = [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
     return sum(not trial.user_attrs.get(_INTERRUPTED) for trial in ended)
 
 
 def _text(value: Any) -> str:
-    """Return a value as a setting has it; six digits of a fraction name a folder and train as well as all of them."""
+    """Return a value as a setting has it."""
+    # Six digits name a folder, and train as well as all of them.
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -39,12 +39,15 @@ def loaded_plugins() -> list[str]:
 
 
 def _load(name: str) -> None:
+    # At the end, so that a file of the current folder never hides an installed module; commands are console scripts,
+    # whose path does not have that folder.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     new = name not in sys.modules
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
+        # The module itself or its package is missing; another name is a module that it imports.
         if error.name == name or (error.name and name.startswith(f"{error.name}.")):
             raise ConfigError(
                 f"plugins=[{name}]: there is no module {name}, installed or in {os.getcwd()}; write the name of "

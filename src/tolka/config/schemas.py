@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
 from tolka.data.buckets import BatchingConfig
@@ -37,7 +37,7 @@ def check_name(name: str) -> None:
     if name in (".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise ConfigError(
             f"run.name ({brief(name)}) names one folder below runs/, so that it has no / or .. in it: choose another "
-            "one, or say with run.dir where the run shall be"
+            "one, or set run.dir to where the run shall be"
         )
 
 
@@ -56,14 +56,15 @@ class RunConfig:
     override: bool = False
     """resume a run although its settings were different; differences are reported and recorded in provenance.json"""
     seed: int = setting(1, resumable=False)
-    """of weights, batches and dropout"""
+    """seed of weights, batches and dropout"""
     prepared: str = setting("runs/prepared", literal=True)
     """cache of tokenised corpora, shared by runs"""
     licence: str = ""
-    """of the model, for its card: a name that the Hugging Face Hub knows, as in cc-by-4.0; empty = not stated"""
+    """licence of the model, for its card: a name on the Hugging Face Hub, as in cc-by-4.0; empty = not stated"""
 
     def __post_init__(self) -> None:
-        named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")  # safetensors opens no other files
+        # safetensors opens files only by names in UTF-8.
+        named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")
         check_name(self.name)
         check_licence(self.licence, "run.licence")
         if not 0 <= self.seed < 2**63:
@@ -101,6 +102,7 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as config.yaml holds them; with the plugins that its classes come from, if any."""
+        # Only named, never imported from there: a message can then say which plugins=[...] to type.
         modules = {type(options).__module__ for options in vars(self).values()}
         plugins = sorted(module for module in modules if module.split(".")[0] != __name__.split(".")[0])
         return {**asdict(self), **({"plugins": plugins} if plugins else {})}
@@ -154,15 +156,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     **TRANSLATE_GROUPS.registries,
 }
 _CLASSES: dict[str, type] = {
-    "run": RunConfig,
-    "cleaning": CleaningConfig,
-    "tokenizer": TokenizerConfig,
-    "batching": BatchingConfig,
-    "finetuning": FinetuningConfig,
-    "trainer": TrainerConfig,
-    "metrics": MetricsConfig,
-    "report": ReportConfig,
-    "tracking": TrackingConfig,
+    **{group: cls for group, cls in get_type_hints(TrainConfig).items() if group not in REGISTRIES},
     **TRANSLATE_GROUPS.classes,
     "files": FilesToScore,
 }
@@ -175,99 +169,117 @@ _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 
 def rebuild(values: Mapping[str, Any]) -> TrainConfig:
-    """Build the configuration from what `TrainConfig.as_dict` returned, read from a config.yaml.
-
-    Settings that an older version did not know get their defaults, which are what it did.
-    """
+    """Build the configuration from what `TrainConfig.as_dict` returned, read from a config.yaml of any version."""
     known = upgrade_config(values)
     plugins = plugins_of(known)
     known.pop("plugins", None)
+    # A group that an older version did not have gets its defaults, which are what that version did.
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
     if lacking := sorted(_TRAIN_GROUPS - known.keys() - missing.keys()):
         raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
+        # Cut off, since the file may come from anybody, and a message is one line.
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
     return TrainConfig(**build_groups({**known, **missing}, plugins))
 
 
 def cross_check(config: TrainConfig) -> None:
-    """Raise ConfigError for settings of different groups that do not go together."""
-    updates = config.trainer.updates  # 0 where trainer.epochs alone ends the training
-    if config.scheduler.by_wall_time and not (config.trainer.max_minutes or config.trainer.epochs):
-        raise ConfigError(
+    """Raise ConfigError for the first settings of different groups that do not go together."""
+    config.tracking.check()
+    config.model.resolved(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
+    for conflicts in (_training_conflicts, _model_conflicts, _finetuning_conflicts):
+        for message in conflicts(config):
+            raise ConfigError(message)
+    # Where it is "auto", this is known only when the size of the model is, and checked then.
+    if config.trainer.parallel == "fsdp":
+        check_fsdp(config)
+
+
+def _training_conflicts(config: TrainConfig) -> Iterator[str]:
+    """Yield what is wrong with the settings of the length of training and of its text."""
+    trainer = config.trainer
+    updates = trainer.updates  # 0 where trainer.epochs alone ends the training
+    if config.scheduler.by_wall_time and not (trainer.max_minutes or trainer.epochs):
+        yield (
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
         )
-    config.tracking.check()
-    config.model.resolved(config.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
     if config.batching.sampling and not config.tokenizer.can_sample:
-        raise ConfigError(
+        yield (
             "batching.sampling draws other segmentations of the same words, and tokenizer.type="
             f"{config.tokenizer.type} has only one way to cut them: choose bpe or unigram, or batching.sampling=0"
         )
-    if config.trainer.gradient_flow and not config.model.SUPPORTS_GRADIENT_FLOW:
-        raise ConfigError(
-            "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
-            "model=rnn, lstm or gru, or leave it out"
+    if updates and trainer.consistency_after >= updates:
+        yield (
+            f"trainer.consistency_after ({trainer.consistency_after}) must be below trainer.updates ({updates}), or "
+            "the second pass would never begin"
         )
-    if config.trainer.compile != "off" and not config.model.SUPPORTS_COMPILE:
-        raise ConfigError(
-            "trainer.compile speeds up a Transformer's many small operations; a recurrent model runs in one kernel a "
-            "layer: leave it out"
-        )
-    if config.trainer.recompute and not config.model.SUPPORTS_RECOMPUTE:
-        raise ConfigError(
-            "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
-            "leave it out, or lower batching.tokens and raise trainer.accumulate"
-        )
-    if updates and config.trainer.consistency_after >= updates:
-        raise ConfigError(
-            f"trainer.consistency_after ({config.trainer.consistency_after}) must be below trainer.updates "
-            f"({updates}), or the second pass would never begin"
-        )
-    if config.trainer.epochs and getattr(config.corpus, "streaming", False):
-        raise ConfigError(
+    if trainer.epochs and getattr(config.corpus, "streaming", False):
+        yield (
             "trainer.epochs counts passes over the training text, and the end of a stream is not known: set "
             "trainer.updates, or corpus.streaming=false"
         )
-    if config.trainer.parallel == "fsdp":
-        check_fsdp(config)
-    finetuning = config.finetuning
+
+
+def _model_conflicts(config: TrainConfig) -> Iterator[str]:
+    """Yield what the chosen architecture does not support."""
+    trainer, model = config.trainer, config.model
+    if trainer.gradient_flow and not model.SUPPORTS_GRADIENT_FLOW:
+        yield (
+            "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
+            "model=rnn, lstm or gru, or leave it out"
+        )
+    if trainer.compile != "off" and not model.SUPPORTS_COMPILE:
+        yield (
+            "trainer.compile speeds up a Transformer's many small operations; a recurrent model runs in one kernel a "
+            "layer: leave it out"
+        )
+    if trainer.recompute and not model.SUPPORTS_RECOMPUTE:
+        yield (
+            "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
+            "leave it out, or lower batching.tokens and raise trainer.accumulate"
+        )
+    # Word dropout draws anew in each pass, too, so that R-Drop has something to compare without any other dropout.
+    if trainer.r_drop and not (model.stochastic or trainer.word_dropout):
+        yield (
+            f"trainer.r_drop ({trainer.r_drop:g}) compares two passes that differ in their dropout, and every kind of "
+            "dropout is 0: set model.dropout (0.1, or 0.3 for little text), or trainer.r_drop=0"
+        )
+
+
+def _finetuning_conflicts(config: TrainConfig) -> Iterator[str]:
+    """Yield what does not go together when a training starts from a model, or needs one to start from."""
+    finetuning, extend = config.finetuning, config.tokenizer.extend
     if (finetuning.lora_rank or finetuning.freeze) and not config.run.init_from:
-        raise ConfigError(
+        yield (
             "finetuning.freeze and finetuning.lora_rank keep weights as they are, and without run.init_from these "
-            "would be random: name the model to go on from"
+            "would be random: name the model to start from"
         )
-    if config.tokenizer.extend and not config.run.init_from:
-        raise ConfigError(
-            f"tokenizer.extend ({config.tokenizer.extend}) adds subwords to those of a model: name it with "
-            "run.init_from, or set tokenizer.vocab_size instead"
+    if extend and not config.run.init_from:
+        yield (
+            f"tokenizer.extend ({extend}) adds subwords to those of a model: name it with run.init_from, or set "
+            "tokenizer.vocab_size instead"
         )
-    if config.tokenizer.extend and finetuning.lora_rank:
-        raise ConfigError(
+    if extend and finetuning.lora_rank:
+        yield (
             "tokenizer.extend and finetuning.lora_rank do not go together: adapters leave the rows of new subwords as "
-            "they are; train all weights with tokenizer.extend first, and go on from that model with lora_rank"
+            "they are; train all weights with tokenizer.extend first, and continue from that model with lora_rank"
         )
     if finetuning.lora_rank and config.trainer.average:
-        raise ConfigError(
+        yield (
             "finetuning.lora_rank and trainer.average do not go together: a mean of merged models has no adapter of "
             "that rank; set trainer.average=0 (trainer.ema averages the adapter itself)"
-        )
-    if config.trainer.r_drop and not (config.model.stochastic or config.trainer.word_dropout):
-        raise ConfigError(
-            f"trainer.r_drop ({config.trainer.r_drop:g}) compares two passes that differ in their dropout, and every "
-            "kind of dropout is 0: set model.dropout (0.1, or 0.3 for little text), or trainer.r_drop=0"
         )
 
 
 def check_fsdp(config: TrainConfig) -> None:
-    """Raise ConfigError for what cannot be computed on parts of the weights; also where `auto` chose to share them."""
+    """Raise ConfigError for what cannot be computed on parts of the weights."""
     optimizer = config.as_dict()["optimizer"]["name"]
-    for is_given, words in (
+    for is_set, words in (
         (optimizer in ("adafactor", "muon"), f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd"),
         (config.trainer.compile != "off", "trainer.compile is not tried with it: set it to off"),
         (config.trainer.precision == "fp16", "fp16 is not tried with it: set trainer.precision=bf16"),
         (config.batching.auto, "batching.tokens=auto tries what fits in each process by itself: give a number"),
     ):
-        if is_given:
+        if is_set:
             raise ConfigError(f"trainer.parallel=fsdp shares every weight out over the processes; {words}")

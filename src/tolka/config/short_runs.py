@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, TypeGuard
 
-# Settings that shrink, and that a run which goes on keeps, so that a higher trainer.updates bends no curve.
+# Settings that shrink, and that a resumed run keeps, so that a higher trainer.updates does not bend its curve.
 LENGTHS = ("warmup", "horizon", "decay", "lr_init")
 _WARMUP_SHARE, _DECAY_SHARE = 10, 5  # a tenth of the updates, a fifth of the horizon
 
@@ -15,10 +15,6 @@ def fit_schedule(
 
     scheduler: plain values of the group, not checked yet; invalid ones are left for the checks. typed: keys of the
     group that the user set; they never change.
-
-    The horizon becomes at most the updates, so that the curve ends with the training. A warm-up that would take more
-    than half of them becomes a tenth of the updates or of the horizon; noam's lr_init shrinks with it, so that the peak
-    stays. The decay becomes a fifth of the horizon where it does not fit between warm-up and horizon.
     """
     fitted = dict(scheduler)
     if not _is_length(updates):
@@ -26,15 +22,19 @@ def fit_schedule(
     horizon = fitted.get("horizon", 0)
     if not isinstance(horizon, int):
         return fitted, {}
+    # The curve ends with the training, at its lowest rate.
     if "horizon" not in typed and _is_length(horizon) and horizon > updates:
         horizon = fitted["horizon"] = updates
     end = min(updates, horizon) if _is_length(horizon) else updates
     warmup = fitted.get("warmup")
+    # A warm-up of up to half of the training is left as it is.
     if "warmup" not in typed and "lr_init" not in typed and _is_length(warmup) and warmup > end / 2:
         fitted["warmup"] = end // _WARMUP_SHARE
         if isinstance(fitted.get("lr_init"), int | float):
+            # noam's peak is lr_init / sqrt(warmup): it shall stay.
             fitted["lr_init"] = float(f"{fitted['lr_init'] * (max(fitted['warmup'], 1) / warmup) ** 0.5:.3g}")
     warmup, decay = fitted.get("warmup"), fitted.get("decay")
+    # wsd's decay must fit between the warm-up and the horizon.
     fits = not _is_length(decay) or not isinstance(warmup, int) or not horizon or warmup + decay <= horizon
     if "decay" not in typed and not fits:
         fitted["decay"] = max(1, horizon // _DECAY_SHARE)

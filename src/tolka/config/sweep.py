@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tolka.config.choices import literal_kind
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
-from tolka.config.optuna_sweeper import TARGET, OptunaConfig, ends
+from tolka.config.optuna_sweeper import TARGET, OptunaConfig, range_ends
 from tolka.config.schemas import TrainConfig, check_name
-from tolka.config.typed import parts
+from tolka.config.typed import split_setting
 from tolka.errors import ConfigError
 from tolka.options.parsing import build
 from tolka.text.lines import user_path
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 _BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 _PLACES = ("run.dir", "run.name")  # of the whole sweep; each training has its own
+# All configurations are composed before the first training begins: a mistyped range must not fill the memory.
 _MOST_TRAININGS = 10_000
 
 
 @dataclass(frozen=True)
-class Planned:
-    """One of the trainings. label: what distinguishes it from the others ("lstm", "rnn-seed=2")."""
+class PlannedTraining:
+    """One training of a sweep. label: what distinguishes it from the others ("lstm", "rnn-seed=2")."""
 
     label: str
     folder: Path
@@ -38,20 +39,21 @@ class Planned:
 class SweepPlan:
     """Several trainings, each in a folder below `base`.
 
-    planned: all of them, in the order of Hydra's basic sweeper; none where another sweeper draws the values of `keys`.
+    trainings: in the order of Hydra's basic sweeper; none where another sweeper draws the values of `keys`.
     """
 
     base: Path
-    planned: tuple[Planned, ...]
+    trainings: tuple[PlannedTraining, ...]
     keys: tuple[str, ...]
     source: ConfigSource
 
-    def training(self, number: int, settings: Sequence[str]) -> Planned:
+    def training(self, number: int, settings: Sequence[str]) -> PlannedTraining:
         """Return the training of a job. number: from 0. settings: the job's own, as Hydra writes them."""
-        if self.planned:
-            return self.planned[number]
+        if self.trainings:
+            return self.trainings[number]
+        # Hydra quotes the values that a sweeper has drawn; a label may become a folder's name.
         label = _label([each.replace("'", "") for each in settings], {key: {} for key in self.keys})
-        return planned(self.base, label, settings, self.source)
+        return plan_training(self.base, label, settings, self.source)
 
 
 def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dict[str, list[str]]:
@@ -63,12 +65,13 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
     from hydra.errors import HydraException
 
     for setting in settings:
-        _, key, _, _, value = parts(setting)
+        _, key, _, _, value = split_setting(setting)
         if literal_kind(key) is None and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
             raise ConfigError(f"'{setting}' lists an empty value")
-    overrides = parsed_overrides(_of_a_training(settings), source)
-    swept = listing(overrides)
+    overrides = parsed_overrides(_without_hydra_settings(settings), source)
+    swept = swept_settings(overrides)
     try:
+        # Hydra's own expansion, so that job numbers and folders belong to the same training.
         [rows] = BasicSweeper.split_arguments(overrides, None)
     except HydraException as error:
         raise ConfigError(f"{error}; hydra/sweeper=optuna draws from an interval") from None
@@ -79,7 +82,7 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
     return dict(zip(labels, rows, strict=True))
 
 
-def listing(overrides: "Sequence[Override]") -> "dict[str, Override]":
+def swept_settings(overrides: "Sequence[Override]") -> "dict[str, Override]":
     """Return the settings that list values; ConfigError for none, for an empty list, and for too many trainings."""
     swept = {each.get_key_element(): each for each in overrides if each.is_sweep_override()}
     if not swept:
@@ -96,7 +99,8 @@ def listing(overrides: "Sequence[Override]") -> "dict[str, Override]":
 
 def _count(override: "Override") -> int:
     """Return how many values a setting lists, not counting further than any sweep goes."""
-    try:  # a range itself, as its shuffled values would all be made first
+    try:
+        # The range itself, since Hydra would make all values of a shuffled one first.
         listed: Any = override.value()
         values = listed.range() if override.is_range_sweep() else override.sweep_string_iterator()
         return len(list(islice(values, _MOST_TRAININGS + 1)))
@@ -104,8 +108,8 @@ def _count(override: "Override") -> int:
         raise ConfigError(f"{override.input_line}: {error}") from None
 
 
-def _of_a_training(settings: Sequence[str]) -> list[str]:
-    """Return the settings without Hydra's own, which are of the sweep."""
+def _without_hydra_settings(settings: Sequence[str]) -> list[str]:
+    """Return the settings of each training: all but Hydra's own, which belong to the sweep."""
     return [each for each in settings if not re.match(r"[+~]*hydra[./]", each)]
 
 
@@ -116,12 +120,10 @@ def _label(settings: Sequence[str], typed: Mapping[str, Mapping[str, str]]) -> s
 
 
 def _typed_values(override: "Override") -> dict[str, str]:
-    """Return a value as Hydra writes it -> as it was typed (0.001 -> 1e-3), for a plain list of values.
-
-    Folders are named by what was typed, so that a sweep of an earlier version resumes.
-    """
+    """Return a value as Hydra writes it -> as it was typed (0.001 -> 1e-3), for a plain list of values."""
+    # Earlier versions named folders by what was typed: their sweeps must find these to resume.
     written = list(override.sweep_string_iterator())
-    typed = [value.strip() for value in parts(override.input_line or "").value.split(",")]
+    typed = [value.strip() for value in split_setting(override.input_line or "").value.split(",")]
     return dict(zip(written, typed, strict=True)) if len(written) == len(typed) else {}
 
 
@@ -133,11 +135,11 @@ def name_of(key: str, value: str) -> str:
 
 def folder_of(settings: Sequence[str]) -> Path:
     """Return the folder of the trainings' folders: run.dir, or runs/ and the name of the run or its experiment."""
-    given = {parts(setting).key: parts(setting).value for setting in settings}
-    if given.get("run.dir"):
-        return user_path(given["run.dir"])
-    check_name(given.get("run.name", ""))
-    return Path("runs") / (given.get("run.name") or given.get("experiment") or "multirun")
+    values = {split_setting(setting).key: split_setting(setting).value for setting in settings}
+    if values.get("run.dir"):
+        return user_path(values["run.dir"])
+    check_name(values.get("run.name", ""))
+    return Path("runs") / (values.get("run.name") or values.get("experiment") or "multirun")
 
 
 def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> SweepPlan:
@@ -148,30 +150,33 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> SweepPlan:
     """
     base = folder_of(settings)
     if (base / "config.yaml").exists():
-        named = any(parts(each).key == "run.dir" for each in settings)
-        key, taken = ("run.dir", str(base)) if named else ("run.name", base.name)
-        raise ConfigError(f"{base} is one run's folder already: add {key}={taken}-several, or another one")
+        named = any(split_setting(each).key == "run.dir" for each in settings)
+        key, name = ("run.dir", str(base)) if named else ("run.name", base.name)
+        raise ConfigError(f"{base} is one run's folder already: add {key}={name}-several, or another one")
+    # Composed without the lists, to know the sweeper: configs/ and the user's files may choose it, too.
     parsed = zip(settings, parsed_overrides(settings, source), strict=True)
     single = compose([text for text, override in parsed if not override.is_sweep_override()], source)
     check_groups(single.values)
     sweeper = single.sweeper
     if sweeper["_target_"] == TARGET:
         build(OptunaConfig, {key: value for key, value in sweeper.items() if key != "_target_"}, "hydra.sweeper")
-    settings = [*(f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()), *_of_a_training(settings)]
+    params = [f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()]
+    settings = [*params, *_without_hydra_settings(settings)]
     if sweeper["_target_"] == _BASIC:
-        trainings = [planned(base, *each, source) for each in combinations(settings, source).items()]
+        trainings = [plan_training(base, *each, source) for each in combinations(settings, source).items()]
         return SweepPlan(base, tuple(trainings), (), source)
     overrides = parsed_overrides(settings, source)
-    keys = tuple(listing(overrides))
+    keys = tuple(swept_settings(overrides))
     if sweeper["_target_"] == TARGET:
+        # What will be drawn is not known yet; most faults show at an end of the range.
         fixed = [text for text, override in zip(settings, overrides, strict=True) if not override.is_sweep_override()]
-        for values in ends(overrides):
-            planned(base, "ends", [*fixed, *values], source)
+        for values in range_ends(overrides):
+            plan_training(base, "ends", [*fixed, *values], source)
     return SweepPlan(base, (), keys, source)
 
 
-def planned(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> Planned:
+def plan_training(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> PlannedTraining:
     """Return one training of a sweep, in its own folder below `base`."""
-    own = [setting for setting in settings if parts(setting).key not in _PLACES]
+    own = [setting for setting in settings if split_setting(setting).key not in _PLACES]
     folder = base / label
-    return Planned(label, folder, train_config([*own, f"run.name={label}", f"run.dir={folder}"], source))
+    return PlannedTraining(label, folder, train_config([*own, f"run.name={label}", f"run.dir={folder}"], source))

@@ -7,6 +7,7 @@ from tolka.config.plugins import load_plugins
 from tolka.config.translate_schema import TRANSLATE_GROUPS
 from tolka.jobs.options import TranslateConfig
 
+# Short for keys of a group; attention.alignments and search.prefix are names of earlier versions.
 _SHORT_KEYS = {
     **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
     **dict.fromkeys(("alignments", "attention.alignments"), "output.alignments"),
@@ -23,5 +24,5 @@ def translate_config(overrides: Sequence[str]) -> TranslateConfig:
 
 def with_long_keys(overrides: Sequence[str]) -> list[str]:
     """Expand the keys of mt-translate and mt-eval that have short names."""
-    parts = (override.partition("=") for override in overrides)
-    return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in parts]
+    settings = (override.partition("=") for override in overrides)
+    return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in settings]

@@ -1,4 +1,4 @@
-"""Settings as they are typed: their parts and values, and Python values and paths in Hydra's grammar."""
+"""Settings as they are typed: split and read without Hydra, and Python values and paths in Hydra's grammar."""
 
 import os
 import re
@@ -30,8 +30,8 @@ Settings = str | Sequence[str] | Mapping[str, Any]
 C = TypeVar("C")
 
 
-class Parts(NamedTuple):
-    """A typed setting: what it changes ("", +, ++ or ~), key, @package, "=" and value. An invalid key is empty."""
+class TypedSetting(NamedTuple):
+    """A setting in its parts. change: "", +, ++ or ~. key: "" if it is invalid. package: @package. equals: = or ""."""
 
     change: str
     key: str
@@ -40,11 +40,11 @@ class Parts(NamedTuple):
     value: str
 
 
-def parts(override: str) -> Parts:
+def split_setting(override: str) -> TypedSetting:
     """Split a setting as it is typed, such as ++trainer.ema=0.999, into its parts."""
     typed, equals, value = override.partition("=")
     change, key, package = form.groups("") if (form := _KEY.fullmatch(typed)) else ("", "", "")
-    return Parts(change, key, package, equals, value)
+    return TypedSetting(change, key, package, equals, value)
 
 
 def value_of(key: str, text: str) -> Any:
@@ -55,12 +55,14 @@ def value_of(key: str, text: str) -> Any:
     kind = literal_kind(key)
     if text[:1] == "[" and text[-1:] == "]" and (kind is None or kind.is_list):
         return [value_of(key, item) for item in _items(text)]
-    if _is_quoted(text):  # backslashes before a quote, or at the end, escape each other
+    if _is_quoted(text):
+        # As in Hydra's grammar, backslashes before a quote, or at the end, escape each other; others are text.
         return re.sub(rf"(\\+)({text[0]}|\Z)", lambda found: found[1][: len(found[1]) // 2] + found[2], text[1:-1])
     if kind is not None:
         return text
     if text[:1] in ("[", "{", "'", '"'):
         raise ConfigError(f"cannot read '{key}={text[:80]}': quotes and brackets come in pairs")
+    # Seldom meant as text: a sweep (a,b), or a decimal comma.
     if "," in text:
         raise ConfigError(f"'{key}={text}' {SEVERAL}")
     if (word := text.strip().lower()) in _WORDS:
@@ -71,38 +73,41 @@ def value_of(key: str, text: str) -> Any:
     return text.strip()
 
 
-def quote(override: str) -> str:
+def quote_setting(override: str) -> str:
     """Quote the value of a path or name for Hydra, so that corpus.train=말뭉치/a=b(1) works as it stands."""
-    _, key, _, equals, value = parts(override)
+    _, key, _, equals, value = split_setting(override)
     kind = literal_kind(key) if equals else None
+    # choice(...) of paths lists several for -m; in quotes it would be one path.
     if kind is None or _SWEEP.match(value):
         return override
     typed = override.partition("=")[0]
     if kind.is_list and value.startswith("[") and value.endswith("]"):
         return f"{typed}={_quoted_list(value)}"
-    return f"{typed}={quoted(value)}"
+    return f"{typed}={quote_value(value)}"
 
 
-def as_typed(given: object, keywords: Mapping[str, Any]) -> list[str]:
-    """Return what a function of the library got as typed settings: a text, several or a mapping, and keywords.
+def typed_settings(settings: object, keywords: Mapping[str, Any]) -> list[str]:
+    """Return the settings that a function of the library was called with as they would be typed.
 
-    TypeError, in one line, for anything else.
+    settings: a text, several, or a mapping. TypeError, in one line, for anything else.
     """
-    if isinstance(given, Mapping):
-        return as_overrides(given) + as_overrides(keywords)
-    texts = [given] if isinstance(given, str) else [] if given is None else given
+    if isinstance(settings, Mapping):
+        return as_overrides(settings) + as_overrides(keywords)
+    texts = [settings] if isinstance(settings, str) else [] if settings is None else settings
+    # bytes are an iterable of numbers, whose complaint would be about those.
     if not isinstance(texts, Iterable) or isinstance(texts, bytes):
         raise TypeError(
-            f"settings are a text ('model=lstm'), a list of texts, or a mapping, and not {type(given).__name__}; other "
-            "arguments have names, as in model='runs/mine'"
+            f"settings are a text ('model=lstm'), a list of texts, or a mapping, and not {type(settings).__name__}; "
+            "other arguments have names, as in model='runs/mine'"
         )
     texts = list(texts)
     if wrong := [each for each in texts if not isinstance(each, str)]:
         raise TypeError(f"settings in a list are texts, as in ['model=lstm'], and not {type(wrong[0]).__name__}")
-    if isinstance(given, str) and "=" not in given and given[:1] != "~":
+    # A text alone is likely a path, of a caller who took the first argument for the model.
+    if isinstance(settings, str) and "=" not in settings and settings[:1] != "~":
         raise TypeError(
-            f"'{given}' is no setting, as in 'model=lstm'; files and models have names, as in reference='test.de' and "
-            "model='runs/mine'"
+            f"'{settings}' is not a setting, as in 'model=lstm'; files and models have names, as in "
+            "reference='test.de' and model='runs/mine'"
         )
     return [*texts, *as_overrides(keywords)]
 
@@ -112,7 +117,7 @@ def _items(text: str) -> list[str]:
 
 
 def _quoted_list(value: str) -> str:
-    items = (_quoted_list(item) if re.fullmatch(_LIST, item) else quoted(item) for item in _items(value))
+    items = (_quoted_list(item) if re.fullmatch(_LIST, item) else quote_value(item) for item in _items(value))
     return f"[{','.join(items)}]"
 
 
@@ -138,13 +143,13 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     return typed
 
 
-def configured(cls: type[C], make: Callable[[list[str]], C], config: C | Settings, settings: Mapping[str, Any]) -> C:
-    """Return a configuration that is given, or the one that `make` returns for settings.
+def as_config(cls: type[C], make: Callable[[list[str]], C], config: C | Settings, settings: Mapping[str, Any]) -> C:
+    """Return `config` if it is a configuration, else the one that `make` returns for these settings.
 
-    TypeError for keyword settings given beside a configuration, which has them all.
+    TypeError for keyword settings beside a configuration, which has them all.
     """
     if not isinstance(config, cls):
-        return make(as_typed(cast(Settings, config), settings))
+        return make(typed_settings(cast(Settings, config), settings))
     if settings:
         raise TypeError("a configuration is complete: change it with dataclasses.replace, or give settings alone")
     return config
@@ -152,8 +157,10 @@ def configured(cls: type[C], make: Callable[[list[str]], C], config: C | Setting
 
 def _typed(key: str, value: Any) -> str:
     """Return a Python value in Hydra's grammar; NumPy's and torch's scalars and arrays are values as Python's."""
-    if hasattr(value, "tolist") and not isinstance(value, Real):  # str() of a float32 is shorter than of its float
+    # NumPy's float32 is a Real, and stays one: str(np.float32(0.1)) is 0.1, of its float 0.10000000149011612.
+    if hasattr(value, "tolist") and not isinstance(value, Real):
         value = value.tolist()
+    # Before Real: True is a number of Python's, and Hydra would read "True" as text.
     if value is None or isinstance(value, bool):
         return next(word for word, each in _WORDS.items() if each is value)
     if isinstance(value, Real):
@@ -165,10 +172,10 @@ def _typed(key: str, value: Any) -> str:
         return f"[{','.join(_typed('', each) for each in value)}]"
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{key} must be a text, a number, a path or a list of them, and not {type(value).__name__}")
-    return str(value) if literal_kind(key) else quoted(str(value))
+    return str(value) if literal_kind(key) else quote_value(str(value))
 
 
-def quoted(value: str) -> str:
+def quote_value(value: str) -> str:
     """Return a text in quotes, as Hydra's grammar reads it; what is in quotes already stays as it is.
 
     ${...} in a path is an interpolation if it names a setting or a resolver, as in ${model.name} and ${now:%Y}, and

@@ -24,7 +24,7 @@ from tolka.data.shards import SHARD_PAIRS, Shard, Task
 from tolka.data.store import TokenStore, write_store
 from tolka.data.workers import PLAN, cores, load_plan, save_plan, shard_folder, work_on
 from tolka.errors import ConfigError, DataError
-from tolka.system.atomic import naming, one_at_a_time, replace_text, whole_folder
+from tolka.system.atomic import name_in_disk_errors, one_at_a_time, replace_text, whole_folder
 from tolka.system.progress import Say, bar, silent
 from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
@@ -161,7 +161,7 @@ class _Workshop:
         """Go through all stages, and write the result to `folder`."""
         _remove_abandoned(folder.parent)
         try:
-            with naming(self._work):
+            with name_in_disk_errors(self._work):
                 self.read()
                 self.clean()
                 self.train_tokenizer()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tolka.data.shards import Shard, Task
 from tolka.errors import TolkaError
-from tolka.system.atomic import naming, replace_text
+from tolka.system.atomic import name_in_disk_errors, replace_text
 from tolka.system.child_processes import Child, end_with_parent, start
 from tolka.tokenizer.tokenizer import Tokenizer
 
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str]) -> None:
     """Run in a worker process. arguments: folder, step, names of the shards."""
     end_with_parent()
     work, step, *names = Path(arguments[0]), *arguments[1:]
-    with naming(work):
+    with name_in_disk_errors(work):
         _process(work, step, [shard for shard in load_plan(work)[1] if shard.folder.name in set(names)])
 
 

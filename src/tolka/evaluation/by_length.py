@@ -38,6 +38,7 @@ def bleu_by_length(
     unit = "words" if has_spaces(source_language) else "characters"
     lengths = [len(source.split() if unit == "words" else source) for source in sources]
     config = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap)
+    # By the source, which all systems share: of outputs, each would have buckets of its own.
     results = []
     for shortest, longest in _spans(lengths, buckets):
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
@@ -48,6 +49,7 @@ def bleu_by_length(
 
 def _spans(lengths: Sequence[int], buckets: int) -> list[tuple[int, int]]:
     """Return (shortest, longest) of each bucket; each takes its share of the sentences left by those before."""
+    # Sentences of one length stay together, so that a bucket can be named by its lengths.
     ordered = sorted(lengths)
     spans: list[tuple[int, int]] = []
     first = 0

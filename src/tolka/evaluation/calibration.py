@@ -31,7 +31,7 @@ _Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class EstimateQuality:
-    """How well estimates tell the chrF of lines.
+    """How well estimates predict the chrF of lines.
 
     pearson, spearman: correlation coefficients. worst_found: share of the tenth of the lines with the lowest chrF that
     is in the tenth with the lowest estimates; by chance it is 0.1. bins: fifths of the lines, from the lowest estimates
@@ -51,9 +51,10 @@ def estimate_quality(name: str, estimates: Sequence[float], chrf: Sequence[float
     order = np.argsort(x, kind="stable")
     count = max(1, round(_WORST * len(x)))
     worst = set(np.argsort(y, kind="stable")[:count].tolist())
-    found = len(worst & set(order[:count].tolist())) / count
+    worst_found = len(worst & set(order[:count].tolist())) / count
     bins = [(len(part), float(x[part].mean()), float(y[part].mean())) for part in np.array_split(order, _BINS)]
-    return EstimateQuality(name, _correlation(x, y), _correlation(_ranks(x), _ranks(y)), found, bins)
+    # Spearman's coefficient is Pearson's of the ranks.
+    return EstimateQuality(name, _correlation(x, y), _correlation(_ranks(x), _ranks(y)), worst_found, bins)
 
 
 def _correlation(x: _Values, y: _Values) -> float:
@@ -72,7 +73,7 @@ def _ranks(x: _Values) -> _Values:
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibrationResult:
     """A calibration, and how good its estimates are for lines that it was not fitted on."""
 
     calibration: Calibration
@@ -103,13 +104,13 @@ class Calibrated:
         )
 
 
-def calibrated(
+def calibrate_translator(
     translator: Translator[TorchEngine],
     sources: Sequence[str],
     references: Sequence[str],
     search: SearchConfig,
     tick: Tick = lambda share: None,
-) -> Calibrated:
+) -> CalibrationResult:
     """Fit the calibration of a model on sources and references. search: with which the translator was loaded.
 
     Lines with a blank side are left out. DataError if fewer than 100 are left. tick: as for `Translator.translate`.
@@ -129,8 +130,9 @@ def calibrated(
             f"a calibration needs different lines, and of {len(pairs)} there are {len(set(features))} with estimates "
             f"of their own, and {len(set(chrf))} values of chrF: give it other text"
         )
+    # Without folders: the calibration is written into the model directory, which may be published.
     named = replace(search, glossary=Path(search.glossary).name, banned=Path(search.banned).name)
-    return fitted(features, chrf, repr(named))  # without folders: it may be published
+    return fit_calibration(features, chrf, repr(named))
 
 
 def sentence_chrf(translations: Sequence[Translation], references: Sequence[str]) -> list[float]:
@@ -139,20 +141,21 @@ def sentence_chrf(translations: Sequence[Translation], references: Sequence[str]
     return [metric.score(each.text, reference) for each, reference in zip(translations, references, strict=True)]
 
 
-def fitted(features: Sequence[Features], chrf: Sequence[float], search: str) -> Calibrated:
+def fit_calibration(features: Sequence[Features], chrf: Sequence[float], search: str) -> CalibrationResult:
     """Fit the calibration by least squares, on features (L) and chrF (L), and measure it by cross-validation."""
     plain, predicted = _fit(features, chrf, with_agreement=False)
     qualities = [
         estimate_quality("mean probability alone", [each.mean for each in features], chrf),
         estimate_quality("token probabilities", predicted, chrf),
     ]
+    # Only n-best lists have an agreement: a model that is translated greedily gets the map without it.
     with_agreement = None
     if sum(each.agreement is not None for each in features) >= _FEWEST:
         rows = [number for number, each in enumerate(features) if each.agreement is not None]
         chosen = [features[row] for row in rows], [chrf[row] for row in rows]
         with_agreement, predicted = _fit(*chosen, with_agreement=True)
         qualities.append(estimate_quality("probabilities and agreement", predicted, chosen[1]))
-    return Calibrated(Calibration(plain, with_agreement, len(features), search), qualities)
+    return CalibrationResult(Calibration(plain, with_agreement, len(features), search), qualities)
 
 
 def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bool) -> tuple[LinearMap, list[float]]:
@@ -161,15 +164,17 @@ def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bo
     y = np.array(chrf)
     predicted = np.zeros(len(y))
     for start in range(_FOLDS):
+        # Every fifth line, not a fifth of the text in one block: a text may change on its way.
         fold = np.arange(start, len(y), _FOLDS)
         others = np.setdiff1d(np.arange(len(y)), fold)
         weights = _least_squares(values[others], y[others])
         predicted[fold] = (values[fold] @ weights).clip(0, 100)
+    # Below this a line is among the worst tenth, by estimates of lines that the map was not fitted on.
     low = float(np.quantile(predicted, _WORST))
     return LinearMap(_least_squares(values, y).tolist(), low), predicted.tolist()
 
 
 def _least_squares(values: _Values, y: _Values) -> _Values:
-    """values (L, F), y (L) -> the weights (F)."""
+    """Return the weights (F) that map values (L, F) to y (L) with the least squared error."""
     weights = np.linalg.lstsq(values, y, rcond=None)[0]
     return weights.astype(np.float64)

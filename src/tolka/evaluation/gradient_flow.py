@@ -61,12 +61,14 @@ def gradient_flow(model: Seq2Seq, batch: Batch) -> list[GradientFlow]:
     training = model.training
     model.eval()
     try:
-        with torch.enable_grad():
+        with torch.enable_grad():  # validation runs without gradients
             inspection = model.inspect(batch)
             if not inspection.recurrence:
                 raise ConfigError(f"{type(model).__name__} has no recurrence along which a gradient could flow")
+            # A sum over sentences: the gradient at a state is of its own sentence's loss, as sentences are independent.
             loss = torch.stack([part.sum() for part in token_nll(model, inspection.features, batch.targets)]).sum()
             states = [tensor for steps in inspection.recurrence.values() for state in steps for tensor in state]
+            # A state that reaches no loss, as one of padding may, has a gradient of zeros.
             gradients = iter(torch.autograd.grad(loss, states, allow_unused=True, materialize_grads=True))
     finally:
         model.train(training)
@@ -85,6 +87,7 @@ def _flows(
             rows = (lengths > distance).nonzero().squeeze(1)
             if not len(rows):
                 break
+            # The recurrence ends at the last token, or, where it runs backward, at the first.
             times = torch.full_like(rows, distance) if layer.endswith("backward") else lengths[rows] - 1 - distance
             means.append(part_norms[times, rows].mean().item())
             counts.append(len(rows))

@@ -7,14 +7,14 @@ import regex
 
 from tolka.errors import DataError
 from tolka.metrics.scores import MetricsConfig, language_notes
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.scripts import is_in_other_script, is_known
 
 _LOOKED_AT = 200  # lines that show a text's language
 _MANY = 100  # lines that end in " .", from which on sacrebleu warns; in a shorter text a tenth of them
-# What lines contain that is no plain text, by what they are said to do.
-_NO_TEXT = {
+# Description for the message -> what lines that are not plain text match, and the advice.
+_NOT_PLAIN_TEXT = {
     "contain subword tokens (▁ or @@)": (regex.compile(r"▁|\S@@(?: |$)"), "join them to words first"),
     "are rows of an n-best list": (regex.compile(r"^\d+ \|\|\| "), "give the best translation of each line alone"),
     "contain escapes such as &quot;": (regex.compile(r"&(?:apos|quot|amp|lt|gt|#x?\p{AHex}+);"), "unescape them first"),
@@ -35,22 +35,24 @@ _SCRIPTS = {
 _REPRODUCED, _COPIED = 0.95, 0.5
 _SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
 
-Named = tuple[str, Sequence[str]]
+NamedText = tuple[str, Sequence[str]]
 """The name of a text for messages, such as its file, and its lines."""
 
 
-def as_text(hypotheses: Named) -> tuple[Named, str]:
+def as_text(hypotheses: NamedText) -> tuple[NamedText, str]:
     """Return the texts, also of the JSON lines that `output.format=jsonl` wrote, and a note if they are such lines."""
     name, lines = hypotheses
     try:
         texts = [json.loads(line)["hypotheses"][0]["text"] for line in lines]
-        "".join(texts).encode()  # an error for what is no text, or has half a character
+        "".join(texts).encode()  # an error for what is not a text, or has half a surrogate pair
     except (ValueError, LookupError, TypeError, RecursionError):
         return hypotheses, ""
     return (name, texts), f"{name} has JSON lines: the first hypothesis of each is scored"
 
 
-def notes_on(systems: Sequence[Named], references: Named, metrics: MetricsConfig, language: str) -> Iterator[str]:
+def notes_on(
+    systems: Sequence[NamedText], references: NamedText, metrics: MetricsConfig, language: str
+) -> Iterator[str]:
     """Yield what is likely a mistake in systems' translations or references, "" included; DataError for line counts.
 
     language: of the target; "" if unknown.
@@ -61,61 +63,63 @@ def notes_on(systems: Sequence[Named], references: Named, metrics: MetricsConfig
         yield from text_notes(system, references)
         yield equal_note(system, references, _REPRODUCED)
         yield from (equal_note(earlier, system, 1.0) for earlier in systems[:number])
+    # The references, too: the language, and not the translation, may be the mistake.
     yield from (language_note(each, language) for each in (*systems, references))
     yield unnamed_language_note(references) if not language else ""
     yield from language_notes(metrics, language)
 
 
-def copied_note(translations: Named, sources: Named) -> str:
+def copied_note(translations: NamedText, sources: NamedText) -> str:
     """Return a note if most of a model's translations are their sources."""
     return equal_note(translations, sources, _COPIED)
 
 
-def count_error(given: Named, references: Named) -> DataError:
+def count_error(system: NamedText, references: NamedText) -> DataError:
     """Return the error for texts that differ in their number of lines."""
-    (name, lines), (other, wanted) = given, references
+    (name, lines), (other, wanted) = system, references
     times, rest = divmod(len(lines), max(len(wanted), 1))
     hint = "" if rest or times < 2 else f": {times} each, as in an n-best list, of which one line each can be scored"
-    count = counted(len(lines), "line")
+    count = count_text(len(lines), "line")
     return DataError(f"{name} has {count} but {other} has {len(wanted)}; scores compare line by line{hint}")
 
 
-def blank_note(texts: Iterable[Named]) -> str:
+def blank_note(texts: Iterable[NamedText]) -> str:
     """Return how many lines of a test set are blank; "" if none is."""
     blank = [(sum(not line.strip() for line in lines), len(lines), name) for name, lines in texts]
     counts = ", ".join(f"{count} of {total} lines of {name}" for count, total, name in blank if count)
     return counts and (
         f"blank: {counts}; they are scored as all others, as sacreBLEU does: with a blank reference, any word is "
-        "wrong. If they are no part of the test, leave them out of all its files"
+        "wrong. If they are not part of the test, leave them out of all its files"
     )
 
 
-def text_notes(hypotheses: Named, references: Named) -> Iterator[str]:
+def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
     """Yield notes on what does not look like plain text. Each text is a name and its lines."""
-    (name, given), (other, wanted) = hypotheses, references
-    counts = [sum(line.endswith(" .") for line in lines) for lines in (given, wanted)]
-    if max(counts) >= min(_MANY, max(1, len(given) / 10)):
+    (name, own), (other, wanted) = hypotheses, references
+    counts = [sum(line.endswith(" .") for line in lines) for lines in (own, wanted)]
+    if max(counts) >= min(_MANY, max(1, len(own) / 10)):
         yield (
             f"{counts[0]} lines of {name} and {counts[1]} of {other} end in a tokenised period (' .'), as if they were "
             "not detokenised: scores are of plain text, and those of tokenised text do not compare"
         )
-    for what, (pattern, remedy) in _NO_TEXT.items():
-        counts = [sum(bool(pattern.search(line)) for line in lines) for lines in (given, wanted)]
-        if max(counts) > len(given) / 100 and min(counts) < max(counts) / 2:
+    for what, (pattern, remedy) in _NOT_PLAIN_TEXT.items():
+        counts = [sum(bool(pattern.search(line)) for line in lines) for lines in (own, wanted)]
+        # What both texts have about as often belongs to the test set.
+        if max(counts) > len(own) / 100 and min(counts) < max(counts) / 2:
             yield f"{counts[0]} lines of {name} and {counts[1]} of {other} {what}: {remedy}"
 
 
-def equal_note(given: Named, other: Named, share: float) -> str:
+def equal_note(one: NamedText, other: NamedText, share: float) -> str:
     """Return a note if at least this share of the lines, blank ones aside, is the same in both texts; else ""."""
-    (name, lines), (other_name, other_lines) = given, other
-    pairs = [(one.strip(), two.strip()) for one, two in zip(lines, other_lines, strict=True)]
-    written = [one == two for one, two in pairs if one or two]
-    if not any(written) or sum(written) < share * len(written):
+    (name, lines), (other_name, other_lines) = one, other
+    pairs = [(line.strip(), other_line.strip()) for line, other_line in zip(lines, other_lines, strict=True)]
+    is_equal = [line == other_line for line, other_line in pairs if line or other_line]
+    if not any(is_equal) or sum(is_equal) < share * len(is_equal):
         return ""
-    return f"{sum(written)} of {len(lines)} lines of {name} are those of {other_name}: is it the right file?"
+    return f"{sum(is_equal)} of {len(lines)} lines of {name} are those of {other_name}: is it the right file?"
 
 
-def language_note(text: Named, language: str) -> str:
+def language_note(text: NamedText, language: str) -> str:
     """Return a note if the text is surely not in this language: by its script, or by py3langid if it is installed."""
     name, lines = text
     beginning = "\n".join(lines[:_LOOKED_AT])
@@ -125,14 +129,15 @@ def language_note(text: Named, language: str) -> str:
     likelihoods = identifier and identifier.likelihoods(beginning)
     if not identifier or not likelihoods or not identifier.is_other(likelihoods, language):
         return ""
-    found = certain_language(likelihoods)
-    return (found or "") and f"{name} looks like {found!r}, not {language!r}: is it the right file, the right model?"
+    other = certain_language(likelihoods)
+    return (other or "") and f"{name} looks like {other!r}, not {language!r}: is it the right file, the right model?"
 
 
-def unnamed_language_note(references: Named) -> str:
-    """Return a note if no language was named, and the script tells of one that scores treat in a way of its own."""
+def unnamed_language_note(references: NamedText) -> str:
+    """Return a note if the script shows a language that BLEU or TER splits in its own way; none was named."""
     name, lines = references
     text = "".join(lines[:_LOOKED_AT])
+    # Digits, signs and blanks are of no script.
     letters = len(regex.findall(r"\p{L}", text))
     for language, pattern in _SCRIPTS.items():
         if len(pattern.findall(text)) > _SHARE_OF_SCRIPT * letters:

@@ -18,7 +18,7 @@ from tolka.metrics.scores import has_spaces
 from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
 from tolka.system.memory import is_out_of_memory
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 from tolka.system.progress import Say, silent
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.pairs import Pair
@@ -41,9 +41,9 @@ class Perplexity:
     skipped: int
 
     def __str__(self) -> str:
-        per_word = f"{shown(self.per_word, 4)} per word, " if self.words else ""
+        per_word = f"{number_text(self.per_word, 4)} per word, " if self.words else ""
         return (
-            f"PPL {shown(self.per_token, 4)} per token ({self.tokens} tokens, </s> counted), "
+            f"PPL {number_text(self.per_token, 4)} per token ({self.tokens} tokens, </s> counted), "
             f"{per_word}{self.bits_per_character:.4f} bits per character; label smoothing left out"
         )
 
@@ -73,7 +73,8 @@ class Perplexity:
 
 
 def _exp(nats: float) -> float:
-    """Return e ** nats, inf on overflow, as per word in languages without blanks between words."""
+    """Return e ** nats, inf where a float overflows (above 1e304)."""
+    # Per word this happens in languages without blanks between words, where a word is a line.
     return math.exp(nats) if nats < 700 else math.inf
 
 
@@ -127,8 +128,9 @@ class PerplexityMeter:
                     nll += sums.nll.double().item()
                     tokens += sums.tokens
                 tick()
-        parts = ranks.gather((nll, tokens))
-        nll, tokens = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        # Sums and counts of all ranks, divided once: a mean of means would weigh short batches too much.
+        sums_of_ranks = ranks.gather((nll, tokens))
+        nll, tokens = sum(each[0] for each in sums_of_ranks), sum(each[1] for each in sums_of_ranks)
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)
 
     def _sums(self, objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:
@@ -139,6 +141,7 @@ class PerplexityMeter:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(batch.source) == 1:
                 raise
+        # Outside the except block, whose error keeps the frames, and thus the tensors, of the failed pass alive.
         torch.cuda.empty_cache()
         smaller = max(batch.source.numel(), batch.target_in.numel()) // 2
         if smaller < self._tokens:

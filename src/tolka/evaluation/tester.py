@@ -21,8 +21,7 @@ from tolka.translation.translator import Translator
 class TestResult:
     """Scores of one test set, and the seconds that translating it took.
 
-    by_length: BLEU by sentence length. changes: since the model that training started from, if any; a test set of
-    that model's text shows forgetting.
+    by_length: BLEU by sentence length. changes: since the model that training started from, if any.
     """
 
     __test__ = False  # not a test class, despite its name
@@ -69,6 +68,7 @@ class Tester:
         self._ranks = ranks
         self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
         self._leave, self._tokens = leave, translator.tokens
+        # Whatever training computed in: perplexities of bf16 and fp32 models compare.
         self._precision = Precision(translator.engine.device, "fp32")
 
     def __call__(self, name: str, pairs: Sequence[Pair]) -> TestResult:
@@ -79,6 +79,7 @@ class Tester:
         seconds = time.perf_counter() - started_at
         self._leave(f"samples/{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
         changes: list[Comparison] = []
+        # A change without a test of its significance says little; and it takes a second translation.
         if self._before is not None and self._metrics.bootstrap:
             previous = self._translate(f"the model before, on {name}", pairs, self._before)
             changes = compare(previous, hypotheses, references, self._metrics, self._language)
@@ -92,6 +93,7 @@ class Tester:
         return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
 
     def _translate(self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:
+        # All ranks get all translations back, in the order of the pairs.
         own = self._ranks.share([pair.source for pair in pairs])
         with bar(title, len(own), " sentences") as progress:
             return self._ranks.collect(translator(own, tick=progress.update))

@@ -11,7 +11,7 @@ from tolka.documents.base import DOCUMENTS, Document
 from tolka.documents.plain_text import PlainText
 from tolka.errors import ConfigError, DataError
 from tolka.jobs.options import InputConfig
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.text.file_types import document_kind
 from tolka.text.lines import (
     LineLimit,
@@ -133,7 +133,7 @@ class TextsToTranslate(Texts):
         if self._prefix is not None and not any(document.has_columns for document in self._documents):
             beginnings = count_and_digest(self._prefix, self._limit)[0]
             if beginnings != count:
-                raise self._unequal(f"{counted(beginnings, 'line')}, and the texts to translate are {count}")
+                raise self._unequal(f"{count_text(beginnings, 'line')}, and the texts to translate are {count}")
         return count
 
     def notes(self) -> Iterator[str]:
@@ -157,9 +157,9 @@ class TextsToTranslate(Texts):
         beginnings = read_lines(self._prefix, limit=self._limit)
         for number, (pair, prefix) in enumerate(zip_longest(texts, beginnings)):
             if pair is None:
-                raise self._unequal(f"more lines than the {counted(number, 'text')} to translate")
+                raise self._unequal(f"more lines than the {count_text(number, 'text')} to translate")
             if prefix is None:
-                raise self._unequal(f"only {counted(number, 'line')}, and the texts to translate are more")
+                raise self._unequal(f"only {count_text(number, 'line')}, and the texts to translate are more")
             yield Pair(pair.source, prefix)
 
     def write(self, lines: Sequence[str]) -> str:
@@ -196,7 +196,7 @@ class TextsToTranslate(Texts):
         for flaw, count in self._flaws.items():
             if count:
                 has = "has" if count == 1 else "have"
-                yield f"{counted(count, 'row')} {has} {flaw}; each was translated as one line"
+                yield f"{count_text(count, 'row')} {has} {flaw}; each was translated as one line"
 
     def _unequal(self, words: str) -> DataError:
         return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")

@@ -8,7 +8,7 @@ from typing import Any
 from tolka.engines.torch_engine import TorchEngine
 from tolka.jobs.formats import Format, Result, rounded_score
 from tolka.report.attention import AttentionFolder
-from tolka.system.number_format import counted, json_text
+from tolka.system.number_format import count_text, json_text
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
 from tolka.translation.quality import Estimate, Features, estimate
 from tolka.translation.results import Candidate
@@ -43,7 +43,7 @@ class AttentionMaps:
     def last_notes(self) -> Iterator[str]:
         """Yield where the maps are, and which could not be drawn."""
         if self._folder is not None:
-            yield f"attention maps: {self._folder.path} ({counted(self._count, 'line')})"
+            yield f"attention maps: {self._folder.path} ({count_text(self._count, 'line')})"
             if self._folder.complaint:
                 yield f"note: {self._folder.complaint}"
 

@@ -11,7 +11,7 @@ from typing import IO, Any, TextIO
 from tolka.errors import DataError
 from tolka.jobs.options import TranslateConfig
 from tolka.system.atomic import whole_file
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.system.progress import Say
 from tolka.system.resumable import ResumableFile, record_path, resumable_file
 from tolka.text.lines import digest_of, user_path
@@ -56,7 +56,7 @@ def _resumable(path: Path, identity: Mapping[str, Any], say: Say) -> Iterator[Re
     with resumable_file(path, identity) as file:
         before = file.state
         if before:
-            say(f"resuming after {counted(file.state['lines'], 'line')} in {file.path}")
+            say(f"resuming after {count_text(file.state['lines'], 'line')} in {file.path}")
         try:
             yield file
         except BaseException as error:

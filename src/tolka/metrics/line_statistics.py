@@ -27,25 +27,26 @@ def line_statistics(metric: Any, systems: Sequence[Sequence[str]], references: S
     chunks: list[list[Counts]] = [[] for _ in systems]
     for start in range(0, len(references), _LINES_AT_ONCE):
         rows = slice(start, start + _LINES_AT_ONCE)
+        # sacrebleu's own cache of the references, which are counted once for all systems.
         metric._ref_cache = metric._cache_references([references[rows]])
-        for system, found in zip(systems, chunks, strict=True):
-            found.append(np.array(metric._extract_corpus_statistics(system[rows], None), dtype=np.int32))
+        for system, matrices in zip(systems, chunks, strict=True):
+            matrices.append(np.array(metric._extract_corpus_statistics(system[rows], None), dtype=np.int32))
     metric._ref_cache = None
-    return [np.concatenate(found) for found in chunks]
+    return [np.concatenate(matrices) for matrices in chunks]
 
 
 def totals(statistics: Counts) -> list[int]:
     """Return the sums over the lines, (K,)."""
-    found: list[int] = statistics.sum(0, dtype=np.int64).tolist()
-    return found
+    sums: list[int] = statistics.sum(0, dtype=np.int64).tolist()
+    return sums
 
 
-def resampled(statistics: Sequence[Counts], resamples: int, seed: int) -> list[Sums]:
+def resampled_sums(statistics: Sequence[Counts], resamples: int, seed: int) -> list[Sums]:
     """Return (R, K) of each matrix: sums over L lines drawn with replacement, the same lines for all of them.
 
-    The draws are those of sacrebleu for this seed. It adds in float32, which is exact up to 2 ** 24; here sums are
-    exact, and rounded to float32 in the end.
+    The draws are those of sacrebleu for this seed.
     """
+    # sacrebleu adds in float32, which is exact up to 2 ** 24; here sums are exact, and rounded to float32 in the end.
     lines = len(statistics[0])
     draws = np.random.default_rng(seed)
 
@@ -55,7 +56,7 @@ def resampled(statistics: Sequence[Counts], resamples: int, seed: int) -> list[S
     return [total.astype(np.float32) for total in _weighted_sums(statistics, times_drawn, resamples, 1)]
 
 
-def exchanged(systems: Sequence[tuple[Counts, Counts]], trials: int, seed: int) -> list[tuple[Totals, Totals]]:
+def exchanged_sums(systems: Sequence[tuple[Counts, Counts]], trials: int, seed: int) -> list[tuple[Totals, Totals]]:
     """Return (R, K) twice for each metric's two systems: sums after a coin per line decided which system has which.
 
     The same lines are exchanged for all metrics. The coins are those of sacrebleu for this seed.
@@ -86,6 +87,7 @@ def _weighted_sums(
     for start in range(0, count, at_once):
         stop = min(start + at_once, count)
         drawn = draw(stop - start)
+        # A matrix multiplication instead of sacrebleu's gather of each resample's rows; float64 is exact for counts.
         for first in range(0, lines, _ROWS_AT_ONCE):
             rows = slice(first, first + _ROWS_AT_ONCE)
             weights = drawn[:, rows].astype(np.float64)

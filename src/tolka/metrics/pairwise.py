@@ -73,6 +73,7 @@ class PairwiseBleu(Pairwise):
         smoothing, log_precision, order_count = np.ones(shape), np.zeros(shape), np.zeros(shape)
         for order in orders:
             present = np.broadcast_to(order.totals[:, None] > 0, shape)
+            # Exponential smoothing: the first order without a match has half a match, the next a quarter, and so on.
             missed = present & (order.matches == 0)
             smoothing = np.where(missed, 2 * smoothing, smoothing)
             hits = np.where(missed, 1 / smoothing, order.matches)
@@ -80,6 +81,7 @@ class PairwiseBleu(Pairwise):
             log_precision += np.log(precision)
             order_count += present
         lengths = orders[0].totals
+        # The brevity penalty of Papineni et al. (2002), as a logarithm.
         brevity = np.minimum(0.0, 1 - lengths / np.maximum(lengths[:, None], 1))
         scores = 100 * np.exp(brevity + log_precision / np.maximum(order_count, 1))
         # sacreBLEU returns 0 without any match; a longer n-gram that matches has shorter ones that do.
@@ -96,6 +98,7 @@ class _Order:
 
 def _n_grams(texts: Sequence[_Ids], longest: int) -> list[_Order]:
     """Count the n-grams of 1 to `longest` symbols of each text, which is given as numbers."""
+    # Renumbered from 0 in each order, so that the number of an n-gram times the number of symbols fits into 64 bits.
     symbols = np.unique(np.concatenate([*texts, np.zeros(0, dtype=np.int64)]), return_inverse=True)[1]
     text = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
     grams, ends = symbols, np.arange(len(symbols))  # the number of each n-gram, and where its last symbol is

@@ -1,6 +1,5 @@
 """Corpus scores as the `sacrebleu` command prints them, each with its confidence interval and signature."""
 
-import difflib
 import importlib.util
 import math
 import re
@@ -9,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tolka.errors import ConfigError, DataError
-from tolka.metrics.line_statistics import Counts, line_statistics, resampled, totals
+from tolka.metrics.line_statistics import Counts, line_statistics, resampled_sums, totals
+from tolka.options.checks import one_of
+from tolka.options.registry import did_you_mean
 from tolka.options.settings import setting
 
 # Our name in the configuration -> the name that sacrebleu prints.
@@ -77,11 +78,12 @@ class MetricsConfig:
         if not self.names:
             raise ConfigError(f"metrics.names is empty: name at least one of {', '.join(PRINTED_NAMES)}")
         for name in self.names:
-            _check_choice("metrics.names", name, tuple(PRINTED_NAMES))
+            if name not in PRINTED_NAMES:
+                raise ConfigError(f"metrics.names: unknown '{name}'.{did_you_mean(name.lower(), PRINTED_NAMES)}")
         if len(set(self.names)) < len(self.names):
             raise ConfigError(f"metrics.names ({', '.join(self.names)}) has a metric twice: name each once")
-        _check_choice("metrics.tokenizer", self.tokenizer, TOKENIZERS)
-        _check_choice("metrics.significance", self.significance, PAIRED_TESTS)
+        one_of(self, "metrics", "tokenizer", TOKENIZERS)
+        one_of(self, "metrics", "significance", PAIRED_TESTS)
         if self.bootstrap != 0 and self.bootstrap < FEWEST_RESAMPLES:
             allowed = f"0 (no intervals) or at least {FEWEST_RESAMPLES}"
             raise ConfigError(f"metrics.bootstrap ({self.bootstrap}) must be {allowed}: try 1000")
@@ -167,7 +169,7 @@ def score(
     check_counts(hypotheses, references)
     metrics = metrics_of(config, language)
     statistics = [each for (each,) in statistics_of(metrics, [hypotheses], references)]
-    samples = resampled(statistics, config.bootstrap, SEED) if config.bootstrap else [None] * len(metrics)
+    samples = resampled_sums(statistics, config.bootstrap, SEED) if config.bootstrap else [None] * len(metrics)
     scores = []
     for (name, metric), counts, sums in zip(metrics.items(), statistics, samples, strict=True):
         result, interval = metric._compute_score_from_stats(totals(counts)), None
@@ -182,15 +184,15 @@ def statistics_of(
     metrics: Mapping[str, Any], systems: Sequence[Sequence[str]], references: Sequence[str]
 ) -> list[list[Counts]]:
     """Return, for each metric, the matrices of each system."""
-    found: dict[str, list[Counts]] = {}
-    both = PRINTED_NAMES["chrf"], PRINTED_NAMES["chrf++"]
-    for name in sorted(metrics, key=lambda name: name == both[0]):
-        if name == both[0] and both[1] in found:
-            # chrF++ counts characters as chrF does, and words after them.
-            found[name] = [counts[:, : 3 * metrics[name].order] for counts in found[both[1]]]
+    statistics: dict[str, list[Counts]] = {}
+    chrf, chrf_words = PRINTED_NAMES["chrf"], PRINTED_NAMES["chrf++"]
+    for name in sorted(metrics, key=lambda name: name == chrf):  # chrF last, after chrF++
+        if name == chrf and chrf_words in statistics:
+            # chrF++ counts characters as chrF does, three numbers for each order, and words after them.
+            statistics[name] = [counts[:, : 3 * metrics[name].order] for counts in statistics[chrf_words]]
         else:
-            found[name] = line_statistics(metrics[name], systems, references)
-    return [found[name] for name in metrics]
+            statistics[name] = line_statistics(metrics[name], systems, references)
+    return [statistics[name] for name in metrics]
 
 
 def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
@@ -219,15 +221,16 @@ def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
     metrics = {PRINTED_NAMES[name]: make[name]() for name in config.names}
     for metric in metrics.values():
         metric.num_refs = 1
-        if config.bootstrap:  # of these two the signature tells
+        if config.bootstrap:  # sacrebleu writes these two into the signature
             metric.n_bootstrap, metric.seed = config.bootstrap, str(SEED)
         if not isinstance(metric, BLEU):
-            _of_one_kind(metric)
+            _return_one_dtype(metric)
     return metrics
 
 
-def _of_one_kind(metric: Any) -> None:
-    """Make chrF and TER return resampled scores of one type: a mixture of float32 and 0.0 is an error in sacrebleu."""
+def _return_one_dtype(metric: Any) -> None:
+    """Make chrF and TER return resampled scores of the type of their sums."""
+    # They return Python's 0.0 for a resample without matches, and sacrebleu fails at a mixture with float32.
     compute = metric._compute_score_from_stats
 
     def scored(stats: Any) -> Any:
@@ -241,8 +244,8 @@ def _of_one_kind(metric: Any) -> None:
 
 def interval_of(name: str, mean: float, half_width: float) -> tuple[float, float]:
     """Return sacrebleu's mean - ci and mean + ci, cut off at the ends of the metric's scale."""
-    if name in (PRINTED_NAMES[registered] for registered in _REGISTERED):
-        return float(mean) - float(half_width), float(mean) + float(half_width)  # its scale is not known
+    if name in (PRINTED_NAMES[registered] for registered in _REGISTERED):  # whose scale is not known
+        return float(mean) - float(half_width), float(mean) + float(half_width)
     highest = math.inf if name == PRINTED_NAMES["ter"] else 100.0
     return max(0.0, float(mean) - float(half_width)), min(highest, float(mean) + float(half_width))
 
@@ -260,11 +263,3 @@ def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         )
     if not hypotheses:
         raise DataError("0 hypotheses and 0 references: there is nothing to score")
-
-
-def _check_choice(key: str, value: str, known: tuple[str, ...]) -> None:
-    if value in known:
-        return
-    close = difflib.get_close_matches(value.lower(), known, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise ConfigError(f"{key}: unknown {value!r}.{hint} Known: {', '.join(known)}")

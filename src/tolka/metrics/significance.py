@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.errors import ConfigError
-from tolka.metrics.line_statistics import Counts, Sums, Totals, exchanged, resampled, totals
+from tolka.metrics.line_statistics import Counts, Sums, Totals, exchanged_sums, resampled_sums, totals
 from tolka.metrics.scores import (
     FEWEST_RESAMPLES,
     SEED,
@@ -48,10 +48,8 @@ def compare(
 ) -> list[Comparison]:
     """Test whether system b differs from the baseline a, by `metrics.significance`. Raises as `score` does.
 
-    paired-ar: approximate randomisation (Riezler and Maxwell 2005). p is the share of the trials, the real outcome
-    counted as one of them, whose difference is as large: (c + 1) / (n + 1). `sacrebleu --paired-ar` does not count
-    those that are exactly as large, so that two systems that differ in one line get the smallest p there is.
-    paired-bs: p of `sacrebleu --paired-bs`, but 1 for scores that are equal. Too small by its construction: score.md.
+    paired-ar: approximate randomisation (Riezler and Maxwell 2005). paired-bs: p of `sacrebleu --paired-bs`, but 1 for
+    scores that are equal; it is too small by its construction (score.md).
     """
     if config.bootstrap == 0:
         raise ConfigError(f"metrics.bootstrap (0) must be at least {FEWEST_RESAMPLES} to compare two systems: try 1000")
@@ -59,10 +57,10 @@ def compare(
     check_counts(b, references)
     metrics = metrics_of(config, language)
     statistics = statistics_of(metrics, [a, b], references)
-    samples = resampled([counts for pair in statistics for counts in pair], config.bootstrap, SEED)
+    samples = resampled_sums([counts for pair in statistics for counts in pair], config.bootstrap, SEED)
     trials: Sequence[tuple[Totals, Totals] | None] = [None] * len(metrics)
     if config.significance == "paired-ar":
-        trials = exchanged([(a, b) for a, b in statistics], config.bootstrap, SEED)
+        trials = exchanged_sums([(a, b) for a, b in statistics], config.bootstrap, SEED)
     return [
         _comparison(name, metric, statistics[number], samples[2 * number : 2 * number + 2], trials[number])
         for number, (name, metric) in enumerate(metrics.items())
@@ -71,14 +69,14 @@ def compare(
 
 def randomisation_p(differences: npt.NDArray[np.floating[Any]], observed: float) -> float:
     """Return (c + 1) / (n + 1), where c of the n differences are at least as large as the observed one, of any sign."""
+    # The real outcome counts as one of the trials. sacrebleu does not count those that are exactly as large, so that
+    # two systems that differ in one line get the smallest p there is.
     return float((np.abs(differences) >= abs(observed) - _EQUAL).sum() + 1) / (len(differences) + 1)
 
 
 def sacrebleu_bootstrap_p(differences: npt.NDArray[np.floating[Any]], observed: float) -> float:
-    """Return sacrebleu's p: (c + 1) / (n + 1), where c of n |differences| exceed their mean by more than |observed|.
-
-    They are folded to one sign before they are centred, which makes the difference to exceed too small.
-    """
+    """Return sacrebleu's p: (c + 1) / (n + 1), where c of n |differences| exceed their mean by more than |observed|."""
+    # Folding to one sign before centring, as sacrebleu does, leaves too small a spread, and thus too small a p.
     folded = np.abs(differences)
     return float((folded - folded.mean() > abs(observed)).sum() + 1) / (len(folded) + 1) if observed else 1.0
 

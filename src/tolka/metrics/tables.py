@@ -24,7 +24,7 @@ def score_table(scores: Sequence[Score]) -> str:
     return "\n".join((table(rows, ["metric", "score", "95% interval"][:columns], "lrl"[:columns]), "", *signatures))
 
 
-def between(interval: Sequence[float] | None) -> str:
+def interval_text(interval: Sequence[float] | None) -> str:
     """Return '10.00 to 14.00', or "" without an interval."""
     return f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from tolka.metrics.tables import between
+from tolka.metrics.tables import interval_text
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES
 from tolka.model_directory.verify import as_written
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 from tolka.system.whole_files import read_text
 from tolka.text.lines import user_path
 
@@ -66,7 +66,7 @@ def model_card(
                 has_config=has_config,
                 marks_lines=marks_lines,
                 parity=parity,
-                shown=shown,
+                shown=number_text,
                 interval=_interval,
                 is_finite=_is_finite,
             )
@@ -115,7 +115,7 @@ def _is_finite(score: float | None) -> bool:
 
 
 def _interval(found: list[float | None] | None) -> str:
-    return between([each for each in found if each is not None]) if found and None not in found else ""
+    return interval_text([each for each in found if each is not None]) if found and None not in found else ""
 
 
 def facts_of(folder: Path, config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from tolka.model_directory.verify import MANIFEST
 from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
 from tolka.options.registry import plugins_of
-from tolka.system.atomic import standing
+from tolka.system.atomic import readable_folder
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CharacterForm
@@ -57,7 +57,7 @@ def listed_folders(folders: Folders) -> Sequence[str | Path]:
 
 def find_model_folder(folder: Path) -> Path:
     """Return the folder itself, or `best/` of a run directory."""
-    for candidate in (folder, standing(folder / "best")):
+    for candidate in (folder, readable_folder(folder / "best")):
         if (candidate / MANIFEST).is_file():
             return candidate
     if not folder.is_dir():

@@ -64,10 +64,11 @@ def one_of(config: Any, group: str, key: str, allowed: Iterable[str]) -> None:
 
 
 def check_licence(name: str, key: str) -> None:
-    """Raise ConfigError for what is not the name of a licence on the Hugging Face Hub. "" is none."""
+    """Raise ConfigError for a name that is not a licence's on the Hugging Face Hub; "" stands for no licence."""
+    # The Hub refuses the model card of a model with any other name.
     if name and name not in LICENCES:
         nearest = did_you_mean(name.lower().replace(" ", "-"), LICENCES).split(" Known:")[0]
         raise ConfigError(
-            f"{key} ('{name}') is no name of a licence on the Hugging Face Hub, as apache-2.0 and cc-by-4.0 "
-            f"are; for one that is not in its list, type other.{nearest}"
+            f"{key} ('{name}') is not a licence that the Hugging Face Hub knows, as apache-2.0 and cc-by-4.0 are; for "
+            f"one that is not in its list, type other.{nearest}"
         )

@@ -14,8 +14,9 @@ from tolka.options.registry import did_you_mean
 
 D = TypeVar("D")
 
-MOST_INT = 2**63 - 1
-LEAST_FLOAT, MOST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127  # normal numbers of 32 bits
+MOST_INT = 2**63 - 1  # of NumPy and torch
+# The normal numbers of float32, to which torch converts a setting in the end: others become 0 or inf there.
+LEAST_FLOAT, MOST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 _SHORT = reprlib.Repr()
 _SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxlong, _SHORT.maxother = 2, 200, 40, 80
 
@@ -27,8 +28,10 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     """
     if not isinstance(values, Mapping):
         raise ConfigError(f"{where} ({brief(values)}) must be a group of settings, as in {where}.key=value")
+    # Not OmegaConf's structured configs: they convert texts to numbers and booleans, and read $ and ??? in a text.
     hints = typing.get_type_hints(cls)
     known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    # All of them in one message, so that a file with three mistakes is not read four times.
     unknown = [key for key in values if key not in known]
     if unknown:
         hint = partial(did_you_mean, known=known, prefix=f"{where}.")
@@ -40,16 +43,16 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     ]
     if wrong:
         raise ConfigError("; ".join(wrong))
-    return cls(**{key: _converted(value, known[key]) for key, value in values.items()})
+    return cls(**{key: _convert(value, known[key]) for key, value in values.items()})
 
 
-def _converted(value: Any, kind: Any) -> Any:
-    """Return the value with the type of its field. Text stays as it is: `$` and `???` have no meaning."""
-    if kind is float:
+def _convert(value: Any, kind: Any) -> Any:
+    """Return the value with the type of its field; text stays as it is."""
+    if kind is float:  # from an int: 1 and 1.0 are one value of a setting
         return float(value)
     if typing.get_origin(kind) is list:
         (item,) = typing.get_args(kind)
-        return [_converted(each, item) for each in (value if isinstance(value, list) else [value])]
+        return [_convert(each, item) for each in (value if isinstance(value, list) else [value])]
     return value
 
 
@@ -57,7 +60,7 @@ def _fits(value: Any, kind: Any) -> bool:
     """Return whether the conversion keeps the meaning: no text for numbers, no numbers for booleans."""
     if kind is bool:
         return isinstance(value, bool)
-    if kind is int:
+    if kind is int:  # True is an int in Python
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_INT
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and _in_float32(value)
@@ -75,7 +78,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _in_float32(value: float) -> bool:
-    """Return whether a number is 0 or a normal float32, to which it is converted in the end."""
+    """Return whether a number is 0 or a normal float32."""
     return value == 0 or LEAST_FLOAT <= abs(value) <= MOST_FLOAT  # False for NaN
 
 

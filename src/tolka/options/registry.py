@@ -1,8 +1,4 @@
-"""Names that a config may use, each bound to the dataclass that holds its options.
-
-A config is stored beside the weights; a dotted path in it would let a file choose which code runs. A name can only
-choose among the classes that this package has registered.
-"""
+"""Names that a config may use, each bound to the dataclass that holds its options."""
 
 import difflib
 import importlib
@@ -24,6 +20,7 @@ def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "", prefix:
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     if near:
+        # Beside the nearest word only those that are nearly as near: most words have something in common.
         others = [prefix + each for each in difflib.get_close_matches(word, known, n=3, cutoff=0.8) if each not in near]
         return f" Did you mean '{prefix}{near[0]}'?" + (f" Or {' or '.join(others)}?" if others else "")
     return f" Known: {some_of(known, all_of_them)}."
@@ -31,10 +28,10 @@ def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "", prefix:
 
 def some_of(names: Sequence[str], all_of_them: str = "") -> str:
     """Join names with commas; of many, the first few and how many more there are."""
-    if len(names) <= _FEW + 1:
+    if len(names) <= _FEW + 1:  # "and 1 more" is as long as a name
         return ", ".join(names)
-    shown = f" ({all_of_them} shows all)" if all_of_them else ""
-    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more{shown}"
+    where = f" ({all_of_them} shows all)" if all_of_them else ""
+    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more{where}"
 
 
 def plugins_of(values: Mapping[str, Any]) -> list[str]:
@@ -47,6 +44,8 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 
+# Not `_target_` with a dotted path: a config is stored beside the weights, and the path would let a file choose which
+# code runs. A name can only choose among registered classes.
 class Registry(Generic[C]):
     """Registered name -> config class. Imports every module of its package before the first look-up.
 
@@ -97,11 +96,13 @@ class Registry(Generic[C]):
         self._fill()
         collected: dict[str, C] = {}
         for name, cls in self._classes.items():
+            # One class may have several named sizes: transformer_tiny, transformer_base.
             collected |= getattr(sys.modules[cls.__module__], "PRESETS", None) or {name: cls()}
         return collected
 
     def _fill(self) -> None:
         if not self._filled:
+            # Before the imports, during which a module may ask the registry for a name.
             self._filled = True
             package = importlib.import_module(self.package)
             for module in pkgutil.iter_modules(getattr(package, "__path__", ())):

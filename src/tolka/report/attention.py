@@ -6,13 +6,13 @@ from typing import Any
 
 from tolka.errors import TolkaError
 from tolka.report.fonts import WHERE_TO_GET, families_for
-from tolka.report.plots import new_figure, write_figure
+from tolka.report.plots import new_figure, save_figure
 from tolka.system.atomic import replace_text
 from tolka.system.number_format import json_text
 
 _SIDE = 0.32  # inches per subword
 _MAX_COLUMNS = 4  # of panels
-_MAX_SIDE = 80.0  # inches of a picture; 9600 pixels at the 120 dots per inch of `save_figure`
+_MAX_SIDE = 80.0  # inches of a picture: 9600 pixels at the 120 dots per inch of `save_figure`
 
 
 class AttentionFolder:
@@ -32,6 +32,7 @@ class AttentionFolder:
         maps: `AttentionMap.as_dict`.
         """
         content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
+        # The numbers first: a picture may fail, by its size or for want of matplotlib.
         text = json_text({**content, "maps": list(maps)}, ensure_ascii=False, indent=1)
         replace_text(self.path / f"{stem}.json", text)
         if maps and max(_size(maps)) > _MAX_SIDE:
@@ -39,7 +40,7 @@ class AttentionFolder:
         elif maps:
             try:
                 self._missing_characters |= _draw(self.path / f"{stem}.png", maps)
-            except TolkaError as error:  # the JSON file has been written
+            except TolkaError as error:
                 self._plot_error = str(error)
 
     @property
@@ -50,17 +51,23 @@ class AttentionFolder:
             characters = "".join(sorted(self._missing_characters)[:20])
             complaints.append(f"no font on this machine has {characters}: drawn as boxes; {WHERE_TO_GET}")
         if self._too_large:
-            shown = ", ".join(self._too_large[:5]) + (", ..." if len(self._too_large) > 5 else "")
-            complaints.append(f"too large to draw: {shown}; their JSON files have the numbers")
+            some = ", ".join(self._too_large[:5]) + (", ..." if len(self._too_large) > 5 else "")
+            complaints.append(f"too large to draw: {some}; their JSON files have the numbers")
         return "; ".join(complaints)
 
 
 def _size(maps: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     """Return the width and height of the figure, in inches."""
-    columns = min(_MAX_COLUMNS, len(maps))
-    panel_rows = -(-len(maps) // columns)
+    columns, panel_rows = _grid(len(maps))
     map_columns, map_rows = (max(len(each[side]) for each in maps) for side in ("columns", "rows"))
+    # Beside the squares, room for the labels: 2.2 inches on the left, 1.8 above.
     return columns * (2.2 + _SIDE * map_columns), panel_rows * (1.8 + _SIDE * map_rows)
+
+
+def _grid(maps: int) -> tuple[int, int]:
+    """Return the columns and the rows of panels for a number of maps."""
+    columns = min(_MAX_COLUMNS, maps)
+    return columns, -(-maps // columns)
 
 
 def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -68,12 +75,12 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> set[str]:
 
     TolkaError when matplotlib is not installed.
     """
-    columns = min(_MAX_COLUMNS, len(maps))
-    panel_rows = -(-len(maps) // columns)
+    columns, panel_rows = _grid(len(maps))
     figure = new_figure(*_size(maps))
     panels = figure.subplots(panel_rows, columns, squeeze=False).flatten()
     families = families_for(subword for each in maps for subword in (*each["rows"], *each["columns"]))
     for axes, each in zip(panels, maps, strict=False):
+        # One scale for all maps, so that equal colours are equal weights.
         image = axes.imshow(each["weights"], vmin=0.0, vmax=1.0, cmap="Blues", aspect="equal")
         axes.set_xticks(range(len(each["columns"])), each["columns"], rotation=60, ha="left", rotation_mode="anchor")
         axes.set_yticks(range(len(each["rows"])), each["rows"])
@@ -84,4 +91,4 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> set[str]:
     for axes in panels[len(maps) :]:
         axes.set_axis_off()
     figure.colorbar(image, ax=list(panels[: len(maps)]), shrink=0.6, label="share of the attention")
-    return write_figure(figure, path)
+    return save_figure(figure, path)

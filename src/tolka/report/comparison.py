@@ -12,7 +12,7 @@ from tolka.report.fonts import families_for
 from tolka.report.glossary import Term, entry
 from tolka.report.plots import new_figure, save_figure, svg_of
 from tolka.report.runs import FinishedRun
-from tolka.report.sweep_tables import best_value, comparable, differing
+from tolka.report.sweep_tables import are_comparable, best_value, differing_settings
 
 _SIZE = (5.2, 3.5)  # inches; one panel each, so that they stand one below the other on a narrow screen
 _FEWEST_LINES = 3  # trainings in a picture of their settings
@@ -25,6 +25,8 @@ class Picture:
 
     signatures: of the scores in it, written into the PNG only.
     """
+
+    # The page lists signatures once for all of its pictures; a file may be shown without it.
 
     path: Path
     title: str
@@ -88,8 +90,9 @@ def _lengths_picture(runs: Sequence[FinishedRun], test: str, folder: Path) -> Pi
 def _coordinates(runs: Sequence[FinishedRun], folder: Path) -> Picture | None:
     """Draw one line per training through its value of each setting, coloured by its best validation."""
     path = folder / "settings.png"
-    settings = differing(runs)
-    if not comparable(runs) or len(runs) < _FEWEST_LINES or len(settings) < 2:
+    settings = differing_settings(runs)
+    # With one setting, the page's table says the same.
+    if not are_comparable(runs) or len(runs) < _FEWEST_LINES or len(settings) < 2:
         path.unlink(missing_ok=True)
         return None
     figure = new_figure(*_SIZE)
@@ -118,6 +121,7 @@ def _coordinates(runs: Sequence[FinishedRun], folder: Path) -> Picture | None:
 
 def _heights(values: Sequence[str]) -> list[float]:
     """Return the place of each value on its axis, from 0 to 1: of numbers by their size, of names by their order."""
+    # By rank, not by value: learning rates of 1e-5, 1e-4 and 1e-3 would lie on two points.
     try:
         levels: list[Any] = sorted({float(value) for value in values})
         own: list[Any] = [float(value) for value in values]
@@ -141,13 +145,14 @@ def _draw(
     colors = colormaps["tab10" if len(runs) <= 10 else "tab20"]
     drawn = False
     for number, run in enumerate(runs):
+        # By its place among all runs, also those without data for this picture: a run keeps its colour.
         style = {"color": colors(number % colors.N), "linestyle": "--" if run.without_attention else "-"}
         drawn |= plot(axes, run, {**style, "label": run.label})
     if not drawn:
         picture.path.unlink(missing_ok=True)  # left by an earlier call
         return None
     axes.set(xlabel=labels[0], ylabel=labels[1], yscale="log" if log else "linear")
-    if labels[1] == "BLEU":
+    if labels[1] == "BLEU":  # from 0, or small differences would look large
         axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
@@ -157,7 +162,7 @@ def _draw(
         families = families_for(run.label for run in runs)
         for text in legend.get_texts():
             text.set_fontfamily(families)
-    svg = svg_of(figure)  # the page has the signatures already; the file may be shown without it
+    svg = svg_of(figure)
     axes.set_title("\n".join(picture.signatures), fontsize=6, color="gray")
     save_figure(figure, picture.path)
     return replace(picture, svg=svg)
@@ -176,13 +181,14 @@ def _curve(key: str, x: str, scale: float) -> _Plot:
 def _by_length(test: str) -> _Plot:
     def plot(axes: Any, run: FinishedRun, style: dict[str, Any]) -> bool:
         buckets = run.tests.get(test, {}).get("by_length", [])
-        if len(buckets) < 2:
+        if len(buckets) < 2:  # a point is not a curve
             return False
         labels = ["-".join(map(str, sorted(set(bucket.get("words") or bucket["characters"])))) for bucket in buckets]
         scores = [bucket["score"] for bucket in buckets]
         errors = None
         if all(bucket["interval"] for bucket in buckets):
             spans = [(s - b["interval"][0], b["interval"][1] - s) for s, b in zip(scores, buckets, strict=True)]
+            # A score can lie outside its interval, which is around the resamples' mean; a bar has no negative length.
             errors = [[max(0.0, span[side]) for span in spans] for side in (0, 1)]
         axes.errorbar(labels, scores, yerr=errors, marker="o", ms=3, capsize=2, elinewidth=0.6, **style)
         return True
@@ -196,6 +202,7 @@ def _flow(index: int) -> _Plot:
         if not recorded:
             return False
         for flow in recorded[index]["gradient_flow"]:
+            # Every recurrent encoder has this layer; plots/gradient_flow.png of a run has all of them.
             if flow["layer"] == "encoder.0.forward":
                 line_style = style if flow["state"] == "h" else {"color": style["color"], "linestyle": ":"}
                 axes.plot(flow["norms"], **line_style)

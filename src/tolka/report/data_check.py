@@ -4,16 +4,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tolka.metrics.tables import table
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 
 MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
 _SHOWN = 60  # characters of an example
 _MIXED = (
+    # iconv stops at a line of the other encoding, or reads UTF-8 as that one.
     "convert those lines alone: perl -MEncode -pe "
     """'$_ = encode("UTF-8", decode("ENCODING", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
 )
 # Beginning of a finding's description -> (share of the pairs above which to act, advice, key of the group `cleaning`
-# that the advice sets, or ""). ENCODING: of the finding.
+# that the advice sets, or ""). ENCODING: of the finding. The first that fits counts: the more special come first.
 _CURES = {
     "source not UTF-8, others are": (0.0, f"in the source, {_MIXED}", ""),
     "target not UTF-8, others are": (0.0, f"in the target, {_MIXED}", ""),
@@ -49,7 +50,8 @@ _MOST_CURES = {
     "numbers that differ": "the sides of most pairs have different numbers: are they translations of each other?",
     "one side over": "most pairs have a side that is far longer: are they translations of each other?",
 }
-_OF_SIDES = ("source copied", "another script", "source surely in another", "target surely in another")
+# Of a text whose sides or languages are swapped, these are consequences: no advice of their own.
+_SWAP_FINDINGS = ("source copied", "another script", "source surely in another", "target surely in another")
 _LEAKS = {
     "whole pair": "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good",
     "source": "cleaning.leaks=source, or its scores may be too good",
@@ -61,14 +63,14 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
     """Return the report on a corpus for a terminal. checkup: of `run.data_check.check`."""
     lines: list[str] = []
     for diagnosis in checkup["training"]:
-        lines += ["", f"{diagnosis['name']}: {counted(diagnosis['pairs'], 'pair')}", ""]
+        lines += ["", f"{diagnosis['name']}: {count_text(diagnosis['pairs'], 'pair')}", ""]
         sides = zip(languages, ("source", "target"), strict=True)
         rows = [_side(language, diagnosis[side]) for language, side in sides]
         lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
         lines += ["", *_findings(diagnosis["findings"], diagnosis["pairs"])]
         lines += [f"  {line}" for line in shift_words(diagnosis["shift"])]
     if checkup["kept"]:
-        lines += [f"these settings keep: {_kept(checkup['kept'])}"]
+        lines += [f"these settings keep: {_cleaning_counts(checkup['kept'])}"]
     if leaks := leak_findings(checkup):
         lines += ["", "held-out text in the training text (case, punctuation and blanks left out):", ""]
         lines += _findings(leaks)
@@ -104,6 +106,7 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
     cleaning: the settings of that group.
     """
     share = finding["count"] / finding["looked_at"]
+    # Whatever the settings are: cleaning would silently leave next to nothing.
     for beginning, cure in _MOST_CURES.items():
         if share > 0.5 and finding["what"].startswith(beginning):
             return cure
@@ -125,6 +128,7 @@ def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
     kind = "source" if description.startswith("source") else "whole pair"
     if kind == "whole pair" and finding["count"] == finding["looked_at"]:
         return _ALL
+    # Dropping every pair with a held-out source drops the whole pairs among them, too.
     sufficient = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
     return "" if cleaning["leaks"] in sufficient else _LEAKS[kind]
 
@@ -162,7 +166,7 @@ def _side(language: str, side: Mapping[str, Any]) -> list[str]:
 
 
 def _findings(findings: list[Mapping[str, Any]], pairs: int = 0) -> list[str]:
-    """Return a table. pairs: those that the shares are of, unless a share says how many others it is of."""
+    """Return a table of findings. pairs: the number that shares refer to; a share of another number names it."""
     if not findings:
         return ["nothing found to be wrong", ""]
     rows = []
@@ -170,20 +174,20 @@ def _findings(findings: list[Mapping[str, Any]], pairs: int = 0) -> list[str]:
         looked_at = finding["looked_at"]
         share = f"{finding['count'] / looked_at:.2%}" + (f" of {looked_at}" if looked_at != pairs else "")
         number, source, target = finding["examples"][0] if finding["examples"] else ("", "", "")
-        example = f"{number}: {_cut(source)} | {_cut(target)}" if number else ""
+        example = f"{number}: {_shorten(source)} | {_shorten(target)}" if number else ""
         rows.append([finding["what"], str(finding["count"]), share, example])
     return [table(rows, ["found", "pairs", "share", "for example, pair"], "lrrl"), ""]
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     visible = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
     return visible if len(visible) <= _SHOWN else f"{visible[: _SHOWN - 1]}…"
 
 
-def _kept(tally: Mapping[str, Any]) -> str:
+def _cleaning_counts(tally: Mapping[str, Any]) -> str:
     dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(tally["dropped"].items()))
     changed = ", ".join(f"{count} {what}" for what, count in sorted(tally["changed"].items()))
-    text = counted(tally["kept"], "pair") + (f"; left out: {dropped}" if dropped else "")
+    text = count_text(tally["kept"], "pair") + (f"; left out: {dropped}" if dropped else "")
     return text + (f"; changed: {changed}" if changed else "")
 
 
@@ -193,8 +197,8 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
         return
     yield (
         f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
-        f"{counted(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {duration(pace['minutes'])} without "
-        "validations"
+        f"{count_text(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {duration(pace['minutes'])} "
+        "without validations"
     )
 
 
@@ -212,7 +216,7 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
     yield from map(in_validation_set, checkup["overlaps"])
     yield from checkup["tokenised"]
     for diagnosis in checkup["training"]:
-        explained = _OF_SIDES if diagnosis["name"] in checkup["wrong_sides"] else ()
+        explained = _SWAP_FINDINGS if diagnosis["name"] in checkup["wrong_sides"] else ()
         for finding in diagnosis["findings"]:
             cure = cure_of(finding, checkup["cleaning"])
             if cure and not finding["what"].startswith(explained):
@@ -224,4 +228,4 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
     if pace and pace["epochs"] is not None and (note := passes_note(pace["updates"], pace["epochs"])):
         yield note
     if pace and pairs < 20_000 and pace["parameters"] > 4_000_000:
-        yield f"for {counted(pairs, 'pair')} a smaller model may do better: model=transformer_tiny"
+        yield f"for {count_text(pairs, 'pair')} a smaller model may do better: model=transformer_tiny"

@@ -34,7 +34,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
     settings: `TrainConfig.as_dict`; checkup: of `run.data_check.check`.
     """
     codes = [settings["corpus"][side] for side in _SIDES]
-    pieces = checkup["pieces"]
+    subwords = checkup["pieces"]
     text = render(
         "check.html",
         title=f"{settings['run']['name'] or folder.name}: the text, checked",
@@ -44,8 +44,8 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         to_do=advice(checkup),
         parts=[_part(part, codes, checkup["cleaning"]) for part in checkup["training"]],
         leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
-        kept=_kept(checkup["kept"]),
-        pieces=_histograms([pieces[side] for side in _SIDES], codes, "pieces") if pieces else [],
+        kept=_cleaning_counts(checkup["kept"]),
+        subwords=_histograms([subwords[side] for side in _SIDES], codes, "subwords") if subwords else [],
         pace=_pace(checkup["pace"]) if checkup["pace"] else {},
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
     )
@@ -62,15 +62,15 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
     facts = {
         "languages": " to ".join(codes),
         "training text": f"{sum(part['pairs'] for part in training):,} pairs",
-        "found": _counted(kinds, "kind", "of fault") if kinds else "nothing wrong",
-        "held-out text": f"leaks: {_counted(len(leaks), 'finding')}" if leaks else "does not leak",
+        "found": _count_text(kinds, "kind", "of fault") if kinds else "nothing wrong",
+        "held-out text": f"leaks: {_count_text(len(leaks), 'finding')}" if leaks else "does not leak",
     }
     if checkup["pace"]:
         facts["training here"] = f"{duration(checkup['pace']['minutes'])}, without validations"
     return facts
 
 
-def _counted(count: int, noun: str, rest: str = "") -> str:
+def _count_text(count: int, noun: str, rest: str = "") -> str:
     """Return a phrase such as '1 kind' or '2 kinds', followed by `rest`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'} {rest}".rstrip()
 
@@ -87,7 +87,8 @@ def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, 
 
 
 def _histograms(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: str) -> list[dict[str, Any]]:
-    """Return the values for the histograms of both sides, drawn to one scale. unit: of the lengths."""
+    """Return the values for the histograms of both sides. unit: of the lengths."""
+    # One scale for both, or sides of unlike lengths would look alike.
     highest = max(max(side["histogram"]["counts"]) for side in sides) or 1
     return [
         {
@@ -105,7 +106,7 @@ def _histograms(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: 
 
 
 def _lengths(side: Mapping[str, Any], unit: str) -> dict[str, str]:
-    facts = {unit: f"{side.get(unit, side.get('total')):,}"}
+    facts = {unit: f"{side.get(unit, side.get('total')):,}"}  # "total" of subwords, which have no words
     if "words" in side:
         facts["words"] = f"{side['words']:,}"
     if side["lengths"]:
@@ -116,14 +117,15 @@ def _lengths(side: Mapping[str, Any], unit: str) -> dict[str, str]:
 
 
 def _bars(histogram: Mapping[str, Any], highest: int, unit: str) -> list[dict[str, Any]]:
-    """Return the bars. height: in percent of the highest bar of both sides. title: a bar's lengths and lines."""
+    """Return the bars. height: percent of the highest bar of both sides. title: lengths, and number of lines."""
     starts, counts = histogram["starts"], histogram["counts"]
     bars = []
     for number, (start, count) in enumerate(zip(starts, counts, strict=True)):
+        # The last bar has all longer lines, so that a few very long ones do not squeeze the others.
         last = number == len(starts) - 1
         end = start if last else starts[number + 1] - 1
         lengths = f"{start:,} and more" if last else f"{start:,} to {end:,}" if end > start else f"{start:,}"
-        bars.append({"height": 100 * count / highest, "title": f"{lengths} {unit}: {_counted(count, 'line')}"})
+        bars.append({"height": 100 * count / highest, "title": f"{lengths} {unit}: {_count_text(count, 'line')}"})
     return bars
 
 
@@ -131,6 +133,7 @@ def _ticks(starts: Sequence[int]) -> list[tuple[float, str]]:
     """Return (percent of the width, label) of some bars' left edges, including the last bar's."""
     last = len(starts) - 1
     stride = max(1, round(last / _TICKS))
+    # No label so near the last one that they would overlap.
     places = [*(place for place in range(0, last, stride) if last - place > stride / 2), last]
     return [(100 * place / len(starts), f"{starts[place]:,}{'+' if place == last else ''}") for place in places]
 
@@ -139,11 +142,12 @@ def _shares(languages: Mapping[str, float]) -> list[tuple[str, float, str]]:
     """Return (code, percent, text) of each language, the most common first, the others as one."""
     named = list(languages.items())[:_NAMED_LANGUAGES]
     rest = sum(languages.values()) - sum(share for _, share in named)
-    shown = [*named, ("others", rest)] if len(languages) > _NAMED_LANGUAGES else named
-    return [(code, 100 * share, _percent(share)) for code, share in shown]
+    rows = [*named, ("others", rest)] if len(languages) > _NAMED_LANGUAGES else named
+    return [(code, 100 * share, _percent(share)) for code, share in rows]
 
 
 def _percent(share: float) -> str:
+    # A rare fault is not 0.00 %.
     return "under 0.01%" if 0 < share < 0.00005 else f"{share:.2%}"
 
 
@@ -163,31 +167,28 @@ def _finding(finding: Mapping[str, Any], cure: str) -> dict[str, Any]:
 def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Return (whether it is a character's code, text) of each part of an example, and a note on what is not shown.
 
-    Invisible characters are spelt as U+200B; spaces of all widths are not.
+    Invisible characters are written as U+200B; spaces of all widths are not.
     """
     parts: list[tuple[bool, str]] = []
     for hidden, group in groupby(text[:_SHOWN], _is_hidden):
         characters = "".join(group)
         parts += [(True, f"U+{ord(character):04X}") for character in characters] if hidden else [(False, characters)]
-    return parts, f"… {_counted(len(text), 'character')}" if len(text) > _SHOWN else ""
+    return parts, f"… {_count_text(len(text), 'character')}" if len(text) > _SHOWN else ""
 
 
 def _is_hidden(character: str) -> bool:
     return not character.isprintable() and unicodedata.category(character) != "Zs"
 
 
-def _kept(tally: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the counts of pairs kept, dropped and changed.
-
-    rows: (class, what, count, percent, share); none for an unfit text.
-    """
+def _cleaning_counts(tally: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the counts of pairs kept, dropped and changed. rows: (class, what, count, percent, share)."""
     if tally is None:
         return {"rows": [], "changed": []}
     total = tally["kept"] + sum(tally["dropped"].values())
     dropped = sorted(tally["dropped"].items(), key=lambda entry: -entry[1])
-    counted = [("kept", "kept", tally["kept"]), *(("dropped", reason, count) for reason, count in dropped)]
+    rows = [("kept", "kept", tally["kept"]), *(("dropped", reason, count) for reason, count in dropped)]
     return {
-        "rows": [(*row[:2], f"{row[2]:,}", 100 * row[2] / total, _percent(row[2] / total)) for row in counted if total],
+        "rows": [(*row[:2], f"{row[2]:,}", 100 * row[2] / total, _percent(row[2] / total)) for row in rows if total],
         "changed": [f"{what}: {count:,}" for what, count in sorted(tally["changed"].items())],
     }
 

@@ -41,7 +41,8 @@ WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the
 
 def families_for(texts: Iterable[str]) -> list[str]:
     """Return the font families to draw texts with; matplotlib takes each glyph from the first of them that has it."""
-    return [_DEFAULT] if all(map(_OF_DEFAULT.fullmatch, texts)) else [_DEFAULT, *_installed()]
+    # Looking through the fonts of a machine takes a while, and most texts do without.
+    return [_DEFAULT] if all(map(_OF_DEFAULT.fullmatch, texts)) else [_DEFAULT, *_installed_families()]
 
 
 @contextmanager
@@ -59,31 +60,31 @@ def quiet_fonts() -> Iterator[set[str]]:
     for each in caught:
         if glyph := re.match(r"Glyph (\d+) .* missing from", str(each.message)):
             missing.add(chr(int(glyph[1])))
-        else:
+        else:  # not about fonts
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 @cache
-def _installed() -> list[str]:
+def _installed_families() -> list[str]:
     """Return the families on this machine and of font packages: preferred ones in their order, then the others."""
     from matplotlib import font_manager
 
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
-    for path in [*font_manager.findSystemFonts(), *_packaged()]:
+    for path in [*font_manager.findSystemFonts(), *_packaged_fonts()]:
         if path not in known:  # installed since matplotlib wrote its list
-            with suppress(RuntimeError, OSError):  # a file that is no font
+            with suppress(RuntimeError, OSError):  # a file that is not a font
                 font_manager.fontManager.addfont(path)
-    return _ranked({entry.name for entry in font_manager.fontManager.ttflist})
+    return _rank_families({entry.name for entry in font_manager.fontManager.ttflist})
 
 
-def _ranked(names: Iterable[str]) -> list[str]:
+def _rank_families(names: Iterable[str]) -> list[str]:
     """Return the preferred families in the order of _PREFERRED, then the others, without any that has no glyphs."""
     usable = sorted(name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
     preferred = [name for start in _PREFERRED for name in usable if name.startswith(start)]
     return list(dict.fromkeys([*preferred, *usable]))
 
 
-def _packaged() -> list[str]:
+def _packaged_fonts() -> list[str]:
     """Return the font files of _PACKAGES, none of which is imported."""
     paths = []
     for package in _PACKAGES:

@@ -38,7 +38,7 @@ def write_page(
     """Write report.html into a folder, with its plots as SVG in the page and as PNG in `plots/`; return its path.
 
     runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. plots: whether there
-    are pictures (report.plots). Without matplotlib the page has none, and says so.
+    are pictures (report.plots). Without matplotlib the page has a note in their place.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -49,7 +49,7 @@ def write_page(
     scores, costs, changes = score_tables(runs), cost_table(runs, common), change_tables(runs)
     sweep = sweep_tables(runs)
     sentences = list(_sentences(runs))
-    has_maps = any(shown["maps"] for sentence in sentences for _, shown in sentence["translations"])
+    has_maps = any(example["maps"] for sentence in sentences for _, example in sentence["translations"])
     score_terms = in_order(term for table in scores for term in table.terms)
     cost_terms = in_order(costs.terms)
     used = {*score_terms, *cost_terms, *(picture.term for picture in pictures)}
@@ -86,34 +86,32 @@ def write_page(
 
 def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
     """Return the facts that all runs share."""
-    facts = runs[0].facts if runs else {}
-    return {label: fact for label, fact in facts.items() if all(run.facts.get(label) == fact for run in runs)}
+    facts = runs[0].card_facts if runs else {}
+    return {label: fact for label, fact in facts.items() if all(run.card_facts.get(label) == fact for run in runs)}
 
 
 def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dict[str, list[str]]:
     """Return name of a score -> its signatures, one unless the runs are scored differently."""
-    signatures: dict[str, list[str]] = {}
-
-    def add(name: str, signature: str) -> None:
-        if signature not in signatures.setdefault(name, []):
-            signatures[name].append(signature)
-
+    signatures: dict[str, dict[str, None]] = {}  # keys of a dict have an order, and no duplicates
     for run in runs:
         for test in run.tests.values():
             for scored in test["metrics"]:
-                add(scored["name"], scored["signature"])
+                signatures.setdefault(scored["name"], {})[scored["signature"]] = None
+    # Validation is greedy and has one signature for all of its curves: named only where it differs from the tests'.
     of_tests = {signature for each in signatures.values() for signature in each}
     for picture in pictures:
         for signature in picture.signatures:
             if signature not in of_tests:
-                add("BLEU by length" if picture.term.anchor == "length" else "BLEU in validation", signature)
-    return signatures
+                name = "BLEU by length" if picture.term.anchor == "length" else "BLEU in validation"
+                signatures.setdefault(name, {})[signature] = None
+    return {name: list(each) for name, each in signatures.items()}
 
 
 def _sentences(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
     """Yield each example sentence with every run's translation."""
-    sources = dict.fromkeys(shown["source"] for run in runs for shown in run.shown)
+    # By the source itself: runs with other test sets have chosen other sentences.
+    sources = dict.fromkeys(example["source"] for run in runs for example in run.examples)
     for source in sources:
-        translations = [(run, shown) for run in runs for shown in run.shown if shown["source"] == source]
-        references = [shown["reference"] for _, shown in translations if "reference" in shown]
+        translations = [(run, each) for run in runs for each in run.examples if each["source"] == source]
+        references = [example["reference"] for _, example in translations if "reference" in example]
         yield {"source": source, "reference": next(iter(references), ""), "translations": translations}

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tolka.metrics.significance import paired_test
-from tolka.metrics.tables import between
-from tolka.report.glossary import LOWER, Term, entry_of
+from tolka.metrics.tables import interval_text
+from tolka.report.glossary import Term, entry_of
 from tolka.report.runs import FinishedRun
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 
 _SIGNIFICANCE = 0.05  # a difference with a smaller p counts as more than chance
 _AFTER_METRICS = ("PPL per token", "sentences/s")
@@ -52,14 +52,15 @@ class ScoreTable:
 def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     """Return one table of all test sets for a single run; else one per test set, with a row per run."""
     tests = list(dict.fromkeys(test for run in runs for test in run.tests))
+    # Rows are what a reader compares: test sets of one run, or runs on one test set.
     if len(runs) == 1:
         names = _names(runs, tests)
-        rows = [_scored(test, runs[0], test, names) for test in tests]
+        rows = [_score_row(test, runs[0], test, names) for test in tests]
         return [figures_table("", "test set", names, rows)] if tests else []
     tables = []
     for test in tests:
         names = _names(runs, [test])
-        rows = [_scored(run.label, run, test, names) for run in runs if test in run.tests]
+        rows = [_score_row(run.label, run, test, names) for run in runs if test in run.tests]
         tables.append(figures_table(test, "system", names, rows))
     return tables
 
@@ -68,7 +69,7 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
     """Return size and training cost of each run. common: facts that hold for every run and are not repeated."""
     rows = []
     for run in runs:
-        own_facts = [fact for label, fact in run.facts.items() if label not in common and label != "architecture"]
+        own_facts = [fact for label, fact in run.card_facts.items() if label not in common and label != "architecture"]
         speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
         figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
         rows.append(Row(run.label, "; ".join(own_facts), [(figure, "") for figure in figures]))
@@ -81,7 +82,7 @@ def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     for run in runs:
         for test, result in run.tests.items():
             changes = result.get("changes", [])
-            rows = [_changed(change) for change in changes]
+            rows = [_change_row(change) for change in changes]
             if rows:
                 title = f"{test}, p by {paired_test(changes[0]['signature'])}"
                 title = title if len(runs) == 1 else f"{run.label}, {title}"
@@ -100,18 +101,22 @@ def figures_table(title: str, heading: str, names: Sequence[str], rows: list[Row
     return ScoreTable(title, heading, [Column(name, entry_of(name)) for name in names], rows)
 
 
-def _scored(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
+def _score_row(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
     result, rate = run.tests[test], run.sentences_per_second(test)
-    scores = {each["name"]: (f"{each['score']:.1f}", between(each["interval"])) for each in result["metrics"]}
-    more = {"PPL per token": (shown(result["perplexity"]["ppl"]), ""), "sentences/s": (_rate(rate) if rate else "", "")}
+    scores = {each["name"]: (f"{each['score']:.1f}", interval_text(each["interval"])) for each in result["metrics"]}
+    more = {
+        "PPL per token": (number_text(result["perplexity"]["ppl"]), ""),
+        "sentences/s": (_rate(rate) if rate else "", ""),
+    }
     return Row(label, "", [{**scores, **more}.get(name, ("", "")) for name in names])
 
 
-def _changed(change: Mapping[str, Any]) -> Row:
+def _change_row(change: Mapping[str, Any]) -> Row:
     before, after, p = change["before"], change["after"], change["p_value"]
     term = entry_of(change["name"])
-    gain = (before - after) if term and term.better == LOWER else after - before
+    gain = (before - after) if term and term.better == "lower" else after - before
     verdict = "may be chance" if p >= _SIGNIFICANCE else "better" if gain > 0 else "worse"
+    # + 0.0, or a small loss would be -0.0.
     figures = [f"{before:.1f}", f"{after:.1f}", f"{round(after - before, 1) + 0.0:+.1f}", f"{p:.3f}", verdict]
     return Row(change["name"], "", [(figure, "") for figure in figures], term)
 

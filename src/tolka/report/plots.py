@@ -11,6 +11,7 @@ from tolka.report.runs import read_metrics
 from tolka.system import interrupts
 from tolka.system.atomic import replace_bytes
 
+# The date and matplotlib's version would make every page of the same run different.
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -38,7 +39,8 @@ def learning_curves(run: Path) -> Path:
     if validations and "signatures" in validations[-1]:
         signatures = [f"{name}: {signature}" for name, signature in validations[-1]["signatures"].items()]
         figure.supxlabel("\n".join(signatures), fontsize=6, color="gray")
-    return save_figure(figure, run / "plots" / "curves.png")
+    save_figure(figure, path := run / "plots" / "curves.png")
+    return path
 
 
 def gradient_flow_curves(run: Path) -> Path:
@@ -47,6 +49,7 @@ def gradient_flow_curves(run: Path) -> Path:
     TolkaError when matplotlib is not installed.
     """
     recorded = [line for line in read_metrics(run) if "gradient_flow" in line]
+    # Five validations, evenly spaced, the first and the last among them: more curves cannot be told apart.
     chosen = [recorded[round(n * (len(recorded) - 1) / 4)] for n in range(5)] if len(recorded) > 5 else recorded
     layers = list(dict.fromkeys(flow["layer"] for line in chosen for flow in line["gradient_flow"]))
     figure = new_figure(1 + 4.5 * len(layers), 4)
@@ -64,7 +67,8 @@ def gradient_flow_curves(run: Path) -> Path:
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("norm of d loss / d state (nats)")
     panels[-1].legend(fontsize=7)
-    return save_figure(figure, run / "plots" / "gradient_flow.png")
+    save_figure(figure, path := run / "plots" / "gradient_flow.png")
+    return path
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -77,16 +81,10 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure: Any, path: Path) -> Path:
-    """Write a figure as PNG, into a folder that is created if need be; return its path."""
-    write_figure(figure, path)
-    return path
-
-
-def write_figure(figure: Any, path: Path) -> set[str]:
-    """Write a figure as `save_figure` does; return the characters that no font on this machine has."""
+def save_figure(figure: Any, path: Path) -> set[str]:
+    """Write a figure as PNG, into a folder that is made if need be; return the characters that no font here has."""
     path.parent.mkdir(exist_ok=True)
-    picture = BytesIO()
+    picture = BytesIO()  # so that the file appears whole
     with quiet_fonts() as missing:
         figure.savefig(picture, format="png", dpi=120)
     replace_bytes(path, picture.getvalue())
@@ -104,6 +102,7 @@ def svg_of(figure: Any) -> str:
     text = written.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)  # it would style the whole page
+    # Without a size of its own the picture is as wide as the page, whose styles choose font and colours, light or dark.
     text = re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'<g id="[^"]*"', "<g", text)  # ids repeat in every figure, and nothing refers to them
     text = re.sub(r"font-family: [^;\"]*;? ?", "", text)

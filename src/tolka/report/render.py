@@ -7,6 +7,7 @@ from tolka.version import __version__
 
 def render(template: str, **values: Any) -> str:
     """Return the page of a template; all values are escaped, and a missing one is an error."""
+    # Escaped, since pages quote texts and names of files that may come from anybody.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("tolka.report")

@@ -12,7 +12,7 @@ import yaml
 from tolka.errors import CheckpointError
 from tolka.system.whole_files import read_text
 
-SHOWN = "shown"
+EXAMPLES = "shown"
 """Folder within a run's folder: a JSON file per example sentence (`report.attention.AttentionFolder`)."""
 
 
@@ -24,7 +24,7 @@ class FinishedRun:
     config: Mapping[str, Any]
     scores: Mapping[str, Any]
     metrics: list[dict[str, Any]]
-    shown: list[dict[str, Any]]
+    examples: list[dict[str, Any]]
 
     @property
     def tests(self) -> Mapping[str, Mapping[str, Any]]:
@@ -33,15 +33,15 @@ class FinishedRun:
         return tests
 
     @property
-    def facts(self) -> Mapping[str, str]:
-        """The facts in the model card."""
+    def card_facts(self) -> Mapping[str, str]:
+        """What the model card says of the model: label -> value."""
         facts: Mapping[str, str] = self.scores["facts"]
         return facts
 
     @property
     def parameters(self) -> str:
         """Number of parameters, as the model card writes it."""
-        return self.facts["architecture"].partition(", ")[2].removesuffix(" parameters")
+        return self.card_facts["architecture"].partition(", ")[2].removesuffix(" parameters")
 
     @property
     def updates(self) -> int:
@@ -56,12 +56,14 @@ class FinishedRun:
     @property
     def tokens_per_second(self) -> float | None:
         """Median target tokens per second in training; None for a run too short to log it."""
+        # The median, since a busy machine slows single lines down.
         rates: list[float] = [line["tokens_per_second"] for line in self.metrics if "tokens_per_second" in line]
         return median(rates) if rates else None
 
     @property
     def validations(self) -> list[dict[str, Any]]:
         """One line per validation, those of averaged models left out."""
+        # These are measured at the end, and would be a second point at the last update.
         return [line for line in self.metrics if "valid_loss" in line and "mean_of_updates" not in line]
 
     @property
@@ -88,7 +90,7 @@ def read_run(folder: Path, label: str) -> FinishedRun:
             yaml.safe_load(read_text(folder / "config.yaml")),
             json.loads(read_text(folder / "best" / "scores.json")),
             read_metrics(folder),
-            [json.loads(read_text(path)) for path in sorted((folder / SHOWN).glob("*.json"))],
+            [json.loads(read_text(path)) for path in sorted((folder / EXAMPLES).glob("*.json"))],
         )
     except OSError as error:
         raise CheckpointError(f"{folder} is not a finished run: {error.filename} cannot be read") from None

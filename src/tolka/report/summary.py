@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tolka.metrics.significance import paired_test
-from tolka.metrics.tables import between, table
+from tolka.metrics.tables import interval_text, table
 from tolka.report.runs import FinishedRun
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 
 _CHANGES = ["test set", "metric", "before", "after", "change", "p"]
 _SYSTEMS = [
@@ -23,12 +23,13 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
     rows, signatures = [], {}
     for name, result in tests.items():
         for entry in result["metrics"]:
-            rows.append([name, entry["name"], f"{entry['score']:.2f}", between(entry["interval"])])
+            rows.append([name, entry["name"], f"{entry['score']:.2f}", interval_text(entry["interval"])])
             signatures[entry["name"]] = entry["signature"]
         perplexity = result["perplexity"]
-        rows.append([name, "PPL per token", shown(perplexity["ppl"]), ""])
-        if perplexity.get("words") != 0:  # as in languages without spaces between words
-            rows.append([name, "PPL per word", shown(perplexity["ppl_word"]), ""])
+        rows.append([name, "PPL per token", number_text(perplexity["ppl"]), ""])
+        # 0 in languages without spaces between words; scores.json of earlier versions has no count.
+        if perplexity.get("words") != 0:
+            rows.append([name, "PPL per word", number_text(perplexity["ppl_word"]), ""])
     width = max(map(len, facts))
     lines = ["", *(f"{label:<{width}}  {value}" for label, value in facts.items()), ""]
     if rows:
@@ -40,16 +41,19 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
     return "\n".join([*lines, "", "next:", f"  mt-translate {shlex.quote(str(model))} FILE"])
 
 
-def side_by_side(runs: Sequence[FinishedRun]) -> str:
+def comparison_table(runs: Sequence[FinishedRun]) -> str:
     """Return a table of several finished runs for a terminal, with the signatures of its scores."""
     rows: list[list[str]] = []
     signatures: dict[str, None] = {}
     for run in runs:
         cost = [run.parameters, str(run.updates), f"{run.minutes:.1f}"]
         for name, result in run.tests.items():
+            # One score a line, to fit a terminal: BLEU, or the first that was computed.
             (metric, *_) = [entry for entry in result["metrics"] if entry["name"] == "BLEU"] or result["metrics"]
-            score, interval = f"{metric['score']:.2f}", between(metric["interval"])
-            rows.append([run.label, *cost, name, metric["name"], score, interval, shown(result["perplexity"]["ppl"])])
+            score, interval = f"{metric['score']:.2f}", interval_text(metric["interval"])
+            rows.append(
+                [run.label, *cost, name, metric["name"], score, interval, number_text(result["perplexity"]["ppl"])]
+            )
             signatures[f"{metric['name']}: {metric['signature']}"] = None
         if not run.tests:
             rows.append([run.label, *cost, *[""] * 5])

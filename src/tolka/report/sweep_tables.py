@@ -2,29 +2,30 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import StatisticsError, correlation, fmean, stdev
 from typing import Any
 
 from tolka.report.page_tables import Row, ScoreTable, figures_table
 from tolka.report.runs import FinishedRun
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 
 SEED = "run.seed"
 _OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
 _FEWEST = 3  # trainings from which on a setting's importance is computed
 
 
-def differing(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
+def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
     """Return each setting in which the trainings differ -> its value in each of them, as text."""
-    flat = [dict(_flat(run.config)) for run in runs]
+    flat = [dict(_flat_settings(run.config)) for run in runs]
     keys = dict.fromkeys(key for settings in flat for key in settings if key not in _OWN)
     values = {key: [settings.get(key, "") for settings in flat] for key in keys}
-    return {key: found for key, found in values.items() if len(set(found)) > 1}
+    return {key: texts for key, texts in values.items() if len(set(texts)) > 1}
 
 
-def _flat(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _flat_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for group, options in config.items():
         for name, value in options.items() if isinstance(options, Mapping) else ():
+            # model.name is the choice that is typed as model=lstm; run.name is a setting.
             yield (group if name == "name" and group != "run" else f"{group}.{name}"), str(value)
 
 
@@ -38,7 +39,7 @@ def _metric(run: FinishedRun) -> str:
     return str(run.config.get("trainer", {}).get("metric", "bleu"))
 
 
-def comparable(runs: Sequence[FinishedRun]) -> bool:
+def are_comparable(runs: Sequence[FinishedRun]) -> bool:
     """Return whether there are several trainings, whose best validations have values of one metric."""
     return (
         len(runs) > 1 and len({_metric(run) for run in runs}) == 1 and not any(map(math.isnan, map(best_value, runs)))
@@ -50,14 +51,15 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
 
     None where there are fewer than two trainings, or where they are selected by different metrics.
     """
-    settings = differing(runs)
-    if not comparable(runs) or not settings:
+    settings = differing_settings(runs)
+    if not are_comparable(runs) or not settings:
         return []
     metric, values = _metric(runs[0]), [best_value(run) for run in runs]
+    # Of all metrics, nll alone is better when it is lower.
     order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric != "nll")
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     ranked = [
-        Row(runs[i].label, "", [(shown(values[i]), ""), *((found[i], "") for found in settings.values())])
+        Row(runs[i].label, "", [(number_text(values[i]), ""), *((found[i], "") for found in settings.values())])
         for i in order
     ]
     tables = [figures_table("from the best to the worst", "training", [name, *settings], ranked)]
@@ -88,7 +90,11 @@ def _over_seeds(
         Row(
             ", ".join(f"{key}={value}" for key, value in zip(others, chosen, strict=True)) or "all",
             "",
-            [(shown(fmean(found)), ""), (shown(stdev(found)) if len(found) > 1 else "", ""), (str(len(found)), "")],
+            [
+                (number_text(fmean(found)), ""),
+                (number_text(stdev(found)) if len(found) > 1 else "", ""),
+                (str(len(found)), ""),
+            ],
         )
         for chosen, found in ranked
     ]
@@ -105,6 +111,7 @@ def share_of_variance(settings: Sequence[str], values: Sequence[float]) -> float
     total = sum((value - mean) ** 2 for value in values)
     if not total:
         return 0.0
+    # With groups of one training each, eta squared would be 1 whatever the setting does.
     if len(set(settings)) == len(settings):
         try:
             return _rank_correlation([float(each) for each in settings], values) ** 2
@@ -117,11 +124,9 @@ def share_of_variance(settings: Sequence[str], values: Sequence[float]) -> float
 
 
 def _rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return Spearman's rank correlation; ties have the order in which they stand."""
+    """Return Spearman's rank correlation, 0 where one side is constant; equal values have the lowest of their ranks."""
     ranks = [[sorted(row).index(value) for value in row] for row in (one, other)]
-    means = [fmean(row) for row in ranks]
-    centred = [[rank - mean for rank in row] for row, mean in zip(ranks, means, strict=True)]
-    norms = [sum(each * each for each in row) ** 0.5 for row in centred]
-    if not all(norms):
+    try:
+        return correlation(*ranks)
+    except StatisticsError:
         return 0.0
-    return float(sum(a * b for a, b in zip(*centred, strict=True)) / (norms[0] * norms[1]))

@@ -22,7 +22,7 @@ from tolka.metrics.scores import language_notes
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.text_faults import TextFaults, faults_of
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.system.progress import Say
 from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.cleaner import read_split, read_test_set
@@ -89,7 +89,7 @@ class Inputs:
         corpus, folder = open_corpus(self.config, self.log)
         if corpus.sizes:
             sets = {"valid": corpus.valid, "test": corpus.tests}
-            counts = {key: counted(sets[key][0].count(), "pair") for key in corpus.sizes}
+            counts = {key: count_text(sets[key][0].count(), "pair") for key in corpus.sizes}
             each = [f"{counts[key]} (corpus.{key}={size.value})" for key, size in corpus.sizes.items()]
             self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
         return corpus

@@ -8,7 +8,7 @@ from tolka.errors import ConfigError, TolkaError
 from tolka.report.attention import AttentionFolder
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves
-from tolka.report.runs import SHOWN, read_run
+from tolka.report.runs import EXAMPLES, read_run
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
 from tolka.translation.translator import Translator
@@ -33,7 +33,7 @@ def write_report(
     """Write report.html, with some sentences of `known` translated. plots: whether it has pictures."""
     references = {pair.source: pair.target for pair in known}
     # A picture that cannot be drawn is noted; the page is written without it.
-    if complaint := show(translator, choose_sentences(known), references, run.path / SHOWN):
+    if complaint := show(translator, choose_sentences(known), references, run.path / EXAMPLES):
         run.log(f"note: {complaint}")
     run.log(f"report: {write_page(run.path, title, [read_run(run.path, title)], {}, plots)}")
 

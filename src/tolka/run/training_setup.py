@@ -32,7 +32,7 @@ from tolka.run.announcement import announcement
 from tolka.run.inputs import Inputs
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, describe, use_threads
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.system.randomness import make_deterministic, seed_everything
 from tolka.tokenizer.extension import spellings
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -120,7 +120,7 @@ def build_trainer(
         epoch = resumed.facts["train"]["epoch"]
     timed = with_updates_of_epochs(config, loader)
     if timed.trainer.epochs:
-        run.log(f"trainer.epochs={timed.trainer.epochs:g}: {counted(timed.trainer.updates, 'update')}")
+        run.log(f"trainer.epochs={timed.trainer.epochs:g}: {count_text(timed.trainer.updates, 'update')}")
     if (warmup := timed.scheduler.warmup) != config.scheduler.warmup:
         run.log(f"note: shortened to fit into the training: scheduler.warmup={warmup}")
     # Made by all ranks together, which divide the work: later, not all of them ask for it at the same time.

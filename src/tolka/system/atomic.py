@@ -14,8 +14,9 @@ from typing import IO, Any
 
 from tolka.errors import ConfigError, DataError
 
-_LASTING = (ConfigError, DataError)
+_LASTING = (ConfigError, DataError)  # the same work fails again for the same reason
 _POLL_SECONDS = 0.2
+# No space, no quota, and a file above the limit of the process.
 _DISK_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
 
 
@@ -29,7 +30,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
     work = final.with_name(f".{final.name}.{token_hex(4)}.partial")
     work.mkdir()
     try:
-        with naming(final):
+        with name_in_disk_errors(final):
             yield work
         mode = work.stat().st_mode & 0o777  # as the umask gives it
         for path in [*work.rglob("*"), work]:
@@ -37,6 +38,8 @@ def whole_folder(final: Path) -> Iterator[Path]:
             os.chmod(path, mode if path.is_dir() else mode & 0o666)
             _sync(path)
         if final.exists():
+            # os.replace takes no folder that has files: a crash between the two renames leaves the backup, which
+            # `readable_folder` finds.
             old = work.with_suffix(".old")
             final.rename(old)
             try:
@@ -47,7 +50,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)  # a leftover is removed by `recover`
         else:
             work.rename(final)
-        _sync(final.parent)
+        _sync(final.parent)  # the new name survives a loss of power, too
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)
         raise
@@ -62,8 +65,9 @@ def replaced_files(folder: Path, last: str) -> Iterator[Path]:
     work = folder / f".{token_hex(4)}.partial"
     work.mkdir()
     try:
-        with naming(folder):
+        with name_in_disk_errors(folder):
             yield work
+            # A manifest, say, comes last: until then the folder is the old one, or verifies as neither.
             files = sorted(work.iterdir(), key=lambda path: path.name == last)
             for path in files:
                 _sync(path)
@@ -76,7 +80,7 @@ def replaced_files(folder: Path, last: str) -> Iterator[Path]:
 def try_lock(stream: IO[Any]) -> bool:
     """Lock an open file until it is closed; return False when another process has it.
 
-    Returns True also where the file system has no locks.
+    Return True also where the file system has no locks: a run there is not protected, and not refused either.
     """
     if sys.platform == "win32":
         import msvcrt
@@ -103,9 +107,9 @@ def try_lock(stream: IO[Any]) -> bool:
 def one_at_a_time(path: Path, waiting: Callable[[], object]) -> Iterator[None]:
     """Admit one process at a time to a block, by the lock of a file; call `waiting` if another one is inside.
 
-    Those that wait for a ConfigError or DataError raise it too: the same work would fail again. The file is removed
-    afterwards. A process that ends, however that is, frees its lock.
+    If the block ends with a ConfigError or DataError, the processes that wait raise it too.
     """
+    # The system frees the lock of a process however it ends; a file that merely exists would outlive a kill.
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with path.open("a+", encoding="utf-8") as stream:
@@ -118,7 +122,7 @@ def one_at_a_time(path: Path, waiting: Callable[[], object]) -> Iterator[None]:
                 kind, message = json.loads(failure)
                 raise {each.__name__: each for each in _LASTING}[kind](message)
             if not is_at(path, stream):
-                continue  # the file of one that has left meanwhile
+                continue  # locked, but removed by the process that had it: others lock a new one of that name
             try:
                 yield
             except _LASTING as error:
@@ -149,11 +153,9 @@ def lock_holder(stream: IO[Any]) -> str:
     return ""
 
 
-def standing(final: Path) -> Path:
-    """Return the folder to read: `final`, or its backup if a crash interrupted its replacement.
-
-    Changes nothing on disk, so that a reader never disturbs a writer.
-    """
+def readable_folder(final: Path) -> Path:
+    """Return the folder to read: `final`, or its backup if a crash interrupted its replacement."""
+    # Restoring it is left to `recover`: a reader must not disturb a writer that is between the two renames.
     if not final.exists():
         for old in sorted(final.parent.glob(f".{final.name}.*.old")):
             return old
@@ -161,10 +163,8 @@ def standing(final: Path) -> Path:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a text file atomically.
-
-    Lone surrogates (file names that are not UTF-8) are escaped, in a form that JSON and YAML read back.
-    """
+    """Replace a text file atomically."""
+    # Lone surrogates (file names that are not UTF-8) become \\udce9, which JSON and YAML read back.
     replace_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
@@ -172,7 +172,7 @@ def replace_bytes(path: Path, content: bytes) -> None:
     """Replace a binary file atomically."""
     temporary = partial(path)
     try:
-        with naming(path):
+        with name_in_disk_errors(path):
             temporary.write_bytes(content)
             _sync(temporary)
         os.replace(temporary, path)
@@ -206,7 +206,7 @@ def recover(final: Path) -> None:
 
 def _sync(path: Path) -> None:
     """Sync a file or, where the system allows it, a folder to disk."""
-    if os.name == "nt" and path.is_dir():
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
         return
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -216,8 +216,9 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Add the file's name to full-disk errors, which lack it once the file is open."""
+def name_in_disk_errors(path: Path) -> Iterator[None]:
+    """Add the file's name to errors of a full disk."""
+    # The system names a file when it opens one, not when it writes into it.
     try:
         yield
     except OSError as error:
@@ -248,9 +249,9 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield stream
         return
     final = path.resolve()  # a link stays a link
-    temporary = final.with_name(f".{final.name[:100]}.{token_hex(4)}")
+    temporary = final.with_name(f".{final.name[:100]}.{token_hex(4)}")  # names have at most 255 bytes
     try:
-        with naming(path), temporary.open("xb") as stream:
+        with name_in_disk_errors(path), temporary.open("xb") as stream:
             yield stream
         temporary.replace(final)
     except BaseException:

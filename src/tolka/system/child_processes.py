@@ -34,9 +34,11 @@ class Child:
 
 def start(module: str, arguments: Sequence[str] = (), answers: bool = False) -> Child:
     """Run `python -m module` with a pipe to its standard input. answers: whether its output is a pipe as well."""
-    # Not multiprocessing, which would import the user's own script again. -P: no imports from the current folder.
+    # Not multiprocessing, which would import the user's own script again. -P: no imports from the current folder, whose
+    # files may have the names of modules; what this process finds beside the script is in PYTHONPATH.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-P", "-m", module, *arguments]
+    # A file, which takes any amount: a pipe that nobody reads would stop the child when it is full.
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end
     output = subprocess.PIPE if answers else subprocess.DEVNULL
     # A session of its own: Ctrl-C and signals to the process group reach the parent alone, which ends its children.

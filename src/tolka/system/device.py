@@ -13,16 +13,16 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """Return the device: `auto` is the first CUDA device, else the CPU; also `cpu`, `cuda`, `cuda:N`.
 
-    key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention, which makes a plan for
-    every new shape: batches of text have many.
+    key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention.
     """
+    # cuDNN's attention makes a plan for every new shape, and batches of text have many.
     torch.backends.cuda.enable_cudnn_sdp(False)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f"{key} ({name}) is no device; allowed: auto, cpu, cuda, cuda:N") from None
+        raise ConfigError(f"{key} ({name}) is not a device; allowed: auto, cpu, cuda, cuda:N") from None
     if device.type not in ("cpu", "cuda"):
         raise ConfigError(f"{key} ({name}) is not supported; allowed: auto, cpu, cuda, cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
@@ -40,6 +40,7 @@ def has_fast_bf16(device: torch.device) -> bool:
     """Return whether the device multiplies bf16 matrices in hardware (CUDA: natively; CPU: AMX or AVX512-BF16)."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    # Other CPUs emulate bf16. torch has no public function that tells.
     return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
 
 

@@ -18,17 +18,18 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 SAME_SECONDS = 1.0  # timeout(1) and other wrappers send a signal twice: to the process, and to its group
 
 _received: list[tuple[int, float]] = []  # number and time of the first; global, since signals go to the process
+# The exception of the first signal was lost; the process is exiting.
 _swallowed, _leaving = threading.Event(), threading.Event()
 
 
 def listen() -> dict[int, Any]:
     """Make each of these signals raise KeyboardInterrupt in the main thread; return the handlers that this replaced.
 
-    Ignored signals stay ignored: SIGHUP under nohup, SIGINT of a script's background job. A program's own handlers stay
-    as well. Outside the main thread Python delivers no signals.
+    Ignored signals stay ignored, and a program's own handlers stay as well.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():  # where Python sets no handlers
         return {}
+    # nohup ignores SIGHUP, and a shell SIGINT of a script's background job: both mean that the process shall continue.
     numbers = [number for number in SIGNALS if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)]
     return {number: signal.signal(number, _raise) for number in numbers}
 
@@ -44,7 +45,7 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def forget() -> None:
+def forget_signal() -> None:
     """Forget the signal, before another command begins in the same process."""
     _received.clear()
     _swallowed.clear()
@@ -60,7 +61,8 @@ def _raise(number: int, frame: FrameType | None) -> None:
     if _received and not _swallowed.is_set():
         if is_repeated(_received[0][1]):
             return
-        tell(f"{in_words(number)} again: ended at once")
+        # Not sys.exit: the clean-up may be what hangs, and the user asks for the second time.
+        print_last_line(f"{last_line(number)} again: ended at once")
         os._exit(128 + number)
     _swallowed.clear()
     _received[:] = _received or [(number, time.monotonic())]
@@ -68,47 +70,47 @@ def _raise(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
 
-def in_words(number: int) -> str:
+def last_line(number: int) -> str:
     """Return the beginning of the last line of a command that this signal ended."""
     return "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
 
 
-def tell(line: str) -> None:
-    """Print on stderr, in place of a progress bar, unless the terminal is closed or the disk is full.
-
-    Buffered output is then discarded, or the exit code would become 120.
-    """
+def print_last_line(line: str) -> None:
+    """Print on stderr, in place of a progress bar, unless the terminal is closed or the disk is full."""
     if sys.stderr is None:
         return
     try:
+        # To the beginning of the line, and clear it.
         print("\r\x1b[K" if sys.stderr.isatty() else "", printable(line), sep="", file=sys.stderr, flush=True)
     except OSError:
+        # Discards what is buffered: Python fails to flush it again at exit, and makes the exit code 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     except ValueError:  # stderr is closed
         pass
 
 
-def leave(code: int) -> NoReturn:
+def exit_process(code: int) -> NoReturn:
     """End the process with this exit code; one more signal is ignored, a second one ends the process at once."""
     _leaving.set()
     sys.exit(code)
 
 
-def take_process() -> None:
-    """Hear these signals from now on until the end of a process that has nothing else to do."""
-    atexit.register(_ignore)  # the first registered is called last
-    take_hooks()
+def handle_signals_until_exit() -> None:
+    """Handle these signals from now on until the end of a process that does nothing else."""
+    atexit.register(_ignore)  # what is registered first is called last
+    install_hooks()
     listen()
 
 
-def take_hooks() -> None:
+def install_hooks() -> None:
     """Install hooks that turn a signal during the import of a command into one line and an exit code."""
     sys.excepthook = _excepthook
     sys.unraisablehook = _unraisablehook
 
 
 def _ignore() -> None:
-    """Ignore the signals: Python removes its handlers at exit, and a signal would end the process with -15."""
+    """Ignore the signals for the rest of the process."""
+    # Python removes its handlers at exit, and a signal would then end the process with -15 instead of its own code.
     for number in SIGNALS:
         if signal.getsignal(number) is _raise:
             signal.signal(number, signal.SIG_IGN)
@@ -119,7 +121,7 @@ def _excepthook(kind: type[BaseException], error: BaseException, trace: Tracebac
     if not number:
         sys.__excepthook__(kind, error, trace)
         return
-    tell(in_words(number))
+    print_last_line(last_line(number))
     os._exit(128 + number)  # Python would exit with 1; there is nothing to clean up yet
 
 
@@ -127,6 +129,7 @@ def _unraisablehook(lost: Any) -> None:
     """Send a signal again whose exception was lost in a destructor or in a callback of C code."""
     if isinstance(lost.exc_value, KeyboardInterrupt) and received():
         _swallowed.set()
+        # A moment later, when the main thread has left that destructor.
         again = threading.Timer(0.02, _send, [received()])
         again.daemon = True
         again.start()
@@ -135,7 +138,8 @@ def _unraisablehook(lost: Any) -> None:
 
 
 def _send(number: int) -> None:
-    """Send a signal to the main thread, which may be asleep; a signal to another thread would not wake it."""
+    """Send a signal to the main thread."""
+    # It may be asleep, and a signal to another thread would not wake it.
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:

@@ -1,7 +1,4 @@
-"""How this process was started: alone, or as one of several that torchrun or Slurm's srun describes to each other.
-
-torchrun sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; under srun a training sets them (`slurm.py`).
-"""
+"""How this process was started: alone, or as one of several by torchrun or Slurm's srun (`distributed/slurm.py`)."""
 
 import ctypes
 import multiprocessing
@@ -42,7 +39,7 @@ def launch() -> Launch:
 
 
 def is_muted() -> bool:
-    """Return whether another process talks: of those that train one model together, the first one."""
+    """Return whether another process prints the messages: of those that train one model together, the first one."""
     try:
         return launch().rank > 0
     except ConfigError:
@@ -50,15 +47,14 @@ def is_muted() -> bool:
 
 
 def end_with_agent() -> None:
-    """Let Linux kill this process when its parent, torchrun's agent, ends; do nothing where there is no agent.
-
-    Otherwise a rank would go on, or wait for its agent, and hold the lock of the run.
-    """
+    """Let Linux kill this process when its parent, torchrun's agent, ends; do nothing without an agent."""
+    # Of an agent that was killed, a rank would continue, or wait for it, and hold the lock of the run.
     if "TORCHELASTIC_RUN_ID" not in os.environ or sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG of Linux' prctl.h
+    # The agent may have ended before that call: this process then has another parent already.
     parent = multiprocessing.parent_process()
-    if parent is not None and parent.pid != os.getppid():  # it ended before
+    if parent is not None and parent.pid != os.getppid():
         os._exit(1)
 
 

@@ -13,11 +13,9 @@ _NO_MEMORY = ("can't allocate memory", "CUDA error: out of memory", "STATUS_ALLO
 
 
 def keep_freed_memory() -> bool:
-    """Tell glibc to keep freed blocks; return whether this machine's allocator supports it.
-
-    By default large blocks go back to the kernel when freed and are faulted in page by page at the next training
-    step. Set from inside the process, so that nobody has to export an environment variable.
-    """
+    """Tell glibc to keep freed blocks; return whether this machine's allocator supports it."""
+    # By default large blocks go back to the kernel when freed, and are faulted in page by page at the next training
+    # step. Set from inside the process, so that nobody has to export an environment variable.
     if platform.libc_ver()[0] != "glibc":
         return False
     settings = {-4: 0, -1: 2**31 - 1, -2: 64 * 2**20}  # M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of malloc.h
@@ -49,6 +47,7 @@ def peak_memory_bytes() -> int:
     except ImportError:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # In bytes on macOS, in KiB elsewhere.
     return peak if platform.system() == "Darwin" else peak * 1024
 
 
@@ -63,6 +62,7 @@ def total_memory_bytes() -> int:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):
         return 0
+    # Containers see the memory of the whole machine; their limit is that of their control group, version 2 or 1.
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # no such file, or "max"
             limits.append(int(Path(path).read_text(encoding="ascii")))

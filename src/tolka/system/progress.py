@@ -14,11 +14,11 @@ from tolka.system.launch import is_muted
 from tolka.system.surrogates import printable
 
 Say = Callable[[str], object]
-"""What is given the notes of library code, a line each, which prints nothing by itself; `say` prints them."""
+"""Takes the notes of library code, a line each; library code prints nothing by itself, and `say` prints them."""
 
 
 def silent(message: str) -> None:
-    """Do nothing with a note."""
+    """Discard a note."""
 
 
 def shows_bars() -> bool:
@@ -67,11 +67,12 @@ def text_lines(count: int) -> "list[tqdm[Any]]":
 
 
 def _size(stream: IO[str]) -> tuple[int, int]:
-    """Return the columns that a bar may fill, and the lines: where ^C makes a terminal wrap, it scrolls the bars."""
+    """Return the columns that a bar may fill, and the lines of the terminal."""
     try:
         size = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):  # no terminal, or a closed one
         size = shutil.get_terminal_size()
+    # Ctrl-C writes ^C behind the bar: where that makes the terminal wrap the line, it scrolls the bars.
     return size.columns - len("^C "), size.lines
 
 
@@ -85,13 +86,10 @@ def erase(lines: "Sequence[tqdm[Any]]") -> None:
 
 
 def say(message: str = "") -> None:
-    """Print lines on stderr, above a progress bar if there is one; stdout is for data.
-
-    An error is ignored: the terminal may be closed, or the disk of a log full.
-    """
+    """Print lines on stderr, above a progress bar if there is one; stdout is for data."""
     if is_muted():
         return
-    with suppress(OSError):
+    with suppress(OSError):  # the terminal may be closed, or the disk of a log full
         tqdm.write(printable(message, kept="\n\t"), file=sys.stderr)
 
 
@@ -101,6 +99,8 @@ def movable_native_lines() -> Iterator[Callable[[Path], None]]:
     with ExitStack() as undo:
 
         def move_to(path: Path) -> None:
+            # C++ libraries write to file descriptor 2, whatever sys.stderr is: so that goes to the file, and
+            # sys.stderr to a copy of the terminal.
             before, terminal = sys.stderr, os.dup(2)
             undo.callback(os.close, terminal)
             undo.callback(os.dup2, terminal, 2)

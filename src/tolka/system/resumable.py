@@ -1,4 +1,4 @@
-"""A file that is written step by step, so that another process can go on after the last step of one that was ended."""
+"""A file that is written step by step, so that another process can continue after one that was ended."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.system.atomic import is_at, lock_holder, naming, partial, replace_text, try_lock
+from tolka.system.atomic import is_at, lock_holder, name_in_disk_errors, partial, replace_text, try_lock
 from tolka.system.whole_files import check_is_file, read_text
 
 _FORMAT = 2
@@ -24,6 +24,7 @@ class ResumableFile:
 
     def __init__(self, final: Path, identity: Mapping[str, Any]) -> None:
         """Open the content of an interrupted process, or a new one; DataError if the identity is another."""
+        # As JSON returns it, with lists for tuples, to compare equal with a record that was read.
         self.path, self.identity, self.state = partial(final), json.loads(json.dumps(identity)), dict[str, Any]()
         self._final, self._record = final, record_path(final)
         size = self._recorded_size()
@@ -32,7 +33,7 @@ class ResumableFile:
             holder = lock_holder(self._stream)
             self._stream.close()
             raise DataError(f"{final}: another process{holder and f' ({holder})'} writes it at this moment")
-        self._stream.truncate(size)
+        self._stream.truncate(size)  # what follows was written after the last record, and may be incomplete
         self._stream.seek(size)
 
     def _recorded_size(self) -> int:
@@ -60,7 +61,7 @@ class ResumableFile:
 
     def write(self, data: bytes) -> None:
         """Append bytes; they are kept once `record` has been called."""
-        with naming(self._final):
+        with name_in_disk_errors(self._final):
             self._stream.write(data)
 
     def flush(self) -> None:
@@ -68,13 +69,14 @@ class ResumableFile:
 
     def record(self, state: Mapping[str, Any]) -> None:
         """Make all that was written survive the end of the process, and of the machine. state: plain values."""
+        # The content first: a record must never say more than the disk has.
         self._sync()
         self.state = dict(state)
         record = {"format": _FORMAT, "identity": self.identity, "bytes": self._stream.tell(), "state": self.state}
         replace_text(self._record, json.dumps({**record, "checksum": _checksum(record)}))
 
     def _sync(self) -> None:
-        with naming(self._final):
+        with name_in_disk_errors(self._final):
             self._stream.flush()
             os.fsync(self._stream.fileno())
 
@@ -93,7 +95,8 @@ class ResumableFile:
 
 
 def _checksum(record: Mapping[str, Any]) -> str:
-    """Return a checksum of a record, which nobody but this module is meant to write."""
+    """Return a checksum of a record."""
+    # Nobody but this module is meant to write one: what was edited by hand does not describe the bytes.
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,8 +1,4 @@
-"""Worker threads for computation.
-
-Two workers with one torch thread each are faster than one with two: small operations are not divided among threads, and
-no operation waits for the slowest of its parts.
-"""
+"""Worker threads for computation."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -30,9 +26,10 @@ def side_by_side(count: int) -> Iterator[Executor]:
     """Yield an executor of `count` threads, each with its share of torch's; of one, the caller's own thread.
 
     Of several threads that call it at the same time with a count above 1, one has workers; the others compute in their
-    own threads, beside it.
-    If the block ends early, by an error or a signal, queued jobs are cancelled and running ones are waited for.
+    own threads. If the block ends early, by an error or a signal, queued jobs are cancelled, and running ones awaited.
     """
+    # Two workers with one torch thread each are faster than one with two: small operations are not divided among
+    # threads, and no operation waits for the slowest of its parts.
     # The number of torch's threads is one for the process: a second caller would read the share of the first's workers.
     if count == 1 or not _WITH_WORKERS.acquire(blocking=False):
         yield _InlineExecutor()

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+# Of settings or facts, at most: those that tolka writes have some thousands, and a larger file fills the memory.
 MOST_BYTES = 2**24
-"""Bytes of a file of settings or facts, at most; those that tolka writes have some thousands."""
 
 
 def check_is_file(path: Path) -> None:
-    """Raise ValueError if the path is a pipe or a device: reading one may never end, and a second time has nothing."""
+    """Raise ValueError if the path is a pipe or a device."""
+    # Reading one may never end, and a second time has nothing.
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError("it is a pipe or a device, and must be a file: write its content to one first")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.system.atomic import one_at_a_time, whole_folder
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
@@ -101,7 +101,7 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
         wanted = size.pairs or _auto_size(number)
         if chosen and len(chosen) <= wanted and not leaves_some:
             raise DataError(
-                f"corpus.{name} ({size.value}) asks for {counted(wanted, 'pair')}, and the training text has only "
+                f"corpus.{name} ({size.value}) asks for {count_text(wanted, 'pair')}, and the training text has only "
                 f"{len(chosen)} that differ and may be set aside, which would leave none: give a smaller number, or "
                 "the name of a text"
             )

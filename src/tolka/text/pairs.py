@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tolka.errors import DataError
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines
 
 
@@ -95,7 +95,7 @@ class ParallelFiles(PairSource):
                 raise DataError(f"{path}: the file is empty")
         if count != target_count:
             raise DataError(
-                f"{source} has {counted(count, 'line')} but {target} has {target_count}: line by line they are not "
+                f"{source} has {count_text(count, 'line')} but {target} has {target_count}: line by line they are not "
                 "pairs. Find the first line that does not match (often near a blank or a broken line) and align "
                 "them again"
             )

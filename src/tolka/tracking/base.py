@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tolka.metrics.validation import Sample, Validation
-from tolka.report.runs import SHOWN
+from tolka.report.runs import EXAMPLES
 from tolka.system.atomic import replace_text
 from tolka.system.memory import memory_in_use
 from tolka.training.callbacks import Beginning, Callback, Ending
@@ -39,11 +39,10 @@ class TrackedRun:
 
 
 class Tracker(Callback, ABC):
-    """An experiment tracker. To repeat what fails is its library's business; what still fails is noted once.
+    """An experiment tracker; an error of its library is logged once, and training continues.
 
     What was sent is recorded, so that a resumed run continues the same curves: lines that training repeats, because it
-    was killed after they were sent, are not sent twice, and lines that did not arrive are sent then. Nothing more is
-    sent in a command after a failure: each further attempt might make training wait for minutes.
+    was killed after they were sent, are not sent twice, and lines that did not arrive are sent then.
     """
 
     name: ClassVar[str]
@@ -57,6 +56,7 @@ class Tracker(Callback, ABC):
         self._record = beginning.folder / FOLDER / f"{self.name}.json"
         self._problem = ""  # why nothing more is sent
         self._latest: dict[str, int] = {}  # kind of line -> its latest update in this process
+        # In the run's folder: wherever the folder is copied, the run continues in the tracker.
         sent = _read(self._record)
         self._id: str = sent.get("id") or uuid.uuid4().hex[:12]
         self._sent: dict[str, int] = dict(sent.get("sent", {}))
@@ -69,11 +69,13 @@ class Tracker(Callback, ABC):
         run = TrackedRun(
             self._id, self._folder.resolve().name, self._folder, options["project"], settings, bool(sent.get("opened"))
         )
+        # The id before the run is opened: a command that is killed meanwhile must not make a second run.
         self._write_record(opened=run.resumed)
-        if self._reached(self.open, run):
+        if self._send(self.open, run):
             self._write_record()
         if self._known != self._sent:
-            self._reached(self.go_back, beginning.update + 1)
+            self._send(self.go_back, beginning.update + 1)
+        # What did not arrive in an earlier command; what did is skipped.
         for line in beginning.history:
             self._add(line)
 
@@ -82,17 +84,18 @@ class Tracker(Callback, ABC):
 
     def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
         if self._add(line) and result.samples:
-            self._reached(self.samples, result.samples, line["update"])
+            self._send(self.samples, result.samples, line["update"])
 
     def on_end(self, ending: Ending) -> None:
-        if not hasattr(self, "_problem"):  # ended before on_start
+        if not hasattr(self, "_problem"):  # training ended before on_start
             return
         if not ending.error:
             self._add_results(ending, max(self._latest.values(), default=0))
-        self._reached(self.close, ending.error)
+        self._send(self.close, ending.error)
 
     def _add_results(self, ending: Ending, update: int) -> None:
         """Send what is known at the end: test scores, pictures, the model; unless an earlier command has sent it."""
+        # The same command on a finished run ends at once, with the same scores: a model is not uploaded again.
         results = json.dumps(ending.tests, sort_keys=True)
         digest = hashlib.sha256(results.encode()).hexdigest()[:16]
         if digest == self._results:
@@ -100,29 +103,30 @@ class Tracker(Callback, ABC):
         for test, entry in ending.tests.items():
             values = {f"test/{test}/{score['name'].lower()}": score["score"] for score in entry["metrics"]}
             values[f"test/{test}/ppl"] = entry["perplexity"]["ppl"]
-            self._reached(self.log, values, update)
+            self._send(self.log, values, update)
             for score in entry["metrics"]:
                 name = f"test/{test}/{score['name'].lower()} signature"
-                self._reached(self.note, name, score["signature"], update)
-        for kind in ("plots", SHOWN):
+                self._send(self.note, name, score["signature"], update)
+        for kind in ("plots", EXAMPLES):
             for path in sorted((ending.folder / kind).glob("*.png")):
-                self._reached(self.picture, path, update)
+                self._send(self.picture, path, update)
         if self._with_model:
-            self._reached(self.model, ending.folder / "best")
+            self._send(self.model, ending.folder / "best")
         if not self._problem:
             self._results = digest
             self._write_record()
 
-    def _reached(self, send: Callable[..., None], *facts: Any) -> bool:
+    def _send(self, send: Callable[..., None], *values: Any) -> bool:
         """Send something; return whether it was sent. The first failure is logged, and nothing is sent after it."""
+        # Each further attempt might make training wait for minutes: the library has retried already.
         if self._problem:
             return False
         try:
-            send(*facts)
+            send(*values)
         except Exception as error:
             self._problem = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             self._log(
-                f"warning: tracking={self.name}: nothing more is sent ({self._problem}); training goes on, "
+                f"warning: tracking={self.name}: nothing more is sent ({self._problem}); training continues, "
                 "metrics.jsonl has every figure, and the same command sends what is missing"
             )
         return not self._problem
@@ -133,20 +137,22 @@ class Tracker(Callback, ABC):
         if not kind:
             return False
         update = int(line["update"])
-        if update <= self._latest.get(kind, -1):  # training went back: what comes now replaces what was sent
+        # Training went back, as after a divergence: what comes now replaces what was sent.
+        if update <= self._latest.get(kind, -1):
             self._known = {}
             self._latest = {kind: min(latest, update - 1) for kind, latest in self._latest.items()}
-            self._reached(self.go_back, update)
+            self._send(self.go_back, update)
         self._latest[kind] = update
         if update <= self._known.get(kind, -1):
             return False
         values = {**dict(_figures(kind, line)), **(others or {})}
-        if not self._reached(self.log, values, update):
+        if not self._send(self.log, values, update):
             return False
         self._sent[kind] = update
         self._write_record()
+        # Once for each kind of line: a signature is the same in every validation.
         for name, signature in line.get("signatures", {}).items() if kind not in self._noted else ():
-            self._reached(self.note, f"{kind}/{name} signature", signature, update)
+            self._send(self.note, f"{kind}/{name} signature", signature, update)
         self._noted.add(kind)
         return True
 
@@ -180,7 +186,7 @@ class Tracker(Callback, ABC):
         """Store a model directory; by default it stays where it is."""
 
     def go_back(self, update: int) -> None:
-        """Drop points from this update on; by default they stay, with those that are sent in their place."""
+        """Drop points from this update on; by default they stay, beside those that are sent in their place."""
 
     @abstractmethod
     def close(self, error: str) -> None:
@@ -190,6 +196,7 @@ class Tracker(Callback, ABC):
 def samples_table(samples: Sequence[Sample]) -> str:
     """Return the samples as a table in Markdown."""
     rows = [("source", "translation", "reference"), ("---",) * 3]
+    # \| is a bar that does not end a cell.
     rows += [(sample.source, sample.translation, sample.reference) for sample in samples]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
 
@@ -205,6 +212,7 @@ def _kind(line: Mapping[str, Any]) -> str:
 
 def _figures(kind: str, line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for key, value in line.items():
+        # Trackers refuse NaN and inf, or show a gap.
         if key != "update" and isinstance(value, int | float) and math.isfinite(value):
             yield f"{kind}/{_SHORT_NAMES.get(key, key)}", value
 
@@ -212,7 +220,7 @@ def _figures(kind: str, line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 def _read(record: Path) -> dict[str, Any]:
     """Return what an earlier command recorded; {} if there is nothing, or nothing readable."""
     try:
-        found = json.loads(record.read_text(encoding="utf-8"))
+        values = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return values if isinstance(values, dict) else {}

@@ -31,13 +31,14 @@ class MLflow(Tracker):
         self._client: Any = MlflowClient(tracking_uri=uri)
         experiment = self._client.get_experiment_by_name(run.project)
         number = experiment.experiment_id if experiment else self._client.create_experiment(run.project, artifacts)
-        found = self._client.search_runs([number], f"tags.`{_RUN_TAG}` = '{run.id}'")
-        if found:
-            self._run: str = found[0].info.run_id
+        # MLflow chooses the ids of its runs: ours is a tag, by which a resumed run is found.
+        existing = self._client.search_runs([number], f"tags.`{_RUN_TAG}` = '{run.id}'")
+        if existing:
+            self._run: str = existing[0].info.run_id
             self._client.update_run(self._run, status="RUNNING")
         else:
             self._run = self._client.create_run(number, run_name=run.name, tags={_RUN_TAG: run.id}).info.run_id
-        known = found[0].data.params if found else {}
+        known = existing[0].data.params if existing else {}
         texts = {key: str(value)[:_LONGEST] for key, value in run.settings.items()}
         new = [Param(key, text) for key, text in texts.items() if key not in known]
         for first in range(0, len(new), _AT_ONCE):
@@ -49,13 +50,14 @@ class MLflow(Tracker):
     def log(self, values: Mapping[str, float], update: int) -> None:
         from mlflow.entities import Metric
 
+        # One request for a line of metrics.jsonl, which has far fewer than the 1000 metrics that a server takes.
         now = int(time.time() * 1000)
         self._client.log_batch(
-            self._run, [Metric(_allowed(name), value, now, update) for name, value in values.items()]
+            self._run, [Metric(_valid_name(name), value, now, update) for name, value in values.items()]
         )
 
     def note(self, name: str, text: str, update: int) -> None:
-        self._client.set_tag(self._run, _allowed(name), text)
+        self._client.set_tag(self._run, _valid_name(name), text)
 
     def samples(self, samples: Sequence[Sample], update: int) -> None:
         self._client.log_text(self._run, samples_table(samples), f"samples/{update:07d}.md")
@@ -70,6 +72,6 @@ class MLflow(Tracker):
         self._client.set_terminated(self._run, "FAILED" if error else "FINISHED")
 
 
-def _allowed(name: str) -> str:
+def _valid_name(name: str) -> str:
     """Return the name with only the characters that MLflow allows in one."""
     return "".join(character if character.isalnum() or character in "_-. :/" else "_" for character in name)

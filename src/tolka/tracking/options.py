@@ -33,5 +33,6 @@ class TrackingConfig:
         """Raise ConfigError for a tracker that is not registered, or whose package is not installed."""
         for name in self.names:
             cls = CALLBACKS.get(name)
+            # Looked for, not imported, which takes a while.
             if issubclass(cls, Tracker) and find_spec(cls.package) is None:
                 raise ConfigError(f"tracking={name} needs the package {cls.package}: pip install 'tolka[{name}]'")

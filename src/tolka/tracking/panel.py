@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from tolka.metrics.validation import Validation
 from tolka.system.memory import memory_in_use
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 from tolka.system.progress import erase, text_lines
 from tolka.training.callbacks import Beginning, Callback, Ending
 
@@ -47,10 +47,11 @@ class Panel(Callback):
 
     def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:
         self._add(line)
+        # Without the signature of the score, which the line above the bar has.
         self._show(
             1,
-            f"  validation at {line['update']}: loss {line['valid_loss']:.3f}, PPL {shown(line['ppl'])}, "
-            f"BLEU {line['bleu']:.2f} {curve(self._bleu)}",  # the line above the bar has the signature
+            f"  validation at {line['update']}: loss {line['valid_loss']:.3f}, PPL {number_text(line['ppl'])}, "
+            f"BLEU {line['bleu']:.2f} {curve(self._bleu)}",
         )
 
     def on_end(self, ending: Ending) -> None:

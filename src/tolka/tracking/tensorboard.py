@@ -27,7 +27,7 @@ class TensorBoard(Tracker):
     def log(self, values: Mapping[str, float], update: int) -> None:
         for name, value in values.items():
             self._writer.add_scalar(name, value, update)
-        self._writer.flush()
+        self._writer.flush()  # a training may be killed, and is watched meanwhile
 
     def note(self, name: str, text: str, update: int) -> None:
         self._writer.add_text(name, text, update)
@@ -47,6 +47,7 @@ class TensorBoard(Tracker):
     def go_back(self, update: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
+        # A new file, which tells TensorBoard to hide what older ones have from this step on.
         self._writer.close()
         self._writer = SummaryWriter(str(self._path), purge_step=update)
 

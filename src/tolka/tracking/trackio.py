@@ -22,7 +22,8 @@ class Trackio(Tracker):
         import trackio
 
         run_name = f"{run.name}-{run.id}"  # Trackio knows a run by its name
-        for name, module in [*sys.modules.items()]:  # no setting says where its messages go, and stdout is for data
+        # It prints its messages, without a setting for where to, and stdout is for data.
+        for name, module in [*sys.modules.items()]:
             if name.partition(".")[0] == "trackio":
                 vars(module)["print"] = partial(print, file=sys.stderr)
         self._run: Any = trackio.init(

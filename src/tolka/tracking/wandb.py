@@ -14,7 +14,7 @@ from tolka.training.callbacks import CALLBACKS
 
 @CALLBACKS.register("wandb")
 class WeightsAndBiases(Tracker):
-    """Logs against "update". Without a login nothing is asked for: the run stays offline, for `wandb sync`."""
+    """Logs against "update". Without a login the run stays offline, for `wandb sync`, and nothing is asked for."""
 
     name, package = "wandb", "wandb"
 
@@ -23,6 +23,7 @@ class WeightsAndBiases(Tracker):
 
         folder = run.folder / FOLDER
         folder.mkdir(exist_ok=True)
+        # wandb.init would ask for a key on the terminal, and a training that nobody watches would wait.
         online = os.environ.get("WANDB_MODE", "online") == "online"
         offline = online and not wandb.login(prompt=False)
         self._run: Any = wandb.init(
@@ -36,6 +37,7 @@ class WeightsAndBiases(Tracker):
             # create_new: a sweep trains several runs in one process
             settings=wandb.Settings(console="off", silent=True, reinit="create_new", disable_git=True),
         )
+        # Not W&B's own step, which can only rise: a training that goes back logs earlier updates again.
         self._run.define_metric("*", step_metric="update")
         self._model_name = re.sub(r"[^\w.-]", "-", f"{run.name}-{run.id}", flags=re.ASCII)
         if self._run.settings.mode == "offline":

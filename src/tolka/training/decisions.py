@@ -3,7 +3,7 @@
 import time
 
 from tolka.distributed.ranks import Ranks
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.training.options import TrainerConfig
 from tolka.training.state import Clock, GivenUpError, TrainState
 
@@ -80,7 +80,7 @@ class Decisions:
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to continue"
         if config.patience and state.stale >= config.patience:
-            return f"{counted(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
+            return f"{count_text(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None
 
     def _agree(self) -> None:

@@ -9,7 +9,7 @@ from tolka.data.batch import Batch
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
 from tolka.system.device import Precision, has_fast_bf16
-from tolka.system.randomness import torch_random_kept
+from tolka.system.randomness import preserve_torch_random
 
 # The fastest counts: the first one also allocates memory and compiles kernels.
 _TRIAL_ROUNDS = 3
@@ -48,7 +48,7 @@ def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
     """Return the seconds of the fastest forward and backward pass."""
     # Leaves neither gradients nor used-up random numbers: training does not depend on whether there was a trial.
     seconds = []
-    with torch_random_kept(precision.device):
+    with preserve_torch_random(precision.device):
         for _ in range(_TRIAL_ROUNDS):
             started_at = time.perf_counter()
             with precision.autocast():

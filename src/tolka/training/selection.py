@@ -11,7 +11,7 @@ from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.weights import average_weights
 from tolka.model_directory.write import Snapshot
-from tolka.system.number_format import shown
+from tolka.system.number_format import number_text
 from tolka.training.averaging import preserved_weights
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter, to_average, to_keep
@@ -134,7 +134,7 @@ class ModelSelection:
         scores = self._scores(state, mean_of)
         line = {**scores.pop("validation"), **scores, "seconds": state.seconds}
         self.run.record(line)
-        best = "best so far" if better else f"best {shown(state.best)} at {state.best_update}"
+        best = "best so far" if better else f"best {number_text(state.best)} at {state.best_update}"
         self.run.log(f"{result.text} ({best})")
         self.watch.validation(state.update, result)
         self.callback.on_validation(line, result)

@@ -19,7 +19,7 @@ from tolka.nn.lora import has_adapters
 from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.system.device import Precision
 from tolka.system.memory import is_out_of_memory
-from tolka.system.randomness import random_state, set_random_state, torch_random_kept
+from tolka.system.randomness import preserve_torch_random, random_state, set_random_state
 from tolka.training.averaging import Ema
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.base import Parallel
@@ -112,7 +112,7 @@ class TrainStep:
 
     def rehearse(self, batch: Batch) -> int:
         """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
-        with torch_random_kept(self.precision.device):
+        with preserve_torch_random(self.precision.device):
             _, splits = self._gradient(Group.of([batch]).shares, batch.tokens, rehearsed=True)
         self._clear_gradients()
         return splits
@@ -120,7 +120,7 @@ class TrainStep:
     def fits_in_memory(self, batch: Batch) -> bool:
         """Return whether the batch fits into memory in one piece; nothing else changes."""
         fits = True
-        with torch_random_kept(self.precision.device):
+        with preserve_torch_random(self.precision.device):
             try:
                 self._pass(Group.of([batch]).shares[0], batch.tokens)
             except (RuntimeError, MemoryError) as error:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.text.direction import Direction
 from tolka.text.languages import installed_identifier
 from tolka.text.pairs import Pair, PairSource
@@ -66,7 +66,7 @@ def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -
 
 
 def _of(counts: Counter[str], what: str) -> str:
-    return f"{counts[what]} of {counted(counts['pairs'], 'pair')} looked at"
+    return f"{counts[what]} of {count_text(counts['pairs'], 'pair')} looked at"
 
 
 def _other_language_test(direction: Direction) -> _IsOther:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import regex
 
 from tolka.errors import DataError
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.text.characters import to_nfc
 from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of
 from tolka.text.direction import Direction
@@ -50,7 +50,7 @@ class Tally:
 
     def summary(self) -> str:
         """Return one phrase: '29000 pairs, 28998 kept, 2 left out: 2 blank source'."""
-        text = f"{counted(self.total, 'pair')}, {self.kept} kept"
+        text = f"{count_text(self.total, 'pair')}, {self.kept} kept"
         if self.dropped:
             reasons = ", ".join(f"{n} {why}" for why, n in sorted(self.dropped.items()))
             text += f", {self.dropped.total()} left out: {reasons}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tolka.errors import ConfigError
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource, PairStream
 
@@ -88,8 +88,8 @@ class CorpusConfig(ABC):
         numbers, texts = len(self.weights), len(corpus.entries)
         if numbers not in (0, texts):
             raise ConfigError(
-                f"corpus.weights has {counted(numbers, 'number')} and corpus.train {counted(texts, 'text')}: give one "
-                "for each (all that a pattern stands for is one)"
+                f"corpus.weights has {count_text(numbers, 'number')} and corpus.train {count_text(texts, 'text')}: "
+                "give one for each (all that a pattern stands for is one)"
             )
         return corpus
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 from tolka.errors import ConfigError, DataError
 from tolka.options.registry import did_you_mean
-from tolka.system.number_format import counted
+from tolka.system.number_format import count_text
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 
@@ -43,7 +43,7 @@ class TsvFile(BothSides):
                     yield Pair(one_line(" ".join(cells)), "", "too few columns")
                     continue
                 raise DataError(
-                    f"{self.path}:{line}: {counted(len(cells), 'column')}, and column {max(numbers)} is wanted; are "
+                    f"{self.path}:{line}: {count_text(len(cells), 'column')}, and column {max(numbers)} is wanted; are "
                     f"they separated by {self.separators}?"
                 )
             source, target = (one_line(cells[number - 1]) for number in numbers)
