@@ -1,14 +1,22 @@
 """Rendering of the HTML templates beside this file."""
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 from tolka.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def render(template: str, **values: Any) -> str:
     """Return the page of a template; all values are escaped, and a missing one is an error."""
+    return _pages().get_template(template).render(version=__version__, **values)
+
+
+@functools.cache  # keeps the compiled templates: a page is written after each validation
+def _pages() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("tolka.report")
-    pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return pages.get_template(template).render(version=__version__, **values)
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
