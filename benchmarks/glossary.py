@@ -18,7 +18,7 @@ from pathlib import Path
 from tolka.engines.options import DecodingConfig
 from tolka.metrics.scores import MetricsConfig, score
 from tolka.search.beam import BeamConfig
-from tolka.terminology.glossary import Glossary, read_glossary, stands_in
+from tolka.terminology.glossary import Glossary, occurs_in, read_glossary
 from tolka.text.lines import read_lines
 from tolka.translation.opening import open_model
 
@@ -58,7 +58,7 @@ def make_glossary(test: Sequence[str], train: Sequence[tuple[str, str]]) -> list
 def share_present(glossary: Glossary, sources: Sequence[str], hypotheses: Sequence[str]) -> tuple[int, int]:
     """How many of the terms that apply stand in the translations, and how many apply."""
     present = [
-        any(stands_in(target, hypothesis) for target in match.targets)
+        any(occurs_in(target, hypothesis) for target in match.targets)
         for source, hypothesis in zip(sources, hypotheses, strict=True)
         for match in glossary.matches(source)
     ]

@@ -51,7 +51,7 @@ def test_a_word_that_is_a_whole_line_has_no_perplexity(
     """As in languages without blanks; e ** (nats per word) is more than a float holds, and JSON knows no Infinity."""
 
     def strict(text: str) -> Any:
-        return json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
+        return json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is not JSON"))
 
     (corpus / "test.xb").write_text("tolomirkapell" * 40 + "\n")
     (corpus / "test.xa").write_text("lantern\n")

@@ -66,7 +66,7 @@ def test_the_commonest_names_of_other_programs_are_known() -> None:
         ("mt-eval --language Korean", "Here it is files.language=ko"),
         ("mt-train --source-lang German", "Here it is corpus.source=de"),
         ("mt-eval -l en-ko", "Here it is: language=de, the code"),
-        ("mt-train corpus.source=english", "corpus.source ('english') is no language code, as en, zh-Hant and x-m"),
+        ("mt-train corpus.source=english", "corpus.source ('english') is not a language code, as en, zh-Hant and x-m"),
         ("mt-eval language=Korean", "Did you mean 'ko'?"),
         ("mt-translate M beam=5", "Here it is search.beam_size=5"),
         ("mt-translate M input.colum=3", "Did you mean 'input.column'?"),

@@ -25,7 +25,7 @@ from tolka.system.child_processes import Child
 from tolka.system.progress import Say, silent
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.rejected import REJECTED
-from tolka.text.cleaning.steps import RULES, CleaningConfig, changes_of, rewritten
+from tolka.text.cleaning.steps import RULES, CleaningConfig, apply_changes, changes_of
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -127,7 +127,7 @@ def test_what_the_rules_of_cleaning_do_has_their_version() -> None:
     text = f"a<b> &amp;lt;i&amp;gt;x&amp;lt;/i&amp;gt; &nbsp;1 000,5 {odd}\u200bង\u200bក \u200eא\u200e"
     made = []
     for changes in ({"control": "strip"}, {"markup": "strip"}):
-        changed = rewritten(Pair(text, text), changes_of(CleaningConfig(**changes)))  # type: ignore[arg-type]
+        changed = apply_changes(Pair(text, text), changes_of(CleaningConfig(**changes)))  # type: ignore[arg-type]
         made.append(hashlib.sha256(changed.source.encode()).hexdigest()[:8])
     assert (RULES, made) == ({"control": 2, "markup": 2, "numbers": 2}, ["d2757426", "945e6e3a"])
 

@@ -273,7 +273,7 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
         (["import", "FOLDER", "-o", "OUT", "corpus.source=en"], "give both languages"),
         (
             ["import", "FOLDER", "-o", "OUT", "corpus.source=../x", "corpus.target=de"],
-            "corpus.source ('../x') is no language code",
+            "corpus.source ('../x') is not a language code",
         ),
         (
             ["import", "FOLDER", "-o", "OUT", "corpus.source=a", "corpus.target=b", "corpus.source=c"],

@@ -10,7 +10,7 @@ import pytest
 from rows import each_row
 
 from tolka.errors import DataError
-from tolka.terminology.glossary import Entry, Glossary, Phrases, needs_blank, read_banned, read_glossary, stands_in
+from tolka.terminology.glossary import Entry, Glossary, Phrases, needs_blank, occurs_in, read_banned, read_glossary
 from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.readers import xlsx
@@ -126,9 +126,9 @@ STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.re
 @pytest.mark.parametrize(
     ("content", "direction", "complaint"),
     [
-        (TBX_3[:-20], EN_DE, r"terms\.tbx:5: no XML \(no element found\)"),
-        ("engine\tMotor\n", EN_DE, r"terms\.tbx:1: no XML \(syntax error\)"),
-        ("", EN_DE, r"terms\.tbx:1: no XML \(no element found\)"),
+        (TBX_3[:-20], EN_DE, r"terms\.tbx:5: not XML \(no element found\)"),
+        ("engine\tMotor\n", EN_DE, r"terms\.tbx:1: not XML \(syntax error\)"),
+        ("", EN_DE, r"terms\.tbx:1: not XML \(no element found\)"),
         ("<tmx><body/></tmx>", EN_DE, r"terms\.tbx: no <martif> or <tbx> is in it"),
         (TBX_3, ("en", "ko"), r"terms\.tbx: no concept has terms in both en and ko"),
         (TBX_3, ("", ""), r"terms\.tbx: the model does not say its languages, which TBX needs"),
@@ -136,7 +136,7 @@ STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.re
         (STEALING, EN_DE, r"terms\.tbx:1: it declares an entity \('a'\)"),
         (TBX_2.replace("Antrieb", "&Antrieb;"), EN_DE, r"terms\.tbx:9: undeclared entity in '&Antrieb;'"),
         (TBX_3.replace("dog", "d" * 3000), EN_DE, r"terms\.tbx:2: a term is longer than 1000 bytes"),
-        (TBX_3.encode("latin-1"), EN_DE, r"terms\.tbx:4: no XML \(not UTF-8, perhaps WINDOWS-1252: "),
+        (TBX_3.encode("latin-1"), EN_DE, r"terms\.tbx:4: not XML \(not UTF-8, perhaps WINDOWS-1252: "),
     ],
 )
 def test_tbx_that_cannot_be_read_is_one_clear_line(
@@ -215,10 +215,10 @@ def test_terms_of_several_forms_and_lines_have_their_targets_together() -> None:
     ],
 )
 def test_where_a_phrase_stands_in_a_translation(phrase: str, text: str, anywhere: bool, whole: bool) -> None:
-    assert stands_in(phrase, text) == anywhere
-    assert stands_in(phrase, text, to_its_end=True) == whole
-    assert not stands_in(phrase, f"x {text}", only_at_start=True)
-    assert stands_in(phrase, f"{phrase} {text}", only_at_start=True)
+    assert occurs_in(phrase, text) == anywhere
+    assert occurs_in(phrase, text, to_its_end=True) == whole
+    assert not occurs_in(phrase, f"x {text}", only_at_start=True)
+    assert occurs_in(phrase, f"{phrase} {text}", only_at_start=True)
 
 
 def test_scripts_with_blanks() -> None:
@@ -270,14 +270,14 @@ def test_many_targets_of_one_source_are_each_kept_once() -> None:
 
 
 def test_phrases_are_found_where_they_stand() -> None:
-    """As `stands_in` says of each, in random texts."""
+    """As `occurs_in` says of each, in random texts."""
     chance = random.Random(2)
     signs = ["a", "b", "ab", " ", "  ", "鱼", "-", "+", "\u0301", "9", "x"]
     for _ in range(300):
         phrases = ["".join(chance.choices(signs, k=chance.randint(1, 4))) for _ in range(8)]
         text = "".join(chance.choices(signs, k=chance.randint(0, 25)))
-        expected = {phrase for phrase in phrases if stands_in(phrase, text, to_its_end=True)}
-        assert Phrases(phrases).found_in(text) == expected, (phrases, text)
+        expected = {phrase for phrase in phrases if occurs_in(phrase, text, to_its_end=True)}
+        assert Phrases(phrases).occurrences(text) == expected, (phrases, text)
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])

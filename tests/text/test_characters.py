@@ -11,7 +11,7 @@ from rows import each_row
 
 from tolka.model_directory.settings import character_form
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.cleaning.steps import CleaningConfig, changes_of, rewritten
+from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of
 from tolka.text.pairs import Pair
 
 STANDARD = CharacterForm("nfc", "strip", "space")
@@ -65,7 +65,7 @@ MANY = st.text(st.sampled_from("aé\u0301 กאمन\u200b\u200c\u200f\u2068\xa0
 @given(source=MANY, target=MANY, control=st.sampled_from(["keep", "strip"]), blanks=st.sampled_from(["keep", "space"]))
 def test_cleaning_makes_of_a_pair_what_is_made_of_input(source: str, target: str, control: str, blanks: str) -> None:
     config = CleaningConfig(unicode="nfc", control=control, blanks=blanks)
-    form, cleaned = config.characters, rewritten(Pair(source, target), changes_of(config))
+    form, cleaned = config.characters, apply_changes(Pair(source, target), changes_of(config))
     assert cleaned == form.pair(Pair(source, target)) == form.pair(cleaned)
     assert unicodedata.is_normalized("NFC", cleaned.source)
 

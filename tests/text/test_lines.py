@@ -1,4 +1,4 @@
-"""Lines end at line feeds and nowhere else; every file that is no text is refused with its name and line."""
+"""Lines end at line feeds and nowhere else; every file that is not text is refused with its name and line."""
 
 import bz2
 import codecs

@@ -53,5 +53,5 @@ def test_codes(code: str) -> None:
 )
 def test_names_of_languages_and_countries_are_no_codes(typed: str, meant: str) -> None:
     assert code_named(typed) == meant
-    with pytest.raises(ConfigError, match=rf"k \('{typed}'\) is no language code.*{meant}"):
+    with pytest.raises(ConfigError, match=rf"k \('{typed}'\) is not a language code.*{meant}"):
         check_code("k", typed)

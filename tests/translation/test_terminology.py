@@ -252,7 +252,7 @@ def test_banned_phrases_are_looked_up_not_tried(monkeypatch: pytest.MonkeyPatch)
     terms = Terminology([], [f"w{number} x" for number in range(300)], tokenizer())
     assert terms.banned_in("") == []
     tried: list[str] = []
-    for name in ("Phrases", "stands_in"):
+    for name in ("Phrases", "occurs_in"):
         monkeypatch.setattr(f"tolka.translation.terminology.{name}", lambda *given, **named: tried.append(given[0]))
     monkeypatch.setattr(Tokenizer, "encode_target", lambda *given: tried.append(given[0]))
     assert terms.banned_in("W7 x and w299 x, w7 y") == ["w7 x", "w299 x"]

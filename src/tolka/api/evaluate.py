@@ -25,7 +25,7 @@ from tolka.system.memory import keep_freed_memory
 from tolka.system.number_format import counted
 from tolka.system.progress import bar, say
 from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
-from tolka.text.normalization import references_note, unlike_note
+from tolka.text.normalization import mixed_forms_note, references_note
 from tolka.text.pairs import Pair
 from tolka.translation.opening import open_model
 from tolka.translation.results import blank_translations_note
@@ -77,7 +77,7 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
     hypotheses, note = as_text(given)
     both = [hypotheses, references]
     found = notes_on([hypotheses], references, config.metrics, files.language)
-    notes = [note, *found, blank_note(both), unlike_note(dict(both))]
+    notes = [note, *found, blank_note(both), mixed_forms_note(dict(both))]
     scores = score(hypotheses[1], references[1], config.metrics, files.language)
     return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
 
@@ -113,7 +113,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, sources: Named, refe
         blank_translations_note(sum(not text.strip() for text in written), len(written)),
         *notes_on([translations], references, config.metrics, language),
         references_note(references[1], characters.unicode, references[0])
-        or unlike_note(dict([translations, references])),
+        or mixed_forms_note(dict([translations, references])),
         f"{perplexity.skipped} pairs are not in the PPL: a blank side, or too long" if perplexity.skipped else "",
     ]
     scores = score(hypotheses, references[1], config.metrics, language)
@@ -159,7 +159,7 @@ def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
     language = config.files.language
     texts = [one, other, references]
     notes = [note, other_note, *notes_on([one, other], references, config.metrics, language)]
-    for each in (*notes, blank_note(texts), unlike_note(dict(texts))):
+    for each in (*notes, blank_note(texts), mixed_forms_note(dict(texts))):
         if each:
             say(f"note: {each}")
     return compare(one[1], other[1], references[1], config.metrics, language)

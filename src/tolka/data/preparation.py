@@ -28,7 +28,7 @@ from tolka.system.atomic import naming, one_at_a_time, replace_text, whole_folde
 from tolka.system.progress import Say, bar, silent
 from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
-from tolka.text.cleaning.duplicates import Seen
+from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus, CorpusConfig
@@ -201,7 +201,7 @@ class _Workshop:
         """Clean each shard by itself, then drop duplicates across all of them."""
         self._run_step("clean")
         if duplicate_key(self._order.cleaning):
-            seen = Seen()
+            seen = MarkSet()
             for shard in self._shards:
                 shard.keep(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):

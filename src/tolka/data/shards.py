@@ -18,7 +18,7 @@ from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
 from tolka.system.atomic import replace_text, replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.rejected import RejectsFile
+from tolka.text.cleaning.rejected import rejects_file
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -92,7 +92,7 @@ class Shard:
         if flaws:
             raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
         with replaced_files(self.folder, last="cleaned.json") as new:
-            with RejectsFile(new / "cleaning.tsv") as rejects:
+            with rejects_file(new / "cleaning.tsv") as rejects:
                 pairs = list(judge(raw, task.cleaning, task.direction, tally, rejects, task.held_out, task.set_aside))
             _write_pairs(new / "text", pairs)
             if key := duplicate_key(task.cleaning):
@@ -142,7 +142,7 @@ class Shard:
         """Encode the cleaned pairs, except duplicates and those with too many tokens."""
         is_new, tally = self._new(), Tally()
         with replaced_files(self.folder, last="encoded.json") as new:
-            with RejectsFile(new / "encoding.tsv") as rejects:
+            with rejects_file(new / "encoding.tsv") as rejects:
 
                 def reject(pair: Pair, reason: str) -> None:
                     tally.dropped[reason] += 1

@@ -18,7 +18,7 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.system.progress import bar
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.duplicates import Seen
+from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.pairs import Pair, PairStream, in_chunks
 from tolka.tokenizer.tokenizer import Tokenizer
 
@@ -89,7 +89,7 @@ class StreamLoader(Batches):
         marks = self._ranks.outcomes(judged)
         if key:  # a pair may have stood in another rank's part before
             first = sum(map(len, marks[: self._ranks.rank]))
-            is_new = Seen().add(np.concatenate(marks))[first : first + len(pairs)]
+            is_new = MarkSet().add(np.concatenate(marks))[first : first + len(pairs)]
             if not is_new.all():
                 tally.dropped[duplicate_reason(self._task.cleaning)] += int((~is_new).sum())
             pairs = list(compress(pairs, is_new.tolist()))

@@ -14,11 +14,11 @@ class Document(ABC):
     """A file of texts to translate, or a stream of one, which `path` then only names.
 
     A format is one new file, here or in a plugin: a subclass, registered under the name that input.format chooses.
-    Translations are given to `write` in the order of the texts; what it returns is written at once.
+    `write` gets the translations in the order of the texts.
     """
 
     endings: ClassVar[tuple[str, ...]] = ()
-    """of the files' names (".srt") by which input.format=auto knows the format"""
+    """file extensions (".srt") by which input.format=auto recognises the format"""
     has_columns: ClassVar[bool] = False
     """whether input.column names what is translated"""
     is_streamable: ClassVar[bool] = True

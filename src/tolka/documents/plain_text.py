@@ -1,4 +1,4 @@
-"""Plain text, whose every line is a text."""
+"""Plain text: every line is a text."""
 
 from collections.abc import Iterator
 

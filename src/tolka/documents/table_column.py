@@ -26,9 +26,11 @@ class TableColumn(Document):
         return self._reader().count()
 
     def _reader(self) -> BothSides:
+        # A reader of pairs has two columns; without beginnings, `texts` drops the second.
         columns = [self.column, self.prefix_column or self.column]
         reader = FORMATS[self.endings[0]](self.path, str(self.path), UNKNOWN, columns, self.limit)
         assert isinstance(reader, BothSides)
+        # Blank lines stay, as the output has a line for each of the input.
         reader.stream, reader.keeps_blank_lines, reader.setting = self.stream, True, _SETTING
         return reader
 
@@ -58,4 +60,5 @@ class JsonLinesKey(TableColumn):
 class ParquetColumn(TableColumn):
     """A column of a Parquet file."""
 
+    # Parquet has its index at its end, and is read from there.
     endings, is_streamable = (".parquet",), False

@@ -24,11 +24,11 @@ from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import counted
 from tolka.system.progress import Say
-from tolka.text.check.loss import loss_in_words
+from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
-from tolka.text.held_out import with_sets_aside
+from tolka.text.held_out import hold_out_sets
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import Extension, unspelt
@@ -49,7 +49,7 @@ def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
     found = config.corpus.open()
     if not found.sizes:
         return found, None
-    return with_sets_aside(found, config.corpus.direction, config.run.prepared_folder, say)
+    return hold_out_sets(found, config.corpus.direction, config.run.prepared_folder, say)
 
 
 class Inputs:
@@ -88,7 +88,7 @@ class Inputs:
         if found.sizes:
             sets = {"valid": found.valid, "test": found.tests}
             counts = {key: counted(sets[key][0].count(), "pair") for key in found.sizes}
-            each = [f"{counts[key]} (corpus.{key}={size.asked})" for key, size in found.sizes.items()]
+            each = [f"{counts[key]} (corpus.{key}={size.value})" for key, size in found.sizes.items()]
             self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
         return found
 
@@ -228,7 +228,7 @@ class Inputs:
     @property
     def loss(self) -> str:
         """Why so much of the training text is left out that a training stops; "" if it goes on."""
-        loss = loss_in_words(self.prepared.tally, self.config.cleaning, self.config.batching.max_length)
+        loss = describe_loss(self.prepared.tally, self.config.cleaning, self.config.batching.max_length)
         return loss and f"{loss} (listed in {self.prepared.folder / REJECTED})"
 
     def _spelling_note(self, pairs: Sequence[Pair], name: str) -> str:

@@ -6,7 +6,7 @@ from itertools import chain
 
 from tolka.report.data_check import in_validation_set
 from tolka.text.check.diagnosis import Finding, overlaps
-from tolka.text.check.sides import fault_of_sides, spread_sample, tokenised_unlike
+from tolka.text.check.sides import fault_of_sides, spread_sample, tokenisation_differences
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
@@ -55,6 +55,6 @@ def faults_of(
     return TextFaults(
         wrong_sides,
         overlaps(pairs, dict(tests)),
-        list(tokenised_unlike(list(chain.from_iterable(samples.values())), held_out)),
+        list(tokenisation_differences(list(chain.from_iterable(samples.values())), held_out)),
         "; ".join(f"{name}: {fault}" for name, fault in wrong_sides.items()) if stops else "",
     )

@@ -23,7 +23,7 @@ _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
 _WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
 _BAR = re.compile(r"(?<!\\)\|")
 MOST_TERMS, MOST_BANNED = 1_000_000, 50_000
-"""Lines of a glossary, and of a list of banned phrases, at most."""
+"""Maximum number of lines of a glossary, and of a list of banned phrases."""
 _TABLES = {".csv": CsvFile, ".xlsx": XlsxFile}
 TBX_ENDINGS = (".tbx", ".xml")
 
@@ -48,7 +48,7 @@ class _Node:
     def add(self, words: tuple[str, ...], targets: Iterable[str]) -> None:
         """Add a term to the tree below its first word, which is this node."""
         node = self
-        for word in _folded(words[1:]):
+        for word in _casefolded(words[1:]):
             node = node.following.setdefault(word, _Node())
         node.forms.setdefault(words, {}).update(dict.fromkeys(targets))
 
@@ -65,10 +65,7 @@ class Glossary:
     """Finds a glossary's terms in texts."""
 
     def __init__(self, entries: Sequence[Entry], characters: CharacterForm = KEEP) -> None:
-        """Entries with the same source form have their targets together. characters: their form in texts and terms.
-
-        Terms are split into words when a text has the first of these: to split 300 000 takes longer than a text.
-        """
+        """Entries with the same source form have their targets together. characters: their form in texts and terms."""
         self._entries: dict[str, list[tuple[str, Entry]]] = {}  # by the first word of a source, in lower case
         self._roots: dict[str, _Node] = {}  # of the first words that texts have had
         self._characters = characters
@@ -85,16 +82,18 @@ class Glossary:
         """
         spans = [match.span() for match in _WORD.finditer(text)]
         words = [text[start:end] for start, end in spans]
-        folded, found, place = _folded(words), dict[Match, None](), 0
+        folded, matches, place = _casefolded(words), dict[Match, None](), 0
         while place < len(words):
             forms, end = self._longest(folded, place)
             if forms:
                 targets = forms.get(tuple(words[place:end]))
+                # Case matters only where a form of the glossary is written exactly so.
                 if targets is None:
                     targets = {each: None for known in forms.values() for each in known}
-                found[Match(text[spans[place][0] : spans[end - 1][1]], tuple(targets))] = None
+                matches[Match(text[spans[place][0] : spans[end - 1][1]], tuple(targets))] = None
             place = end
-        return list({match.targets: match for match in reversed(found)}.values())[::-1]  # of equal ones, the first
+        # Of matches with the same targets, the first.
+        return list({match.targets: match for match in reversed(matches)}.values())[::-1]
 
     def _longest(self, folded: tuple[str, ...], place: int) -> tuple[dict[tuple[str, ...], dict[str, None]], int]:
         """Return the forms of the longest term that begins at a place, and its end; none, and the next place."""
@@ -110,6 +109,7 @@ class Glossary:
 
     def _root(self, word: str) -> _Node | None:
         """Return the tree of the terms that begin with a word in lower case."""
+        # Only when a text has the word: to split 300 000 terms into words takes longer than to translate a text.
         if word in self._entries and word not in self._roots:
             self._roots[word] = _Node()
             for form, entry in self._entries[word]:
@@ -117,12 +117,12 @@ class Glossary:
         return self._roots.get(word)
 
 
-def _folded(words: Sequence[str]) -> tuple[str, ...]:
+def _casefolded(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(word.casefold() for word in words)
 
 
 class Phrases:
-    """Finds phrases in texts; how long that takes does not depend on how many phrases there are."""
+    """Finds phrases in texts, in a time that does not depend on how many phrases there are."""
 
     def __init__(self, phrases: Iterable[str]) -> None:
         self._phrases = set(phrases)
@@ -131,28 +131,30 @@ class Phrases:
             if words := _WORD.findall(phrase):
                 self._lengths.setdefault(words[0], set()).add(len(words))
 
-    def found_in(self, text: str) -> set[str]:
-        """Return the phrases that stand in a text, as `stands_in` with `to_its_end` says of each."""
+    def occurrences(self, text: str) -> set[str]:
+        """Return the phrases that stand in a text, as `occurs_in` with `to_its_end` says of each."""
         spans = [match.span() for match in _WORD.finditer(text)]
-        parts = (
+        # Only stretches of as many words as a phrase has that begins with this word.
+        stretches = (
             text[start : spans[place + length - 1][1]]
             for place, (start, end) in enumerate(spans)
             for length in self._lengths.get(text[start:end], ())
             if place + length <= len(spans)
         )
-        return {part for part in parts if part in self._phrases}
+        return {stretch for stretch in stretches if stretch in self._phrases}
 
 
-def stands_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:
+def occurs_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:
     """Return whether a phrase stands in a text, exactly as written, from the beginning of a word.
 
-    Where words are written without blanks, it may stand anywhere. only_at_start: of the text. to_its_end: its last word
-    must not go on, as it may by default (a plural, an ending).
+    Where words are written without blanks, it may stand anywhere. only_at_start: of the text. to_its_end: to the end of
+    its last word, which by default may have an ending (a plural).
     """
     if phrase not in text or (only_at_start and not text.startswith(phrase)):
         return False
     spans = [match.span() for match in _WORD.finditer(text)]
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    # A lookahead, so that occurrences may overlap: the first may be inside a word.
     places = [0] if only_at_start else [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
     return any(place in starts and (not to_its_end or place + len(phrase) in ends) for place in places)
 
@@ -165,11 +167,8 @@ def needs_blank(phrase: str) -> bool:
 def read_glossary(path: Path, direction: Direction, limit: LineLimit = LINE_LIMIT) -> list[Entry]:
     """Read a glossary: TBX, CSV or XLSX where the name says so (.tbx, .xml, .csv, .xlsx), else TSV.
 
-    direction: of the text. A line of TSV is `source TAB target`, or with more columns of target forms; forms
-    of one cell are separated by bars. Of CSV and XLSX two columns are read: those that the first row calls by the codes
-    of the languages, or else the first two. Blank lines and those that begin with # are ignored; \\| and \\# are the
-    characters themselves. It is a file, of at most MOST_TERMS lines and MOST_BYTES. DataError with file and line for
-    anything else, and for a glossary without terms.
+    direction: of the text. Blank lines and those that begin with # are ignored. DataError with file and line for
+    anything else, for more than MOST_TERMS lines or MOST_BYTES, and for a glossary without terms.
     """
     refuse_pipe(path)
     if without_compression(path).suffix.lower() in TBX_ENDINGS:
@@ -213,7 +212,7 @@ def _too_large(path: Path, number: int, most: int) -> DataError:
 
 
 def _rows(path: Path, direction: Direction, limit: LineLimit) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the cells of each row: the source's, and those of the target."""
+    """Yield the number and the cells of each row: the source's, then in TSV any number of target forms, else one."""
     table = _TABLES.get(without_compression(path).suffix.lower())
     if table is None:
         yield from ((number, line.split("\t")) for number, line in _lines(path, limit, MOST_TERMS))
@@ -224,7 +223,8 @@ def _rows(path: Path, direction: Direction, limit: LineLimit) -> Iterator[tuple[
             raise _too_large(path, number, MOST_TERMS)
         if not columns:
             codes, wanted = [plain_code(cell.strip()) for cell in cells], [plain_code(code) for code in direction]
-            if all(direction) and {*wanted} <= {*codes} and {*wanted} & {*codes[:2]}:  # DeepL's rows end in codes
+            # A first row that names the columns; a row of DeepL's has its terms first, and ends in the codes.
+            if all(direction) and {*wanted} <= {*codes} and {*wanted} & {*codes[:2]}:
                 columns = [codes.index(code) for code in wanted]
                 continue
             columns = 0, 1
@@ -248,8 +248,9 @@ def _entry(cells: Sequence[str], place: str) -> Entry:
 
 
 def _forms(cell: str) -> tuple[str, ...]:
-    """Return the forms of a cell, which bars separate."""
-    if "|" not in cell and "\\" not in cell:  # by far the most
+    """Return the forms of a cell, which bars separate; \\| and \\# are the characters themselves."""
+    # By far the most have one form: a glossary may have a million.
+    if "|" not in cell and "\\" not in cell:
         return (" ".join(cell.split()),) if cell.strip() else ()
     parts = (" ".join(re.sub(r"\\([|#])", r"\1", part).split()) for part in _BAR.split(cell))
     return tuple(dict.fromkeys(part for part in parts if part))

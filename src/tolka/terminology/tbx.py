@@ -15,32 +15,29 @@ _TERMS = ("tig", "ntig", "termSec")  # a term with notes on it
 _UNWANTED = ("deprecated", "superseded")  # how values of administrativeStatus begin
 
 MOST_BYTES = 2**28
-"""Bytes of a glossary, unpacked, at most."""
+"""Maximum size of a glossary in bytes, unpacked."""
 Concept = tuple[list[str], list[str]]
 """The terms of a concept in the source and in the target language."""
 
 
 def read_tbx(path: Path, direction: Direction, limit: LineLimit) -> list[Concept]:
-    """Return the concepts that have terms in both languages. direction: of the texts.
+    """Return the concepts that have terms in both languages, without deprecated and superseded terms.
 
-    Where a concept has no terms with exactly the code of a language, those with any other code of it count: en-US and
-    eng_Latn for en, and the other way round.
-
-    Terms whose administrative status is deprecated or superseded are left out. DataError with the line for what is no
-    TBX.
+    direction: of the texts. DataError with the line for what is not TBX.
     """
-    concepts = _Concepts(direction, limit)
-    for blocks, _ in enumerate(parse(path, concepts, limit)):
+    handler = _Concepts(direction, limit)
+    for blocks, _ in enumerate(parse(path, handler, limit)):
+        # The file's own size says little: it may be compressed.
         if blocks * BLOCK > MOST_BYTES:
             raise DataError(f"{path}: at most {MOST_BYTES} bytes are read; leave out the rest")
-    return concepts.found
+    return handler.concepts
 
 
 class _Concepts(XmlHandler):
     roots, kind = frozenset({"martif", "tbx"}), "a term base"
 
     def __init__(self, direction: Direction, limit: LineLimit) -> None:
-        self.found: list[Concept] = []
+        self.concepts: list[Concept] = []
         self._languages = [normal_code(language) for language in direction]
         self._terms: dict[str, list[str]] = {}  # of the current concept, by language
         self._language = self._term = ""
@@ -59,7 +56,7 @@ class _Concepts(XmlHandler):
 
     def end(self, name: str) -> None:
         if self.text is not None and name in ("term", "termNote", "administrativeStatus"):
-            text, flaw, self.text = self.text.finished(), self.text.flaw, None
+            text, flaw, self.text = self.text.content(), self.text.flaw, None
             if flaw:
                 raise RefusedError(f"{flaw} in '{text}': write the character itself")
             if name == "term":
@@ -71,10 +68,10 @@ class _Concepts(XmlHandler):
         elif name in _CONCEPTS:
             source, target = map(self._in_language, self._languages)
             if source and target:
-                self.found.append((source, target))
+                self.concepts.append((source, target))
 
     def _in_language(self, language: str) -> list[str]:
-        """Return the terms in this language: with exactly this code, or else with others of the same language."""
+        """Return the terms with exactly this code, or else with others of the language: en-US and eng_Latn for en."""
         if language in self._terms:
             return self._terms[language]
         plain = plain_code(language)

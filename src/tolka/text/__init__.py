@@ -1,1 +1,1 @@
-"""Text: reading, cleaning, checking, tokenization."""
+"""Parallel text: reading, cleaning and checking."""

@@ -41,31 +41,31 @@ class CharacterForm:
 
     def source(self, text: str) -> str:
         """Return a source text in this form, without whitespace around it."""
-        return self._rewritten(text, self.blanks != "keep").strip()
+        return self._apply(text, self.blanks != "keep").strip()
 
     def source_lines(self, text: str) -> str:
         """Return a source text of several lines in this form; line feeds and the blanks around them stay."""
         if self.control != "keep":
             text = text.replace("\r\n", "\n")
-        return "\n".join(self._rewritten(line, self.blanks != "keep") for line in text.split("\n"))
+        return "\n".join(self._apply(line, self.blanks != "keep") for line in text.split("\n"))
 
     def target(self, text: str) -> str:
         """Return a target text in this form, without whitespace around it."""
-        return self._rewritten(text, self.blanks == "space").strip()
+        return self._apply(text, self.blanks == "space").strip()
 
     def pair(self, pair: Pair) -> Pair:
         """Return the pair in this form; the same object if it is already."""
         source, target = self.source(pair.source), self.target(pair.target)
         return pair if source == pair.source and target == pair.target else Pair(source, target, pair.flaw)
 
-    def _rewritten(self, text: str, has_plain_blanks: bool) -> str:
+    def _apply(self, text: str, has_plain_blanks: bool) -> str:
         if not text.isprintable():  # nearly all are: they have no control or format characters, and no blank but U+0020
             if self.control != "keep":
-                text = visible(text)
+                text = visible_text(text)
             if has_plain_blanks:
                 text = _BLANKS.sub(" ", text)
         if self.unicode == "nfc":  # after the others, as an invisible character may stand before an accent
-            text = composed(text)
+            text = to_nfc(text)
         return text
 
 
@@ -73,9 +73,9 @@ KEEP = CharacterForm()
 """Every character as it is, but for whitespace around a text."""
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return what a reader sees: breaks become blanks, and characters that nobody sees vanish."""
-    text = _WINDOWS_1252.sub(_mended, _BREAKS.sub(" ", text))
+    text = _WINDOWS_1252.sub(_as_windows_1252, _BREAKS.sub(" ", text))
     if "\u200b" in text:
         text = _BETWEEN_WORDS.sub(" ", text)
     if not _RIGHT_TO_LEFT.search(text):
@@ -83,11 +83,11 @@ def visible(text: str) -> str:
     return _UNSEEN.sub("", text)
 
 
-def _mended(control: re.Match[str]) -> str:
+def _as_windows_1252(control: re.Match[str]) -> str:
     """Return the character that Windows-1252 has there; "" for five numbers without one."""
     return control[0].encode("iso-8859-1").decode("cp1252", "ignore")
 
 
-def composed(text: str) -> str:
+def to_nfc(text: str) -> str:
     """Apply Unicode's canonical composition (NFC): an e and an accent become one character."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)

@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Any
 
 _BLOCK_BYTES = 2**16
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {".xz": lzma.LZMADecompressor, ".bz2": bz2.BZ2Decompressor}
 
 
-def open_xz(path: Path, mode: str) -> io.BufferedReader:
-    """Open an xz or lzma file for reading, which raises EOFError if it is truncated, LZMAError if it is damaged."""
-    return io.BufferedReader(_Decompressed(path, lzma.LZMADecompressor), _BLOCK_BYTES)
-
-
-def open_bz2(path: Path, mode: str) -> io.BufferedReader:
-    """Open a bz2 file for reading, which raises EOFError if it is truncated, OSError if it is damaged."""
-    return io.BufferedReader(_Decompressed(path, bz2.BZ2Decompressor), _BLOCK_BYTES)
+def open_to_the_end(path: Path, mode: str = "rb") -> io.BufferedReader:
+    """Open an xz or bz2 file; reading raises EOFError if it is truncated, LZMAError or OSError if it is damaged."""
+    return io.BufferedReader(_Decompressed(path, _DECOMPRESSORS[path.suffix.lower()]), _BLOCK_BYTES)
 
 
 class _Decompressed(io.RawIOBase):
-    """A file of one or more compressed streams, with zero padding after them."""
+    """A file of one or more compressed streams."""
 
     def __init__(self, path: Path, new_decompressor: Callable[[], Any]) -> None:
         self._file = path.open("rb")
@@ -37,8 +33,10 @@ class _Decompressed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer, as io.RawIOBase does."""
         view, data = memoryview(buffer).cast("B"), b""
+        # A block may be all header, and decompress to nothing; to return 0 would mean the end of the file.
         while not data:
             if self._stream.eof:
+                # `cat a.xz b.xz` makes a file of two streams, and xz pads a stream with zeros; anything else is damage.
                 block = self._stream.unused_data.lstrip(b"\0")
                 while not block and (following := self._file.read(_BLOCK_BYTES)):
                     block = following.lstrip(b"\0")

@@ -6,8 +6,8 @@ import re
 _WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
 _MOST_LATIN = 0.67  # share of bytes beyond ASCII in these words, as in été
 _SIGNS = "„“”‚‘’«»‹›–—…·§°€£©®™±¡¿ªºµ×²½\xa0\xad"
-# What is no text: a sign inside of a word, one that stands nowhere but before a word or a number at the end of one, and
-# control characters.
+# What is not text: a sign inside of a word, one that stands nowhere but before a word or a number at the end of one,
+# and control characters.
 _MISPLACED = re.compile(
     r"(?<=[^\W\d_])(?:(?![’\xad·–—…ªº])[^\w\x00-\x7f\ufffd]|[¹²³])(?=[^\W\d_])|(?<=[^\W\d_])[¿¡£¥¼¾¹]|(?<![mk])[²³]"
     r"|[\x80-\x9f\ufffd]"

@@ -33,8 +33,8 @@ _BINARY = {
     b"%PDF-": ("a PDF", _SAVE_AS_TEXT),
     b"\xd0\xcf\x11\xe0": ("a Word, Excel or PowerPoint file of the old kind", _SAVE_AS_TEXT),
     b"PAR1": ("Parquet", "name its column (input.column, corpus.columns), and let the file's name end in .parquet"),
-    b"\x89PNG": ("a picture", "there is no text in it to read"),
-    b"\xff\xd8\xff": ("a picture", "there is no text in it to read"),
+    b"\x89PNG": ("a picture", "it has no text to read"),
+    b"\xff\xd8\xff": ("a picture", "it has no text to read"),
     b"\x1f\x8b": ("compressed by gzip", "unpack it first, or let its name end in .gz"),
     b"BZh": ("compressed by bzip2", "unpack it first, or let its name end in .bz2"),
     b"\xfd7zXZ": ("compressed by xz", "unpack it first, or let its name end in .xz"),
@@ -49,8 +49,5 @@ def document_kind(path: Path) -> tuple[str, str]:
 
 
 def binary_kind(head: bytes) -> tuple[str, str]:
-    """Return a file's kind by its first bytes, and what to do about it; two empty strings if unknown.
-
-    A text in UTF-8 may begin with the same bytes: the caller must check.
-    """
+    """Return a file's kind by its first bytes, which a text may have as well, and what to do; two "" if unknown."""
     return next((kind for mark, kind in _BINARY.items() if head.startswith(mark)), ("", ""))

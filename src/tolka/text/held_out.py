@@ -1,8 +1,7 @@
 """Validation and test sets held out of the training text, where a corpus has none of its own.
 
-Pairs are chosen by a hash of their text: the same on every machine and with any cleaning; when a text grows, a share of
-it still contains the pairs that it contained before. The sets are plain files beside the token stores. Every training
-pair with the source or the target of a held-out pair is left out by `tolka.text.cleaning.cleaner.judge`.
+The sets are plain files beside the token stores. Every training pair with the source or the target of a held-out pair
+is left out by `tolka.text.cleaning.cleaner.judge`.
 """
 
 import hashlib
@@ -25,14 +24,13 @@ from tolka.text.pairs import Pair, PairSource, ParallelFiles
 
 _FORMAT = 1
 _HASHES = 2**64
-# The size `auto`: one pair in 100, but at least 200 and at most 2000 pairs, and never more than one pair in 10.
-_AUTO_DIVISOR, _AUTO_MIN, _AUTO_MAX, _AUTO_MIN_DIVISOR = 100, 200, 2000, 10
+_MAX_AUTO_SIZE = 2000
 # The filter for held-out pairs does not depend on the run's cleaning: runs with different cleaning are scored on the
 # same sets.
 _FILTER = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
 
 
-def with_sets_aside(corpus: Corpus, direction: Direction, cache: Path, say: Say = silent) -> tuple[Corpus, Path]:
+def hold_out_sets(corpus: Corpus, direction: Direction, cache: Path, say: Say = silent) -> tuple[Corpus, Path]:
     """Return the corpus with the sets that corpus.sizes asks for, and the folder under `cache` with their files.
 
     say: is given notes. DataError where the text has too few pairs for them.
@@ -55,7 +53,7 @@ def _key(corpus: Corpus, direction: Direction) -> str:
         "format": _FORMAT,
         "text": corpus.fingerprint(),
         "languages": direction,
-        "sizes": {name: size.asked for name, size in corpus.sizes.items()},
+        "sizes": {name: size.value for name, size in corpus.sizes.items()},
         "given": [source.fingerprint() for source in (*corpus.valid, *corpus.tests)],
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
@@ -77,14 +75,17 @@ def _write(corpus: Corpus, direction: Direction, folder: Path) -> None:
 def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: Marks) -> list[Pair]:
     """Return the pairs with the smallest hashes, each once and in that order. excluded: other held-out sets."""
     overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, Direction("", ""))
+    # A hash of its text chooses a pair on every machine and with any cleaning. A share is a threshold of the hash: when
+    # the text grows, the set still contains the pairs that it contained before.
     limit = int(size.share * _HASHES) if size.share else _HASHES
-    capacity = 0 if size.share else size.pairs or _AUTO_MAX
+    capacity = 0 if size.share else size.pairs or _MAX_AUTO_SIZE
     chosen: dict[int, Pair] = {}
     largest: list[int] = []  # a heap of the hashes in `chosen`, negative
     number, leaves_some = 0, False
     with bar(f"choosing the {name} set", sum(source.count() for source in sources), " pairs") as progress:
         for number, pair in enumerate(_readable(sources, progress.update), 1):  # noqa: B007 (used after the loop)
             key = _hash(name, pair)
+            # The hash first: `overlap` and the steps are slower, and few pairs need them.
             if key in chosen or (key < limit and overlap(pair)):
                 continue
             if key >= limit or any(isinstance(step(pair), str) for _, step in steps):
@@ -92,15 +93,15 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
                 continue
             chosen[key] = pair
             heappush(largest, -key)
+            # Memory for `capacity` pairs, however long the text is.
             if capacity and len(largest) > capacity:
                 del chosen[-heappop(largest)]
                 limit, leaves_some = -largest[0], True
     if not size.share:
-        auto = max(1, min(max(number // _AUTO_DIVISOR, _AUTO_MIN), number // _AUTO_MIN_DIVISOR))
-        wanted = size.pairs or auto
+        wanted = size.pairs or _auto_size(number)
         if chosen and len(chosen) <= wanted and not leaves_some:
             raise DataError(
-                f"corpus.{name} ({size.asked}) asks for {counted(wanted, 'pair')}, and the training text has only "
+                f"corpus.{name} ({size.value}) asks for {counted(wanted, 'pair')}, and the training text has only "
                 f"{len(chosen)} that differ and may be set aside, which would leave none: give a smaller number, or "
                 "the name of a text"
             )
@@ -108,10 +109,15 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
     count = size.pairs or len(chosen)
     if not chosen or (not size.share and 2 * count > number):
         raise DataError(
-            f"corpus.{name} ({size.asked}) sets {count} of the training text's {number} pairs "
+            f"corpus.{name} ({size.value}) sets {count} of the training text's {number} pairs "
             "aside: at least one must be, and at most half of them; give another number, or the name of a text"
         )
     return [chosen[key] for key in sorted(chosen)]
+
+
+def _auto_size(pairs: int) -> int:
+    """Return the size `auto`: one pair in 100, but at least 200 and at most 2000, and never more than one in 10."""
+    return max(1, min(max(pairs // 100, 200), _MAX_AUTO_SIZE, pairs // 10))
 
 
 def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> Iterator[Pair]:

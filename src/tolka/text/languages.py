@@ -8,7 +8,8 @@ from tolka.system import interrupts
 from tolka.text.scripts import plain_code
 
 _MIN_CHARACTERS = 20  # the language of a shorter text is not identified
-_CERTAIN, _UNLIKELY = 0.95, 0.01  # probabilities above and below which a decision is made
+# A pair is dropped, or sides are called swapped, only beyond these probabilities: a short sentence fits many languages.
+_CERTAIN, _UNLIKELY = 0.95, 0.01
 # Languages that cannot be told apart by a sentence: of one macrolanguage (ISO 639-3), or close and in the same script.
 _CONFUSABLE = ({"no", "nb", "nn"}, {"sh", "hr", "bs", "sr"}, {"ms", "id"}, {"zh", "wuu", "yue"})
 
@@ -25,7 +26,8 @@ class LanguageIdentifier:
             from py3langid.langid import MODEL_FILE
             from py3langid.langid import LanguageIdentifier as Langid
         except ImportError:
-            interrupts.check()  # a C extension may turn Ctrl-C into an ImportError
+            # A C extension may turn Ctrl-C into an ImportError.
+            interrupts.check()
             raise ConfigError(
                 "cleaning.language=true needs py3langid: pip install 'tolka[langid]', or set cleaning.language=false"
             ) from None
@@ -38,20 +40,17 @@ class LanguageIdentifier:
         return dict(self._langid.rank(text)) if len(text) >= _MIN_CHARACTERS else None
 
     def is_other(self, likelihoods: Likelihoods, language: str) -> bool:
-        """Return whether the text is surely not in this language; False for an unknown language.
-
-        It is not enough that another language is more likely: for a short English sentence half a dozen may be, none of
-        which is Korean.
-        """
-        accepted = self._accepted(language)
+        """Return whether the text is surely not in this language; False for an unknown language."""
+        accepted = self._accepted_codes(language)
+        # It is not enough that another language is likelier: for a short English sentence half a dozen may be.
         return bool(accepted) and sum(likelihoods[each] for each in accepted) < _UNLIKELY
 
     def is_surely(self, likelihoods: Likelihoods, language: str, not_in: str) -> bool:
         """Return whether the text is surely in one language and not in another, both of which are known."""
-        likelihood = sum(likelihoods[each] for each in self._accepted(language))
+        likelihood = sum(likelihoods[each] for each in self._accepted_codes(language))
         return likelihood > _CERTAIN and self.is_other(likelihoods, not_in)
 
-    def _accepted(self, language: str) -> frozenset[str]:
+    def _accepted_codes(self, language: str) -> frozenset[str]:
         """Return the known codes of a language and of those that cannot be told from it."""
         if language not in self._confusable:
             code = plain_code(language)

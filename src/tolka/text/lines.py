@@ -20,20 +20,21 @@ from typing import IO, Any, cast
 
 from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
-from tolka.text.compressed import open_bz2, open_xz
+from tolka.text.compressed import open_to_the_end
 from tolka.text.encodings import likely_encoding
 from tolka.text.file_types import binary_kind
 
 UTF32_BOMS = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE  # the first begins with UTF-16's
 _WIDE_BOMS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *UTF32_BOMS
 _SAMPLE_BYTES = 2**14  # by which the encoding of a file that is not UTF-8 is recognised
+# Read beside a line's bytes, so that one of exactly the limit is seen whole.
 _BOM_AND_LINE_END = len(codecs.BOM_UTF8) + len(b"\r\n")
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """Errors that reading a truncated or damaged file raises."""
 
 
 def _zstandard(path: Path, mode: str) -> IO[bytes]:
-    """Open a zstd file with pyarrow, a dependency of `datasets`."""
+    # Python has zstd from 3.14 on; pyarrow is there anyway, as `datasets` needs it.
     import pyarrow
 
     return cast(IO[bytes], io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd")))
@@ -42,8 +43,8 @@ def _zstandard(path: Path, mode: str) -> IO[bytes]:
 _COMPRESSIONS: dict[str, Callable[[Path, str], Any]] = {
     "": Path.open,
     ".gz": gzip.open,
-    ".xz": open_xz,
-    ".bz2": open_bz2,
+    ".xz": open_to_the_end,
+    ".bz2": open_to_the_end,
     ".zst": _zstandard,
 }
 COMPRESSIONS = tuple(_COMPRESSIONS)
@@ -64,7 +65,7 @@ def without_compression(path: Path) -> Path:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise DataError for a pipe or a device, of a file that is read more than once or must end."""
+    """Raise DataError for a pipe or a device: to read it twice, or to its end, would wait forever."""
     try:
         check_is_file(path)
     except ValueError as error:
@@ -87,9 +88,11 @@ def _advice(error: UnicodeDecodeError, stream: IO[bytes], is_utf8: bool) -> str:
     if is_utf8:
         return "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
     before = error.object[: error.start]
+    # Only after other characters of several bytes: in Latin-1, too, a line may end in a byte that begins one in UTF-8.
     if error.reason == "unexpected end of data" and not before.isascii():
         return "the line ends inside a character: was the text cut by bytes?"
-    following = stream.read(_SAMPLE_BYTES) if stream.seekable() else b""  # a pipe may have no more for a while
+    # One line often fits several languages; but a pipe may have no more for a while.
+    following = stream.read(_SAMPLE_BYTES) if stream.seekable() else b""
     encoding = likely_encoding(error.object + b"\n" + following.rpartition(b"\n")[0])
     return f"convert the file first, for example: iconv -f {encoding} -t UTF-8"
 
@@ -110,6 +113,7 @@ class LineLimit:
 
     def check(self, text: str, place: str, name: str = "the text") -> None:
         """Raise DataError if a text has more bytes. place: file and line. name: of the text, for the message."""
+        # A character has at most 4 bytes in UTF-8: nearly no text need be encoded to be counted.
         if len(text) > self.max_bytes // 4 and len(text.encode("utf-8", "surrogatepass")) > self.max_bytes:
             raise self.error(place, name)
 
@@ -142,13 +146,10 @@ def read_lines(
 def decode_lines(
     stream: IO[bytes], name: str, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT
 ) -> Iterator[str]:
-    """Yield the lines of a byte stream, split at line feeds; DataError with `name` and line number.
-
-    One trailing carriage return is taken off, so that files from Windows read the same. No more than `limit` is read
-    of a line.
-    """
+    """Yield the lines of a byte stream, split at line feeds; DataError with `name` and line number."""
     number, head = 0, b""
     is_utf8 = False  # whether an earlier line was UTF-8 beyond ASCII
+    # No more is read of a line: a small compressed file may unpack to gigabytes without a line feed.
     raw_lines = iter(partial(stream.readline, limit.max_bytes + _BOM_AND_LINE_END), b"")
     try:
         for number, raw in enumerate(raw_lines, start=1):
@@ -157,6 +158,7 @@ def decode_lines(
                 if raw.startswith(_WIDE_BOMS):
                     raise _wide_encoding_error(name, raw)
                 raw = raw.removeprefix(codecs.BOM_UTF8)
+            # One carriage return, as files from Windows have it; a second one is text.
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
             if b"\0" in line:
                 raise _binary_file_error(name, head) or _nul_error(name, number)
@@ -168,6 +170,7 @@ def decode_lines(
                 if repair is not None:
                     yield repair(number, line)
                     continue
+                # The kind of a binary file says more than its first wrong byte.
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
                     + _advice(error, stream, is_utf8)
@@ -184,26 +187,28 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
     DataError for UTF-16, for NUL bytes and for a line far longer than `limit`: such a file is not text. A line that is
     only a little longer is reported by `decode_lines`.
     """
-    count, last, digest = 0, b"\n", hashlib.sha256()
+    count, digest, head = 0, hashlib.sha256(), b""
     unfinished = 0  # bytes since the last line feed
-    head = b""
     for block in read_blocks(path):
-        if not head and block.startswith(_WIDE_BOMS):
-            raise _wide_encoding_error(str(path), block)
-        head = head or block
+        if not head:
+            head = block
+            if head.startswith(_WIDE_BOMS):
+                raise _wide_encoding_error(str(path), head)
+            # A text may begin with PAR1 or %PDF- as well.
+            if (error := _binary_file_error(str(path), head)) and not _is_utf8(head):
+                raise error
+        # Text has no NUL, whereas UTF-16 without a byte order mark and most binary files do.
         if b"\0" in block:
             line = count + block[: block.index(b"\0")].count(b"\n") + 1
             raise _binary_file_error(str(path), head) or _nul_error(str(path), line)
-        if head is block and (error := _binary_file_error(str(path), head)) and not _is_utf8(block):
-            raise error
         end = block.find(b"\n")
         if unfinished + (len(block) if end < 0 else end) > limit.max_bytes + _BOM_AND_LINE_END:
             raise limit.error(f"{path}:{count + 1}", "the line")
+        # A line that begins and ends in this block is not measured: `decode_lines` reports one that is too long.
         unfinished = unfinished + len(block) if end < 0 else len(block) - block.rfind(b"\n") - 1
         digest.update(block)
         count += block.count(b"\n")
-        last = block[-1:]
-    return count + (last != b"\n"), digest.hexdigest()
+    return count + bool(unfinished), digest.hexdigest()
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:
@@ -218,7 +223,7 @@ def read_blocks(path: Path) -> Iterator[bytes]:
 
 
 def count_ahead(stream: IO[bytes]) -> int:
-    """Return how many lines a seekable stream has from here on; an unfinished last one counts. It stays where it is."""
+    """Return the number of lines from a seekable stream's position on, which stays; an unfinished last one counts."""
     start, count, last = stream.tell(), 0, b"\n"
     while block := stream.read(2**20):
         count, last = count + block.count(b"\n"), block[-1:]
@@ -255,17 +260,17 @@ def _is_utf8(block: bytes) -> bool:
 
 
 def _nul_error(name: str, number: int) -> DataError:
-    return DataError(f"{name}:{number}: a NUL byte; this is no plain text (a binary file, or UTF-16 or UTF-32?)")
+    return DataError(f"{name}:{number}: a NUL byte; this is not plain text (a binary file, or UTF-16 or UTF-32?)")
 
 
 def near_path(path: Path) -> str:
-    """Return a question whether a path was meant that is like one that is not there; "" if none is like it."""
+    """Return ". Did you mean 'X'?" with an existing path like a missing one; "" if none is like it."""
     near = _nearest(path)
     return f". Did you mean '{near}'?" if near else ""
 
 
 def _nearest(path: Path) -> Path | None:
-    """Return the path that is there whose last name, or whose folder's, is like that of one that is not."""
+    """Return the existing path that is most like a missing one, in its name or its folder's."""
     folder = path.parent if path.parent.is_dir() else _nearest(path.parent)
     if folder is None or (folder / path.name).exists():
         return folder and folder / path.name
@@ -282,5 +287,5 @@ def _neighbours(path: Path) -> str:
     if not path.parent.is_dir():
         return f" (and no folder {path.parent})"
     names = sorted(p.name for p in path.parent.iterdir() if p.is_file())
-    shown = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-    return f"; its folder holds: {shown}" if names else "; its folder holds no files"
+    first_names = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+    return f"; its folder holds: {first_names}" if names else "; its folder holds no files"

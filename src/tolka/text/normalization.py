@@ -7,10 +7,7 @@ _REMEDY = "to score only what is read, compose the file first (for example: ucon
 
 
 def references_note(references: Sequence[str], form: str, name: str) -> str:
-    """Return a note if the model writes composed characters and the references are decomposed; else "".
-
-    form: CleaningConfig.unicode. name: of the references, which are scored exactly as they are.
-    """
+    """Return a note if a model of composed characters (form "nfc") is scored with decomposed references; else ""."""
     decomposed = _not_composed(references) if form == "nfc" else 0
     if not decomposed:
         return ""
@@ -21,11 +18,8 @@ def references_note(references: Sequence[str], form: str, name: str) -> str:
     )
 
 
-def unlike_note(texts: Mapping[str, Sequence[str]]) -> str:
-    """Return a note if one text has decomposed accents and another has not; else "".
-
-    texts: by name. A metric counts the two forms of one word as different words.
-    """
+def mixed_forms_note(texts: Mapping[str, Sequence[str]]) -> str:
+    """Return a note if not as many lines of one text have decomposed accents as of another; else "". texts: by name."""
     decomposed = {name: _not_composed(lines) for name, lines in texts.items()}
     if len(set(decomposed.values())) == 1:
         return ""

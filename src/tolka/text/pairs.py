@@ -23,10 +23,11 @@ class Pair:
     flaw: str = ""
 
 
+# `check.loss` does not count these flaws: the text is read once already, or is not in the two languages.
 FURTHER = "further "
-"""How the flaw of a pair begins that has another variant or reference of a text which is read."""
+"""Beginning of the flaw of a pair that has another variant or reference of a text that is read."""
 NO_PAIR = "no pair in "
-"""How the flaw begins of a unit that is not in both languages, of a file that has more of them."""
+"""Beginning of the flaw of a unit that is not in both languages, in a file of several."""
 
 
 class PairSource(ABC):
@@ -72,7 +73,7 @@ class PairStream(ABC):
 
 
 class ParallelFiles(PairSource):
-    """Two files whose lines are pairs; their line counts are compared before the first pair is read."""
+    """Two files whose lines are pairs."""
 
     has_lines = True
 
@@ -107,7 +108,8 @@ class ParallelFiles(PairSource):
         return self._count_and_digest[1]
 
     def read(self) -> Iterator[Pair]:
-        self.count()  # DataError before the first pair
+        # DataError before the first pair: after a missing line every pair would be wrong.
+        self.count()
         sides = (read_lines(path, limit=self.limit) for path in self.paths)
         for source, target in zip(*sides, strict=True):
             yield Pair(source, target)

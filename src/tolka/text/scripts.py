@@ -7,23 +7,24 @@ from typing import Any
 
 from tolka.errors import ConfigError
 
-# ISO 15924 code -> Unicode scripts, where they differ; language -> scripts, where it is written in two.
+# ISO 15924 code -> Unicode scripts, where they differ.
 _UNICODE_SCRIPTS = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
+# Language -> scripts, where it is written in two; CLDR names only the likelier.
 _SCRIPTS_OF_LANGUAGE = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Arab")}
 _TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=[-_]))(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)  # BCP 47's form
 
 
 def check_code(key: str, code: str) -> None:
-    """Raise ConfigError, with the code that is meant, for what cannot be a language's code, as its name cannot."""
+    """Raise ConfigError for what cannot be a language code, such as a language's name, and say which code is meant."""
     meant = code_named(code)
     if not _TAG.fullmatch(code) or meant:
         hint = f" Did you mean '{meant}'?" if meant else ""
-        raise ConfigError(f"{key} ('{code}') is no language code, as en, zh-Hant and x-mine are.{hint}")
+        raise ConfigError(f"{key} ('{code}') is not a language code, as en, zh-Hant and x-mine are.{hint}")
 
 
 @cache
 def code_named(name: str) -> str:
-    """Return the code of the language with this English name, or that most people of a country speak; "" for a code."""
+    """Return the code of a language by its English name, or by a country where most speak it; "" for a code itself."""
     import langcodes
 
     if is_known(name):
@@ -31,6 +32,7 @@ def code_named(name: str) -> str:
     if re.fullmatch(r"[a-wyz]{2}", name, re.IGNORECASE):  # XA to XZ are nobody's
         country = langcodes.Language.make(territory=name.upper())
         return str(country.maximize().language or "") if country.is_valid() else ""
+    # Whatever has the form of a tag may be one: x-mine, or a language younger than the registry.
     if _TAG.fullmatch(name):
         return ""
     from langcodes import registry_parser
@@ -50,7 +52,7 @@ def code_named(name: str) -> str:
 
 @cache
 def is_known(language: str) -> bool:
-    """Return whether this is the code of a language."""
+    """Return whether this is the code of a language; und, the code for an undetermined one, is not."""
     import langcodes
 
     return langcodes.tag_is_valid(language) and plain_code(language) != "und"

@@ -9,7 +9,8 @@ from typing import IO, Generic, TypeVar
 
 from tolka.errors import TolkaError
 
-_GATHER_SECONDS = 0.01  # wait for more lines after the first one: a program's single write arrives within this time
+# A program's single write arrives within this time: its lines become one window, not a window of one and a rest.
+_GATHER_SECONDS = 0.01
 _WAIT_SECONDS = 1.0  # on Windows, Ctrl-C takes effect only between waits
 T = TypeVar("T")
 
@@ -66,7 +67,8 @@ class ArrivingLines(Generic[T]):
                     while len(self._arrived) == self._size:
                         self._changed.wait()
                     self._arrived.append(line)
-                    if len(self._arrived) in (1, self._size):  # the two numbers that `_window` waits for
+                    # The two numbers that `_window` waits for; it need not wake for each line.
+                    if len(self._arrived) in (1, self._size):
                         self._changed.notify()
         except BaseException as error:  # raised by `windows`, in the thread of the caller
             self._error = error

@@ -10,7 +10,7 @@ from tolka.terminology.glossary import (
     Match,
     Phrases,
     needs_blank,
-    stands_in,
+    occurs_in,
 )
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.tokenizer.special_tokens import BOS, UNK
@@ -57,7 +57,7 @@ class Terminology:
     def banned_in(self, translation: str) -> list[str]:
         """Return the banned phrases that stand in a text."""
         phrases, of_form = self._banned_forms
-        numbers = {number for form in phrases.found_in(translation) for number in of_form[form]}
+        numbers = {number for form in phrases.occurrences(translation) for number in of_form[form]}
         return [self._phrases[number] for number in sorted(numbers)]
 
     def banned_spellings(self, translation: str, ids: Sequence[int]) -> tuple[Ids, ...]:
@@ -70,8 +70,8 @@ class Terminology:
     def _spelling_in(self, phrase: str, ids: Sequence[int]) -> Ids:
         """Return the shortest part of the ids that has the phrase, the first one of it."""
         forms = Phrases(self._with_capitals(phrase))
-        end = next(end for end in range(1, len(ids) + 1) if forms.found_in(self._decode(ids[:end])))
-        start = next(start for start in range(end - 1, -1, -1) if forms.found_in(self._decode(ids[start:end])))
+        end = next(end for end in range(1, len(ids) + 1) if forms.occurrences(self._decode(ids[:end])))
+        start = next(start for start in range(end - 1, -1, -1) if forms.occurrences(self._decode(ids[start:end])))
         return tuple(ids[start:end])
 
     @cached_property
@@ -98,7 +98,7 @@ class Terminology:
     def _has(self, text: str, form: str) -> bool:
         """Return whether a form stands in a text as it is or, at the beginning, with a capital letter."""
         return any(
-            stands_in(each, text) or stands_in(_capitalized(each), text, only_at_start=True)
+            occurs_in(each, text) or occurs_in(_capitalized(each), text, only_at_start=True)
             for each in self._forms(form)
         )
 

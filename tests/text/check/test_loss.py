@@ -4,7 +4,7 @@ from collections import Counter
 
 from rows import each_row
 
-from tolka.text.check.loss import loss_in_words
+from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
 
@@ -32,8 +32,8 @@ STRICT = CleaningConfig(
 )
 def test_more_than_half(kept: int, dropped: dict[str, int], stops: bool) -> None:
     tally = Tally(kept, Counter(dropped))
-    assert bool(loss_in_words(tally, CleaningConfig(), 256)) == stops
-    assert loss_in_words(tally, CleaningConfig(allow_loss=True), 256) == ""
+    assert bool(describe_loss(tally, CleaningConfig(), 256)) == stops
+    assert describe_loss(tally, CleaningConfig(allow_loss=True), 256) == ""
     assert tally == Tally(kept, Counter(dropped))
 
 
@@ -55,11 +55,11 @@ def test_more_than_half(kept: int, dropped: dict[str, int], stops: bool) -> None
     ],
 )
 def test_the_step_that_took_most(reason: str, setting: str) -> None:
-    words = loss_in_words(Tally(1, Counter({reason: 90, "blank source": 60})), STRICT, 64)
+    words = describe_loss(Tally(1, Counter({reason: 90, "blank source": 60})), STRICT, 64)
     assert words.startswith(f"150 of 151 training pairs are left out, most of them (90) as '{reason}', by {setting}")
     assert "cleaning.allow_loss=true trains on the 1 that are left" in words
 
 
 def test_a_step_that_no_setting_asks_for() -> None:
-    words = loss_in_words(Tally(1, Counter({"blank source": 9})), STRICT, 64)
+    words = describe_loss(Tally(1, Counter({"blank source": 9})), STRICT, 64)
     assert "most of them (9) as 'blank source': look at some" in words

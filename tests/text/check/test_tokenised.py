@@ -2,7 +2,7 @@
 
 from rows import each_row
 
-from tolka.text.check.sides import share_of_tokenised, tokenised_unlike
+from tolka.text.check.sides import share_of_tokenised, tokenisation_differences
 from tolka.text.pairs import Pair
 
 
@@ -34,13 +34,13 @@ PLAIN, SPLIT = Pair("A cat.", "Eine Katze."), Pair("A cat .", "Eine Katze .")
 
 def test_a_mismatch_of_each_side() -> None:
     held_out = {"valid": [PLAIN] * 20, "test": [SPLIT] * 20}
-    source, target = tokenised_unlike([SPLIT] * 30 + [PLAIN], held_out)
+    source, target = tokenisation_differences([SPLIT] * 30 + [PLAIN], held_out)
     assert source.startswith("the source of the training text is tokenised, as by Moses (in 97% of the lines")
     assert "and that of valid is not" in source
     assert target.startswith("the target of the training text")
-    (other, _) = tokenised_unlike([PLAIN] * 30, held_out)
+    (other, _) = tokenisation_differences([PLAIN] * 30, held_out)
     assert other.startswith("the source of test is tokenised")
     assert "that of the training text is not" in other
-    (one,) = tokenised_unlike([Pair("A cat .", "Eine Katze.")] * 30, {"valid": [PLAIN] * 20})
+    (one,) = tokenisation_differences([Pair("A cat .", "Eine Katze.")] * 30, {"valid": [PLAIN] * 20})
     assert one.startswith("the source")
-    assert not list(tokenised_unlike([SPLIT] * 30, {"valid": [SPLIT] * 20}))
+    assert not list(tokenisation_differences([SPLIT] * 30, {"valid": [SPLIT] * 20}))

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_pass_cleaning import clean
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.text.cleaning.cleaner import Tally, bare, clean, held_out_marks
-from tolka.text.cleaning.duplicates import Seen
+from tolka.text.cleaning.cleaner import Tally, comparison_form, held_out_marks
+from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -148,7 +149,7 @@ def test_combining_marks_belong_to_the_word(one: str, other: str) -> None:
     marks = held_out_marks(config, [Pair(one, "a")])
     kept = clean([Pair(f"{one}.", "a"), Pair(other, "a")], config, Direction("", ""), Tally(), held_out=marks)
     assert list(kept) == [Pair(other, "a")]
-    assert bare(one) == unicodedata.normalize("NFC", one)
+    assert comparison_form(one) == unicodedata.normalize("NFC", one)
 
 
 @each_row(
@@ -167,7 +168,7 @@ def test_combining_marks_belong_to_the_word(one: str, other: str) -> None:
     ],
 )
 def test_what_is_left_to_compare(text: str, expected: str) -> None:
-    assert bare(text) == expected
+    assert comparison_form(text) == expected
 
 
 @pytest.mark.parametrize("text", ["ที่นี่", "दिन", "ດີ", "e\u0323\u0301"])
@@ -178,7 +179,7 @@ def test_marks_are_no_reason_to_find_few_letters(text: str) -> None:
 
 @given(st.lists(st.lists(st.integers(0, 40), max_size=12), max_size=8))
 def test_marks_are_new_once(batches: list[list[int]]) -> None:
-    seen, known = Seen(), set()
+    seen, known = MarkSet(), set()
     for batch in batches:
         expected = [not (mark in known or known.add(mark)) for mark in batch]  # type: ignore[func-returns-value]
         assert seen.add(np.array(batch, dtype=np.uint64)).tolist() == expected

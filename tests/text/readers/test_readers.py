@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_pass_cleaning import clean
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.cleaning.cleaner import Tally, clean
+from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
@@ -157,7 +158,7 @@ LONG = "x" * 101
         ("a.tsv", f"en\tde\na\tb\n{LONG}\tb\n", ":3: the line is longer"),
         ("a.jsonl", f'{{"en": "a", "de": "b"}}\n{{"en": "{LONG}", "de": "b"}}\n', ":2: the line is longer"),
         ("a.csv", f"en,de\na,b\n{LONG},b\n", ":3: the line is longer"),
-        ("a.csv", 'en,de\na,b\n"' + "x\n" * 60, r":3: no CSV \(field larger than field limit \(100\)\)"),
+        ("a.csv", 'en,de\na,b\n"' + "x\n" * 60, r":3: not CSV \(field larger than field limit \(100\)\)"),
         ("a.po", f'msgid "a"\nmsgstr "b"\n\nmsgid "{LONG}"\n', ":4: the line is longer"),
         ("a.po", 'msgid ""\n' + f'"{LONG[:60]}"\n' * 2, ":3: the msgid is longer"),
         ("a.tmx", f'<tmx>\n<tu><tuv xml:lang="en"><seg>{LONG}</seg></tuv></tu>', ":2: a segment is longer"),
@@ -332,7 +333,7 @@ def test_what_is_no_xml_costs_its_unit(tmp_path: Path, segment: str, why: str) -
     good = [f"s{n}|t{n}" for n in range(3000)]  # more than a block is read
     path = tmp_path / "a.tmx"
     pairs = tmx(path, *good, f"s|{segment}", *good, f"{segment}|t", "last|letztes")
-    bad = [Pair(f"{path}:{line}", "", f"no XML ({why}; first in line 3003)") for line in (3003, 6003)]
+    bad = [Pair(f"{path}:{line}", "", f"not XML ({why}; first in line 3003)") for line in (3003, 6003)]
     assert [pair for pair in pairs if pair.flaw] == bad
     assert [pair.source for pair in pairs if not pair.flaw] == [*(f"s{n}" for n in range(3000))] * 2 + ["last"]
 
@@ -341,7 +342,7 @@ def test_a_unit_that_is_not_closed_costs_no_other(tmp_path: Path) -> None:
     units = [UNIT[11:-13].format(text, text) for text in "abc"]
     body = "".join(units).replace("</tu>", "", 1)
     path = write(tmp_path / "a.tmx", f"<tmx><body>{body}</body></tmx>")
-    flaw = "no XML (a unit that is not closed; first in line 2)"
+    flaw = "not XML (a unit that is not closed; first in line 2)"
     assert read(path) == [Pair(f"{path}:2", "", flaw), Pair("An b.", "Ein b."), Pair("An c.", "Ein c.")]
 
 
@@ -357,7 +358,7 @@ def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
         pairs = read(write(path, head + b"".join(units) + b"</body></tmx>"))
         assert pairs == [
             Pair("An a.", "Ein a."),
-            Pair(f"{path}:2", "", f"no XML ({why}; first in line 2)"),
+            Pair(f"{path}:2", "", f"not XML ({why}; first in line 2)"),
             Pair("An c.", "Ein c."),
         ]
 
@@ -412,18 +413,18 @@ OUTSIDE = '<!DOCTYPE tmx [<!ENTITY a SYSTEM "file:///etc/passwd">]><tmx><body>&a
     [
         (BOMB, r"a.tmx:1: it declares an entity \('a'\)"),
         (OUTSIDE, r"a.tmx:1: it declares an entity \('a'\)"),
-        ("<tmx>\n<body>\n<tu>", r"a.tmx:3: no XML \(no element found\)"),
-        ("<tmx>\n<body>\n</tu>", r"a.tmx:3: no XML \(mismatched tag\)"),
+        ("<tmx>\n<body>\n<tu>", r"a.tmx:3: not XML \(no element found\)"),
+        ("<tmx>\n<body>\n</tu>", r"a.tmx:3: not XML \(mismatched tag\)"),
         ("<html></html>", "no <tmx> is in it"),
         ("<tmx>" + "<a>" * 2000, "a.tmx:1: more than 100 elements in each other"),
-        ("", r"a.tmx:1: no XML \(no element found\)"),
-        ('<?xml version="1.0" standalone="yes"?><tmx>&eacute;</tmx>', r"a.tmx:1: no XML \(undefined entity\)"),
+        ("", r"a.tmx:1: not XML \(no element found\)"),
+        ('<?xml version="1.0" standalone="yes"?><tmx>&eacute;</tmx>', r"a.tmx:1: not XML \(undefined entity\)"),
         ('<?xml version="1.0" encoding="x-klingon"?>', "a.tmx:1: the encoding 'x-klingon' is not known; allowed are"),
         ('<?xml version="1.0" encoding="hex"?>', "a.tmx:1: the encoding 'hex' is not known; allowed are UTF-8"),
         ('<?xml version="1.0" encoding="unicode_escape"?>', "a.tmx:1: the encoding 'unicode_escape' is not known"),
         (
             b'<?xml version="1.0" encoding="EUC-KR"?>\n<tmx>\n' + b"\n" * 70_000 + "é".encode("latin-1"),
-            r"a.tmx:70003: no XML \(a byte that is not EUC-KR, which the file says it is in\)",
+            r"a.tmx:70003: not XML \(a byte that is not EUC-KR, which the file says it is in\)",
         ),
     ],
 )
@@ -471,14 +472,14 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
         ("a.tsv", "a\tb\n", ("0", "1"), "columns are counted from 1"),
         ("a.tsv", "a\tb\n", ("1",), "must name two columns"),
         ("a.tsv", "en\tde\na\tb\xff\n".encode("latin-1"), (), "a.tsv:2: not UTF-8"),
-        ("a.jsonl", '{"en": "a", "de": "b"}\n{"en": "a"\n', (), "a.jsonl:2: no JSON"),
+        ("a.jsonl", '{"en": "a", "de": "b"}\n{"en": "a"\n', (), "a.jsonl:2: not JSON"),
         ("a.jsonl", '{"en": "a"}\n', (), "a.jsonl:1: no key 'de'"),
-        ("a.jsonl", '{"en": "a", "de": 7}\n', (), "a.jsonl:1: 'de' holds 7, which is no text"),
+        ("a.jsonl", '{"en": "a", "de": 7}\n', (), "a.jsonl:1: 'de' holds 7, which is not text"),
         ("a.jsonl", "[1]\n", (), "a.jsonl:1: not an object such as"),
-        ("a.jsonl", "[" * 100_000 + "\n", (), "a.jsonl:1: no JSON"),
+        ("a.jsonl", "[" * 100_000 + "\n", (), "a.jsonl:1: not JSON"),
         ("a.csv", "a,b\n1,2\n", (), "a.csv:1: no column is called 'en'"),
         ("a.csv", "", (), "a.csv:1: no column is called 'en'"),
-        ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:2: no CSV \(unexpected end of data\); is a quotation mark"),
+        ("a.csv", 'en,de\n"a\nb,c\n', (), r"a.csv:2: not CSV \(unexpected end of data\); is a quotation mark"),
         ("a.csv", "en,de\na\n", (), "a.csv:2: 1 column, and column 2 is wanted"),
         ("a.parquet", "no parquet", (), "a.parquet: cannot be read as Parquet"),
         ("a.po", 'msgid "a"\nmsgstr "b"\n', ("1", "2"), "has no columns"),
@@ -509,7 +510,7 @@ def test_parquet_with_a_column_of_translations(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"translation": ["x"], "n": [1]}), tmp_path / "b.parquet")
     with pytest.raises(DataError, match="row 1: 'translation' holds 'x', not a text of each language"):
         read(tmp_path / "b.parquet")
-    with pytest.raises(DataError, match="row 1: 'n' holds 1, which is no text"):
+    with pytest.raises(DataError, match="row 1: 'n' holds 1, which is not text"):
         read(tmp_path / "b.parquet", ("n", "translation"))
     whole = as_parquet(tmp_path / "c.parquet", PAIRS).read_bytes()
     with pytest.raises(DataError, match=r"c.parquet: cannot be read as Parquet"):
@@ -651,7 +652,7 @@ def test_xliff(tmp_path: Path, version: str, unit: str, pair: Pair) -> None:
         content = f'<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{unit}</file></xliff>'
     assert read(write(tmp_path / "a.xlf", content)) == [pair]
     assert [p.flaw for p in read(write(tmp_path / "b.xlf", content.replace("<source>a", "<source>a & b")))] == [
-        "no XML (not well-formed (invalid token); first in line 1)"
+        "not XML (not well-formed (invalid token); first in line 1)"
     ]
 
 
@@ -682,7 +683,7 @@ def test_what_is_no_xml_in_a_test_set_costs_its_segment(tmp_path: Path, bad: str
         *(f"t{n}" for n in range(3, 5000)),
     ]
     assert pairs[2].target == f"{path}:5004"
-    assert {pair.flaw.partition("(")[0] for pair in pairs} == {"", "no XML "}
+    assert {pair.flaw.partition("(")[0] for pair in pairs} == {"", "not XML "}
 
 
 def test_a_segment_that_is_not_closed_costs_its_document(tmp_path: Path) -> None:
@@ -690,7 +691,7 @@ def test_a_segment_that_is_not_closed_costs_its_document(tmp_path: Path) -> None
     doc = good[good.index("<doc") : good.index("</dataset>")]
     for gone in ("</seg>", "</seg></p></src>", "</seg></p></ref>"):
         path = write(tmp_path / "a.xml", good.replace("</dataset>", f"\n{doc.replace(gone, '', 1)}{doc}</dataset>"))
-        assert [pair.flaw.partition("(")[0] for pair in read(path)] == ["", "no XML ", ""], gone
+        assert [pair.flaw.partition("(")[0] for pair in read(path)] == ["", "not XML ", ""], gone
 
 
 SGM = """<srcset setid="newstest" srclang="any">
@@ -750,8 +751,8 @@ def test_a_long_list_in_one_line_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ('[{"en": "a",\n"de": "b"},\n {"en": c}]', "a.json:3: no JSON from here on"),
-        ('[{"en": "a", "de": "b"}', "a.json:1: no JSON from here on"),
+        ('[{"en": "a",\n"de": "b"},\n {"en": c}]', "a.json:3: not JSON from here on"),
+        ('[{"en": "a", "de": "b"}', "a.json:1: not JSON from here on"),
         ('[{"en": "a", "de": "' + "b" * 200_000 + '"}]', "a.json:1: the object is longer than 100 bytes"),
         ("[" * 200_000, "a.json:1: the object is longer than 100 bytes"),
         ('["a"]', "a.json:1: not an object such as"),

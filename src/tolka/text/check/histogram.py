@@ -23,6 +23,7 @@ class Histogram:
 
 def histograms(*sides: Lengths) -> list[Histogram]:
     """Return one histogram per side, of lengths (texts,), all with the same bars."""
+    # Bars up to the 95 % quantile of the longer side, of the smallest round width by which they are few enough.
     limit = max((int(np.quantile(side, _REGULAR_SHARE)) for side in sides if len(side)), default=0)
     width = next(w for w in (r * 10**power for power in count() for r in _ROUND_WIDTHS) if w * (_MAX_BARS - 1) > limit)
     starts = np.arange(limit // width + 2) * width

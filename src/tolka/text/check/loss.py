@@ -26,16 +26,16 @@ _SETTINGS = {
 }
 
 
-def loss_in_words(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
+def describe_loss(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
     """Return why so much of a training text is left out that training on the rest needs consent; "" if it does not.
 
-    More than half of the pairs may not be missing. A pair that is left out because it came before is not: its text is
-    learnt from, unless nearly all pairs are repetitions. Nor is one that was set aside for validation or test, nor a
-    further translation of a text that was read, nor a unit in other languages. max_length: batching.max_length.
+    More than half of the pairs may not be missing. max_length: batching.max_length.
     """
+    # Not missing: what was held out, a further translation of a text that was read, and a unit in other languages.
     others = ("set aside", FURTHER, NO_PAIR)
     chosen = {why: count for why, count in tally.dropped.items() if not why.startswith(others)}
     dropped = replace(tally, dropped=Counter(chosen))
+    # Nor a pair that came before, whose text is learnt from, unless nearly all pairs are repetitions.
     repeated = sum(dropped.dropped[reason] for reason in _REPETITIONS)
     missing = dropped.dropped.total() - repeated
     if cleaning.allow_loss or (missing <= tally.kept and tally.kept >= _LEAST * (tally.kept + repeated)):

@@ -1,6 +1,7 @@
 """Misalignment: where two texts stop being parallel, judged by their lengths alone (as Gale and Church 1993 align)."""
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ def find_shift(source: Lengths, target: Lengths) -> Shift | None:
 
     source, target: (pairs,) characters of each side.
     """
+    # Of logarithms: a few long lines would outweigh all others.
     x, y = np.log1p(source), np.log1p(target)
     starts = range(0, len(x) - _WINDOW + 1, _WINDOW)
     correlations = np.array([correlation(x[i : i + _WINDOW], y[i : i + _WINDOW]) for i in starts])
@@ -40,10 +42,12 @@ def find_shift(source: Lengths, target: Lengths) -> Shift | None:
     if begin == end:
         return None
     first, last = begin * _WINDOW, len(x) if end == len(correlations) else end * _WINDOW
+    # Where the correlation is that of parallel text: without the windows beside the range, which are partly shifted.
     aligned = np.concatenate([np.arange(0, max(0, first - _WINDOW)), np.arange(min(len(x), last + _WINDOW), len(x))])
     if len(aligned) < _WINDOW:
         aligned = np.arange(0, first) if first >= len(x) - last else np.arange(last, len(x))
     lines = _best_lag(x[first:last], y, first)
+    # The windows give the beginning to 200 lines; with a known lag, the lengths give it to a few.
     if lines:
         first = _edge(
             x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, np.median(y[aligned] - x[aligned])
@@ -61,14 +65,9 @@ def correlation(x: Lengths, y: Lengths) -> float:
 
 def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
     """Return (begin, end) of the longest run of true values; begin equals end if there is none."""
-    best, begin = (0, 0), None
-    for position, flag in enumerate([*flags.tolist(), False]):
-        if flag and begin is None:
-            begin = position
-        elif not flag and begin is not None:
-            best = max(best, (begin, position), key=lambda run: run[1] - run[0])
-            begin = None
-    return best
+    runs = [list(run) for flag, run in groupby(range(len(flags)), key=lambda position: bool(flags[position])) if flag]
+    longest = max(runs, key=len, default=[])
+    return (longest[0], longest[-1] + 1) if longest else (0, 0)
 
 
 def _best_lag(x: Lengths, y: Lengths, first: int) -> int:
@@ -90,5 +89,6 @@ def _edge(x: Lengths, y: Lengths, begin: int, end: int, lag: int, usual: float) 
     rows = np.arange(begin, end)
     unshifted = np.abs(y[rows] - x[rows] - usual)
     shifted = np.abs(y[np.clip(rows + lag, 0, len(y) - 1)] - x[rows] - usual)
+    # cost[i]: of the first i lines as they stand, and of the others shifted.
     cost = np.concatenate([[0.0], np.cumsum(unshifted)]) + (shifted.sum() - np.concatenate([[0.0], np.cumsum(shifted)]))
     return begin + int(cost.argmin())

@@ -1,7 +1,4 @@
-"""Sides that are not what the settings say: exchanged, in one language, the same text twice, or tokenised alone.
-
-All are judged by a sample.
-"""
+"""Faults of sides, seen in a sample: exchanged, both in one language, the same text twice, or one tokenised alone."""
 
 import re
 from collections import Counter
@@ -32,24 +29,22 @@ def spread_sample(source: PairSource) -> Iterator[Pair]:
 
 
 def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -> str:
-    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can tell.
+    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can say.
 
     exchange: what to do where they are swapped, as `PairSource.exchange`.
-
-    Languages of different scripts are told apart by their letters, others by py3langid, if it is installed.
     """
     counts: Counter[str] = Counter()
-    tell = _teller(direction)
+    is_in_the_other = _other_language_test(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
-            other = tell(pair.source, 0), tell(pair.target, 1)
+            other = is_in_the_other(pair.source, 0), is_in_the_other(pair.target, 1)
             counts["pairs"] += 1
             counts["copied"] += pair.source.casefold() == pair.target.casefold()
             counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
-    return _in_words(counts, direction, exchange)
+    return _describe_fault(counts, direction, exchange)
 
 
-def _in_words(counts: Counter[str], direction: Direction, exchange: str) -> str:
+def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -> str:
     (source, target), least, many = direction, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
@@ -74,8 +69,8 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {counted(counts['pairs'], 'pair')} looked at"
 
 
-def _teller(direction: Direction) -> _IsOther:
-    """Return a function that tells whether a side's text has the other language's letters, or is surely in it."""
+def _other_language_test(direction: Direction) -> _IsOther:
+    """Return a test whether a side's text is in the other language: by its letters, or else by py3langid."""
     are_known = all(map(is_known, direction))
     if are_known and letters_of(direction[0]) != letters_of(direction[1]):
         return lambda text, side: is_in_other_script(text, direction[side], direction[1 - side])
@@ -92,11 +87,11 @@ def _teller(direction: Direction) -> _IsOther:
 
 def share_of_tokenised(texts: Iterable[str]) -> float | None:
     """Return in which share of the texts with punctuation it stands apart; None if too few have any."""
-    found = [bool(_APART.search(text)) for text in texts if _MARKS.search(text)]
-    return sum(found) / len(found) if len(found) >= _LEAST_LINES else None
+    are_apart = [bool(_APART.search(text)) for text in texts if _MARKS.search(text)]
+    return sum(are_apart) / len(are_apart) if len(are_apart) >= _LEAST_LINES else None
 
 
-def tokenised_unlike(training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]]) -> Iterator[str]:
+def tokenisation_differences(training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]]) -> Iterator[str]:
     """Yield a sentence for each side of which training text is tokenised, and held-out text is not, or conversely."""
     for side in ("source", "target"):
         trained = share_of_tokenised(getattr(pair, side) for pair in training)
@@ -104,12 +99,12 @@ def tokenised_unlike(training: Sequence[Pair], held_out: Mapping[str, Sequence[P
         plain = ", ".join(name for name, share in shares.items() if share is not None and share < _FEW)
         split = ", ".join(name for name, share in shares.items() if share is not None and share > _MOST)
         if trained is not None and trained > _MOST and plain:
-            yield _tokenised(f"{side} of the training text", trained, plain)
+            yield _describe_tokenisation(f"{side} of the training text", trained, plain)
         if trained is not None and trained < _FEW and split:
-            yield _tokenised(f"{side} of {split}", max(filter(None, shares.values())), "the training text")
+            yield _describe_tokenisation(f"{side} of {split}", max(filter(None, shares.values())), "the training text")
 
 
-def _tokenised(what: str, share: float, other: str) -> str:
+def _describe_tokenisation(what: str, share: float, other: str) -> str:
     return (
         f"the {what} is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), "
         f"and that of {other} is not: take the text as it was before, or undo it (sacremoses detokenize); nothing need "

@@ -13,14 +13,12 @@ import regex
 
 from tolka.errors import DataError
 from tolka.system.number_format import counted
-from tolka.text.characters import composed
-from tolka.text.cleaning.duplicates import Seen
-from tolka.text.cleaning.steps import CleaningConfig, Step, changes_of, rewritten, steps_of
+from tolka.text.characters import to_nfc
+from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of
 from tolka.text.direction import Direction
-from tolka.text.pairs import Pair, PairSource, in_chunks
+from tolka.text.pairs import Pair, PairSource
 
 _ALL_CHANGES = changes_of(CleaningConfig(unicode="nfc", control="strip", markup="strip"))
-_CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
 _BETWEEN_WORDS_ASCII = re.compile(r"[\W_]+")
 # Combining marks (M), such as vowel signs in Hindi and tones in Thai, belong to the character before them: kept after a
 # letter, else removed. Default ignorable characters (DI: joiners, variation selectors) are invisible.
@@ -76,48 +74,22 @@ Marks = frozenset[bytes]
 """Keys of held-out text."""
 
 
-def clean(
+def judge(
     pairs: Iterable[Pair],
     config: CleaningConfig,
     direction: Direction,
     tally: Tally,
     reject: Reject = lambda pair, reason: None,
     held_out: Marks = frozenset(),
-) -> Iterator[Pair]:
-    """Yield the pairs that are kept, stripped of surrounding whitespace; count all pairs in `tally`.
-
-    reject: called with each dropped pair and the reason. held_out: `held_out_marks` of pairs that training must not
-    see. Finding duplicates takes at most 16 bytes of memory per pair.
-    """
-    judged = judge(pairs, config, direction, tally, reject, held_out)
-    key = duplicate_key(config)
-    seen = Seen()
-    for chunk in in_chunks(judged, _CHUNK_PAIRS):
-        is_new = seen.add(marks_of(chunk, key)).tolist() if key else [True] * len(chunk)
-        for pair, new in zip(chunk, is_new, strict=True):
-            if new:
-                tally.kept += 1
-                yield pair
-            else:
-                tally.dropped[duplicate_reason(config)] += 1
-                reject(pair, duplicate_reason(config))
-
-
-def judge(
-    pairs: Iterable[Pair],
-    config: CleaningConfig,
-    direction: Direction,
-    tally: Tally,
-    reject: Reject,
-    held_out: Marks,
     set_aside: Marks = frozenset(),
 ) -> Iterator[Pair]:
-    """Yield the pairs that no step drops, duplicates included; count dropped and changed pairs in `tally`.
+    """Yield the pairs that no step drops, duplicates included, stripped; count dropped and changed pairs in `tally`.
 
-    set_aside: see `set_aside_reason`.
+    held_out, set_aside: `held_out_marks` and `set_aside_marks` of pairs that training must not see.
     """
     aside_reason = set_aside_reason(set_aside)
     steps = steps_of(config, direction)
+    # After the changes, as held-out pairs are changed alike before they are compared.
     if config.leaks != "keep":
         steps.append(("", _unless_held_out(config.leaks, held_out)))
     for raw in pairs:
@@ -129,6 +101,7 @@ def judge(
             if isinstance(result, str):
                 reason = result
                 break
+            # A step returns the pair itself where it has nothing to change.
             if result is not pair:
                 changes.append(name)
             pair = result
@@ -149,7 +122,7 @@ def _unless_held_out(kind: str, marks: Marks) -> Step:
 def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
     """Return the marks of validation and test pairs, rewritten as the training text is."""
     key, changes = _LEAK_KEYS.get(config.leaks), changes_of(config)
-    return frozenset(key(rewritten(pair, changes)) for pair in pairs) if key else frozenset()
+    return frozenset(key(apply_changes(pair, changes)) for pair in pairs) if key else frozenset()
 
 
 def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
@@ -158,10 +131,7 @@ def set_aside_marks(pairs: Iterable[Pair]) -> Marks:
 
 
 def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
-    """Return a function that gives the reason to leave a pair out because of held-out pairs; "" if there is none.
-
-    marks: from `set_aside_marks`. Markup and control characters are removed before comparing, whatever the cleaning is.
-    """
+    """Return a function that gives the reason to leave a pair out for these `set_aside_marks`; "" if there is none."""
 
     def reason(pair: Pair) -> str:
         source, target = (key in marks for key in _side_keys(pair))
@@ -173,8 +143,9 @@ def set_aside_reason(marks: Marks) -> Callable[[Pair], str]:
 
 
 def _side_keys(pair: Pair) -> tuple[bytes, bytes]:
-    pair = rewritten(pair, _ALL_CHANGES)
-    return _mark(f"source\n{bare(pair.source)}"), _mark(f"target\n{bare(pair.target)}")
+    # Without markup and control characters whatever the cleaning is: the sets are the same with any.
+    pair = apply_changes(pair, _ALL_CHANGES)
+    return _mark(f"source\n{comparison_form(pair.source)}"), _mark(f"target\n{comparison_form(pair.target)}")
 
 
 def duplicate_key(config: CleaningConfig) -> Callable[[Pair], bytes] | None:
@@ -189,6 +160,7 @@ def duplicate_reason(config: CleaningConfig) -> str:
 
 def marks_of(pairs: Sequence[Pair], key: Callable[[Pair], bytes]) -> npt.NDArray[np.uint64]:
     """Return the 8-byte key of each pair, (pairs,)."""
+    # 64 bits: among a hundred million pairs, one is taken for a duplicate by chance with a probability of 0.03 %.
     return np.frombuffer(bytearray().join(map(key, pairs)), dtype=np.uint64)
 
 
@@ -199,7 +171,7 @@ def plain_key(pair: Pair) -> bytes:
 
 def near_key(pair: Pair) -> bytes:
     """Return 8 bytes that identify the pair without case, punctuation and spaces."""
-    return _mark(f"{bare(pair.source)}\n{bare(pair.target)}")
+    return _mark(f"{comparison_form(pair.source)}\n{comparison_form(pair.target)}")
 
 
 def _mark(text: str) -> bytes:
@@ -208,36 +180,35 @@ def _mark(text: str) -> bytes:
 
 _LEAK_KEYS: dict[str, Callable[[Pair], bytes]] = {
     "pair": near_key,
-    "source": lambda pair: _mark(bare(pair.source)),
+    "source": lambda pair: _mark(comparison_form(pair.source)),
 }  # by CleaningConfig.leaks
 
 
-def bare(text: str) -> str:
+def comparison_form(text: str) -> str:
     """Return the letters, combining marks and digits, in lower case, composed; the text itself if it has none."""
     if text.isascii():
-        return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text  # the same result as below in half the time
-    folded = text.casefold().replace("i\u0307", "i")  # casefold turns the Turkish İ into i and a combining dot
-    return str(_BETWEEN_WORDS.sub("", composed(folded))) or text
+        # The same result as below in half the time.
+        return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text
+    # casefold turns the Turkish İ into i and a combining dot.
+    folded = text.casefold().replace("i\u0307", "i")
+    return str(_BETWEEN_WORDS.sub("", to_nfc(folded))) or text
 
 
 def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Tally]:
-    """Return a validation set without its pairs that have a blank side or a flaw; DataError if none remain.
-
-    No other pair is left out, and only surrounding whitespace is changed. name: for messages.
-    """
+    """Return a validation set without its pairs that have a blank side or a flaw; DataError if none remain."""
+    # A score is for the whole set: no step of the run's cleaning is applied.
     tally = Tally()
     raw = (pair for source in sources for pair in source.read())
-    pairs = list(clean(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
+    pairs = list(judge(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
+    tally.kept = len(pairs)
     if not pairs:
         raise DataError(f"no pair of {name} is left after cleaning ({tally.summary()}); check that file")
     return pairs, tally
 
 
 def read_test_set(source: PairSource, name: str) -> tuple[list[Pair], Tally]:
-    """Return a test set without its pairs that have a flaw; DataError if no other pair has text on both sides.
-
-    A blank side stays, so that the score is the one of mt-eval and of sacreBLEU, which score every line.
-    """
+    """Return a test set without its pairs that have a flaw; DataError if no other pair has text on both sides."""
+    # A blank side stays, so that the score is the one of mt-eval and of sacreBLEU, which score every line.
     tally, pairs = Tally(), []
     for pair in source.read():
         if pair.flaw:

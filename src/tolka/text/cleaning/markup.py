@@ -1,4 +1,4 @@
-"""Tags and character references of HTML and XML, found and removed."""
+"""Recognition and removal of tags and character references of HTML and XML."""
 
 import html
 import re
@@ -34,12 +34,12 @@ def has_markup(text: str) -> bool:
 
 def without_markup(text: str) -> str:
     """Return what a reader of the page would see: references replaced, then tags removed, until nothing changes."""
-    seen = text
+    result = text
     for _ in range(_ROUNDS):
-        before, seen = seen, _without_tags(_REFERENCE.sub(_referenced, seen))
-        if seen == before:
+        before, result = result, _without_tags(_REFERENCE.sub(_referenced, result))
+        if result == before:
             break
-    return text if seen == text else _BLANKS.sub(" ", seen).strip()
+    return text if result == text else _BLANKS.sub(" ", result).strip()
 
 
 def _referenced(reference: re.Match[str]) -> str:
@@ -51,12 +51,14 @@ def _referenced(reference: re.Match[str]) -> str:
 def _without_tags(text: str) -> str:
     if "<" not in text and "]]>" not in text:
         return text
+    # `<emph>OK</emph>` has tags, whatever their name; `Use <Enter>` has none.
     closed = {match["name"] for match in _TAG.finditer(text) if match["close"]}
 
     def removed(tag: re.Match[str]) -> str:
         name = tag["name"] or ""
         if _INLINE.fullmatch(name):
             return ""
+        # A blank, as the words before and after another tag are two to a reader.
         is_known = tag["close"] or tag["rest"] or name in closed or _BLOCK.fullmatch(name)
         return " " if is_known or not name else tag[0]
 

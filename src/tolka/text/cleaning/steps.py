@@ -9,7 +9,7 @@ import regex
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
-from tolka.text.characters import CharacterForm, visible
+from tolka.text.characters import CharacterForm, visible_text
 from tolka.text.cleaning.markup import has_markup, without_markup
 from tolka.text.direction import Direction
 from tolka.text.languages import LanguageIdentifier
@@ -70,11 +70,11 @@ class CleaningConfig:
         return CharacterForm(self.unicode, self.control, self.blanks)
 
 
+# Part of a store's key: text that another version has prepared is prepared again.
 RULES = {"control": 2, "markup": 2, "numbers": 2}
-"""Setting -> version of what it does to a pair, raised with each change: text prepared by another is prepared again."""
+"""Setting -> version of what it does to a pair, raised with each change."""
 Step = Callable[[Pair], Pair | str]
 """Returns the pair, changed or not, or the reason to drop it."""
-
 
 _MARKS = regex.compile(r"\p{M}+")
 # The first form has blanks between groups of three digits; cleaning.blanks makes ordinary ones of them.
@@ -85,7 +85,8 @@ _BETWEEN_DIGITS = re.compile(r"[ .,'\xa0\u202f]")
 def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
     """Return (name, step) of the steps that change pairs and drop none, in order."""
     steps: list[tuple[str, Step]] = []
-    if config.markup == "strip":  # before the others: &nbsp; and &shy; are such characters, too
+    # Before the others: &nbsp; and &shy; become such characters.
+    if config.markup == "strip":
         steps.append(("without markup", _strip_markup))
     if config.control == "strip":
         steps.append(("without control characters", _formed(CharacterForm(control="strip"), str.isprintable)))
@@ -96,7 +97,7 @@ def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
     return steps
 
 
-def rewritten(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
+def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
     """Return the pair stripped of surrounding whitespace, then changed by the steps of `changes_of`."""
     pair = Pair(pair.source.strip(), pair.target.strip())
     for _, step in changes:
@@ -132,7 +133,8 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
 
 
 def _formed(form: CharacterForm, has_form: Callable[[str], bool]) -> Step:
-    """Return a step that gives pairs a form. has_form: tells quickly that a text has it, which nearly all texts do."""
+    """Return a step that gives pairs a form. has_form: whether a text surely has it."""
+    # Nearly all texts do, and a built-in method says so at once.
     return lambda pair: pair if has_form(pair.source) and has_form(pair.target) else form.pair(pair)
 
 
@@ -141,7 +143,7 @@ def _has_control(text: str) -> bool:
     if text.isprintable():
         return False
     text = text.replace("\t", " ")
-    return visible(text) != text
+    return visible_text(text) != text
 
 
 def _strip_markup(pair: Pair) -> Pair:
@@ -185,7 +187,8 @@ def _fewer_letters(share: float) -> Callable[[str], bool]:
     def is_bad(text: str) -> bool:
         characters = "".join(text.split())
         if not characters.isascii():
-            characters = _MARKS.sub("", characters)  # a letter with two marks is one letter of one
+            # A letter with two marks is one letter of one character.
+            characters = _MARKS.sub("", characters)
         return sum(map(str.isalpha, characters)) < share * len(characters)
 
     return is_bad
@@ -197,6 +200,7 @@ def _unless_numbers_differ(pair: Pair) -> Pair | str:
 
 def _numbers(text: str) -> list[int]:
     """Return the numbers in a text, sorted, with digits of any script."""
+    # Python converts at most 4300 digits by default (sys.set_int_max_str_digits).
     return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
 
 
@@ -206,11 +210,7 @@ def _sides(direction: Direction) -> list[tuple[str, str]]:
 
 def _unless_other_script(side: str, language: str) -> Step:
     reason = f"{side} in another script"
-
-    def step(pair: Pair) -> Pair | str:
-        return reason if is_in_other_script(getattr(pair, side), language) else pair
-
-    return step
+    return lambda pair: reason if is_in_other_script(getattr(pair, side), language) else pair
 
 
 def _unless_other_language(direction: Direction) -> Step:

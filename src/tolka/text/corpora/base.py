@@ -13,36 +13,36 @@ from tolka.system.number_format import counted
 from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource, PairStream
 
-_MAX_SIZE_CHARACTERS = 20
+_MAX_SIZE_CHARACTERS = 20  # longer digits are the name of a text
 
 
 @dataclass(frozen=True)
 class SetSize:
     """How much of the training text becomes a held-out set: a share, a number of pairs, or `auto`.
 
-    asked: the setting as it was typed.
+    value: the setting as it was typed.
     """
 
-    asked: str
+    value: str
     share: float = 0.0
     pairs: int = 0
 
     @classmethod
     def of(cls, key: str, entries: Sequence[object]) -> "SetSize | None":
         """Return the size in corpus.<key>; None if it names texts. ConfigError for an invalid size."""
-        asked = entries[0] if len(entries) == 1 and isinstance(entries[0], str) else ""
-        if asked == "auto":
-            return cls(asked)
-        if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", asked) or len(asked) > _MAX_SIZE_CHARACTERS:
+        value = entries[0] if len(entries) == 1 and isinstance(entries[0], str) else ""
+        if value == "auto":
+            return cls(value)
+        if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value) or len(value) > _MAX_SIZE_CHARACTERS:
             return None
-        if asked.isdecimal() and int(asked):
-            return cls(asked, pairs=int(asked))
-        if not 0 < float(asked) <= 0.5:
+        if value.isdecimal() and int(value):
+            return cls(value, pairs=int(value))
+        if not 0 < float(value) <= 0.5:
             raise ConfigError(
-                f"corpus.{key} ({asked}) must be the name of a text, or what is set aside of the training text: a "
+                f"corpus.{key} ({value}) must be the name of a text, or what is set aside of the training text: a "
                 "share of it (0.01, at most 0.5), a number of pairs (500), or auto"
             )
-        return cls(asked, share=float(asked))
+        return cls(value, share=float(value))
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,8 @@ CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
 class Corpus:
     """Training, validation and test texts; each test set is scored on its own.
 
-    entries: the sources of each entry of corpus.train, which together are one part of the text. stream: what is trained
-    on instead, `buffer` pairs at a time; the entries are then its beginning only. sizes: of the sets ("valid", "test")
-    that `tolka.text.held_out` holds out of the training text.
+    entries: the sources of each entry of corpus.train. stream: what is trained on instead, `buffer` pairs at a time, of
+    which the entries are then the beginning. sizes: of the sets ("valid", "test") to hold out of the training text.
     """
 
     entries: list[list[PairSource]]

@@ -12,7 +12,7 @@ from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
-from tolka.text.lines import COMPRESSIONS, near_path, user_path, without_compression
+from tolka.text.lines import COMPRESSIONS, near_path, refuse_pipe, user_path, without_compression
 from tolka.text.pairs import PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
@@ -76,10 +76,12 @@ class FilesConfig(CorpusConfig):
     def _size(self, key: str) -> SetSize | None:
         """Return the size of a set held out of the training text; None if corpus.<key> names texts."""
         entries = getattr(self, key)
-        bases = [self._folder() / user_path(entry) for entry in entries if isinstance(entry, str)]
-        if len(bases) < len(entries) or any(base.is_file() or _sides(base, self.source) for base in bases if base.name):
+        if len(entries) != 1 or not isinstance(entries[0], str):
             return None
-        return SetSize.of(key, entries)
+        base = self._folder() / user_path(entries[0])
+        # A text that is called 500 or auto is meant where there is one.
+        is_text = base.name and (base.is_file() or _side_files(base, self.source))
+        return None if is_text else SetSize.of(key, entries)
 
     def _entries(self, key: str) -> list[list[PairSource]]:
         entries = [self._texts(entry, key) for entry in getattr(self, key)]
@@ -99,55 +101,58 @@ class FilesConfig(CorpusConfig):
         if len(entry) == 3:
             exchanged = f"[[{entry[0]},{entry[2]},{entry[1]}]]"
             bases = self._expanded(entry[0], key)
-            return [_Text(_file(base, key), entry[1:], is_table=True, exchanged=exchanged) for base in bases]
+            return [_Text(_existing_file(base, key), entry[1:], is_table=True, exchanged=exchanged) for base in bases]
         raise ConfigError(
             f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
             "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
         )
 
     def _expanded(self, entry: str, key: str) -> list[Path]:
-        """Return the prefixes and files that an entry stands for: itself, or a pattern's matches, sorted by name."""
+        """Return the prefixes and files of an entry: itself, or a pattern's matches, sorted by name."""
         base = self._folder() / user_path(entry)
         if not entry or not base.name:
             raise ConfigError(
                 f"corpus.{key} ('{entry}') must be the prefix of two files, as in corpus.{key}=data/{key}, or a file"
             )
-        if base.exists() or _sides(base, self.source):
+        # A name may have commas, stars and brackets in it.
+        if base.exists() or _side_files(base, self.source):
             return [base]
         if "," in entry:
             raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={self._in_brackets(entry)}")
         if not set(entry) & set("*?["):
             return [base]
+        # Only the entry is a pattern: the folder's name may have brackets, too.
         pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
         files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
         endings = [f".{self.source}{ending}" for ending in _SIDE_ENDINGS]
         prefixes = {Path(path.removesuffix(ending)) for ending in endings for path in glob.glob(pattern + ending)}
         if not files | prefixes:
             raise DataError(
-                f"corpus.{key}: nothing is called {base}: no file with both sides, and none whose name goes on with "
-                f".{self.source}{self._ending_hint(base)}"
+                f"corpus.{key}: nothing is called {base}: no file with both sides, and none with .{self.source} "
+                f"after that name{self._ending_hint(base)}"
             )
         return sorted(files | prefixes)
 
     def _in_brackets(self, names: str) -> str:
         """Return names joined by commas as they are typed: texts in a list, or the two files of one text."""
         bases = [self._folder() / user_path(name) for name in names.split(",")]
-        are_texts = len(bases) != 2 or all(reader_of(base) or _sides(base, self.source) for base in bases)
+        are_texts = len(bases) != 2 or all(reader_of(base) or _side_files(base, self.source) for base in bases)
         return f"[{names}]" if are_texts else f"[[{names}]]"
 
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
         base, direction = text.base, self.direction
         if text.target is not None:
-            return _of_two(_file(base, key), _file(text.target, key), name)
+            return _pair_of_files(_existing_file(base, key), _existing_file(text.target, key), name)
         if base.is_file() and (reader := reader_of(base)):
+            # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
             columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
             return reader(base, name, direction, columns)
-        _refuse_a_pipe(base, key)
-        if text.columns and base.is_file() and not _sides(base, self.source):
+        refuse_pipe(base)
+        if text.columns and base.is_file() and not _side_files(base, self.source):
             return TsvFile(base, name, direction, text.columns)
         hint = self._ending_hint(base)
-        source, target = (_existing(base, language, key, hint) for language in direction)
-        return _of_two(source, target, name)
+        source, target = (_side_file(base, language, key, hint) for language in direction)
+        return _pair_of_files(source, target, name)
 
     def _ending_hint(self, base: Path) -> str:
         """Return a hint to leave out the language's ending, if the prefix has one."""
@@ -180,7 +185,7 @@ class SampleConfig(FilesConfig):
 
 
 def _names(bases: Sequence[Path]) -> list[str]:
-    """Return short names, with as many folders as distinguish them: new-test for new/test, beside old/test."""
+    """Return short names, with as many folders as tell them apart: new-test for new/test, beside old/test."""
     for parts in range(1, max((len(base.parts) for base in bases), default=0) + 1):
         names = ["-".join(base.parts[-parts:]) for base in bases]
         if len(set(names)) == len(names):
@@ -193,39 +198,33 @@ def _without_format(base: Path) -> Path:
     return without_compression(base).with_suffix("") if reader_of(base) else base
 
 
-def _sides(base: Path, language: str) -> list[Path]:
+def _side_files(base: Path, language: str) -> list[Path]:
     """Return the existing files of a prefix and a language, plain before compressed."""
     paths = [base.with_name(f"{base.name}.{language}{ending}") for ending in _SIDE_ENDINGS]
     return [path for path in paths if path.is_file()]
 
 
-def _file(path: Path, key: str) -> Path:
+def _existing_file(path: Path, key: str) -> Path:
     """Return the path of a file; DataError if there is none."""
-    _refuse_a_pipe(path, key)
+    refuse_pipe(path)
     if not path.is_file():
         raise DataError(f"corpus.{key}: there is no file {path}{near_path(path)}")
     return path
 
 
-def _of_two(source: Path, target: Path, name: str) -> PairSource:
+def _pair_of_files(source: Path, target: Path, name: str) -> PairSource:
     return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name)
 
 
-def _refuse_a_pipe(path: Path, key: str) -> None:
-    if path.exists() and not path.is_dir() and not path.is_file():
-        raise DataError(
-            f"corpus.{key}: {path} is a pipe or a device, and a text is read more than once: write it to a file first"
-        )
-
-
-def _existing(base: Path, language: str, key: str, hint: str) -> Path:
+def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     """Return the file of a prefix and a language; DataError if there is none. hint: for the message."""
-    if paths := _sides(base, language):
+    if paths := _side_files(base, language):
         return paths[0]
     plain, folder = f"{base}.{language}", base.parent
     if not folder.is_dir():
         raise DataError(f"corpus.{key}: there is no folder {folder} (looking for {plain})")
-    _refuse_a_pipe(Path(plain), key)
+    refuse_pipe(Path(plain))
+    # Likely a table without an ending, or the source's file in place of a prefix.
     if base.is_file() and not hint:
         raise DataError(
             f"corpus.{key}: {base} is one file, and does not end like one with both sides ({', '.join(FORMATS)}). If "

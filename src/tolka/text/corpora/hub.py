@@ -75,6 +75,7 @@ class HubConfig(CorpusConfig):
         """Open the data set: from `root`, from the cache, or downloaded."""
         if self.streaming:
             stream = HubStream(self)
+            # What the tokenizer learns from.
             head = StreamHead(stream, self.buffer)
             held_out = self._files() if self.root else Corpus([], self._opened(self.valid), self._opened(self.test))
             return Corpus([[head]], held_out.valid, held_out.tests, stream, self.buffer)
@@ -88,6 +89,7 @@ class HubConfig(CorpusConfig):
         return Corpus(train, valid, test, sizes=sizes)
 
     def _files(self) -> Corpus:
+        # FilesConfig wants a training text: of a stream, only the held-out sets are in files.
         return FilesConfig(
             source=self.source,
             target=self.target,
@@ -112,9 +114,11 @@ class _Rows:
     def __init__(self, config: HubConfig, split: str, rows: Any) -> None:
         """rows: of the split. DataError if a column or a language is missing."""
         self._config, self._split = config, split
+        # A stream may not know its columns before a row is read.
         names = rows.column_names or list(next(iter(rows), {}))
         self._nested = "translation" in names
         if self._nested:
+            # The first rows may have no translation at all.
             cells = next((row["translation"] for row in rows if row["translation"]), dict.fromkeys(config.direction))
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
@@ -132,7 +136,7 @@ class _Rows:
                 texts = [cells.get(language) for language in self._config.direction]
                 for text in texts:
                     if not isinstance(text, str | None):
-                        raise DataError(f"{data}, row {number}: {text!r} is no text")
+                        raise DataError(f"{data}, row {number}: {text!r} is not text")
                     LINE_LIMIT.check(text or "", f"{data}, row {number}")
                 yield Pair(*((text or "").replace("\n", " ") for text in texts))
         except DataError:
@@ -173,7 +177,7 @@ class HubStream(PairStream):
         self._begin(0, None)
 
     def _begin(self, times: int, position: Any) -> None:
-        """Start reading at `position`; None for the beginning. times: how often the text was read to its end."""
+        """Read from `position` on; None for the beginning. times: how often the text was read to its end."""
         self._times = times
         self._rows = _load(self.config, self.name)
         if self._reader is None:
@@ -198,6 +202,7 @@ class HubStream(PairStream):
 
     def seek(self, state: dict[str, Any]) -> None:
         state = {"times": 0, "place": None, **state}
+        # To open the data set again takes a request to the Hub.
         if state != self.state():
             self._begin(state["times"], copy.deepcopy(state["place"]))
 
@@ -213,7 +218,8 @@ class StreamHead(PairSource):
         yield from HubStream(self._config).take(self._pairs)
 
     def fingerprint(self) -> str:
-        """Return a digest of the data set's name and its first pairs; to read all of a stream would take too long."""
+        """Return a digest of the data set's name and its first pairs."""
+        # To read all of a stream would take too long.
         config = self._config
         settings = [config.path, config.subset, config.revision, self.name, *config.direction, str(self._pairs)]
         pairs = HubStream(config).take(min(self._pairs, _FINGERPRINT_PAIRS))
@@ -242,7 +248,8 @@ def _load(config: HubConfig, split: str) -> Any:
         return datasets.load_dataset(
             name, config.subset or None, split=split, revision=revision, streaming=config.streaming
         )
-    except Exception as error:  # the library raises dozens of kinds, of its own and of its dependencies
+    except Exception as error:
+        # The library raises dozens of kinds, of its own and of its dependencies.
         reason = " ".join(str(error).split())[:200]
         raise DataError(
             f"corpus.path '{config.path}' (split {split}) could not be loaded: {type(error).__name__}: {reason}. "
@@ -260,7 +267,8 @@ def _go_offline_if_unreachable() -> None:
     try:
         urllib.request.urlopen(endpoint, timeout=_HUB_TIMEOUT_SECONDS).close()
     except urllib.error.HTTPError:
-        pass  # the Hub answers; the libraries' own message will tell more
+        # The Hub answers; the libraries' own message will say more.
+        pass
     except OSError:
         huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
 

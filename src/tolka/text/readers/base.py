@@ -54,21 +54,14 @@ class BothSides(PairSource):
     """One file with sources and targets. has_columns: whether corpus.columns chooses among several texts of a row."""
 
     has_columns = True
+    # Part of the fingerprint, so that text that another version has read is prepared again.
     version = ""
-    """of what the reader makes of a file, raised with each change: text read by another is prepared again"""
+    """number of the reader's rules, raised with each change of what it makes of a file"""
 
     def __init__(
-        self,
-        path: Path,
-        name: str,
-        direction: Direction,
-        columns: Sequence[str],
-        limit: LineLimit = LINE_LIMIT,
+        self, path: Path, name: str, direction: Direction, columns: Sequence[str], limit: LineLimit = LINE_LIMIT
     ) -> None:
-        """direction: of the pairs. columns: corpus.columns, where each stands; if empty, the reader finds them.
-
-        limit: for a line, and for a text that is part of a line or spans several.
-        """
+        """columns: corpus.columns; if empty, the reader finds them. limit: for a line, and for a text."""
         self.name, self.path, self.direction, self.columns = name, path, direction, list(columns)
         self.limit = limit
         self.repair: Repair | None = None  # if set, a line that is not a row is a flawed pair, not an error
@@ -89,6 +82,7 @@ class BothSides(PairSource):
         return read_lines(self.path, self.repair, self.limit, self.stream)
 
     def fingerprint(self) -> str:
+        # Counting the lines has read the file already, unless the reader counts otherwise.
         self._digest = self._digest or digest_of(self.path)
         parts = [type(self).__name__ + self.version, self._digest, *self.direction, *self.columns]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()

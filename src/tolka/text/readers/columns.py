@@ -11,6 +11,7 @@ from tolka.system.number_format import counted
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 
+# A first line of Excel's, which hides it from its users.
 _SEPARATOR = re.compile(r'"?sep=([^"\w\s]|\t)"?', re.IGNORECASE)
 _MAX_CELL_LINES = 20  # a cell with as many is not a sentence: a quotation mark was not closed
 
@@ -19,7 +20,7 @@ _MAX_CELL_LINES = 20  # a cell with as many is not a sentence: a quotation mark 
 class TsvFile(BothSides):
     """TSV without quoting: a quotation mark is a character like any other.
 
-    corpus.columns has numbers, from 1, or the names in the first line; without it, the names are the languages.
+    Columns are numbered from 1 or named in the first line, by corpus.columns or after the languages.
     """
 
     separators = "tabs"
@@ -81,8 +82,7 @@ class TsvFile(BothSides):
 class CsvFile(TsvFile):
     """CSV: a quoted cell may contain commas, line feeds and doubled quotation marks.
 
-    Semicolons or tabs separate the cells where the first line has more of them than commas. A first line such as
-    `sep=;`, which Excel writes and hides, names the separator.
+    The separator is the one of comma, semicolon and tab that the first line has most of, or what `sep=;` there names.
     """
 
     separators = "commas, semicolons or tabs"
@@ -97,9 +97,10 @@ class CsvFile(TsvFile):
         lines_before = 0
         if named := _SEPARATOR.fullmatch(first):
             delimiter, lines_before, first = named[1], 1, next(lines, "")
-        csv.field_size_limit(self.limit.max_bytes)  # of a cell; else one open quotation mark reads the rest of the file
+        # Of a cell: else one open quotation mark takes in the rest of the file. The limit is one for the whole process.
+        csv.field_size_limit(self.limit.max_bytes)
         reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter, strict=True)
-        row_end = 0
+        row_end = 0  # line in which the last good row ends: the next begins with the open quotation mark
         try:
             for cells in reader:
                 if not cells and self.keeps_blank_lines:
@@ -109,7 +110,7 @@ class CsvFile(TsvFile):
                 row_end = reader.line_num
         except csv.Error as error:
             raise DataError(
-                f"{self.path}:{lines_before + row_end + 1}: no CSV ({error}); is a quotation mark opened here, or "
+                f"{self.path}:{lines_before + row_end + 1}: not CSV ({error}); is a quotation mark opened here, or "
                 "doubled, that should not be?"
             ) from None
 

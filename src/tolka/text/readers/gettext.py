@@ -28,11 +28,10 @@ Message = dict[str, str]
 
 @register_reader(".po")
 class GettextFile(BothSides):
-    """msgid is the source, msgstr the target; a plural form is a pair of its own.
+    """Messages of a program: msgid is the source, msgstr the target; a plural form is a pair of its own.
 
-    The form for one thing translates msgid, and the others msgid_plural; where a language has a single form
-    (nplurals=1), it translates msgid_plural. A fuzzy message, whose translation nobody has approved, is a pair with
-    that flaw. Obsolete messages (#~) and the header, which names the encoding, are skipped.
+    A fuzzy message, whose translation nobody has approved, is a pair with that flaw. Obsolete messages (#~) and the
+    header are skipped.
     """
 
     has_columns = False
@@ -41,29 +40,33 @@ class GettextFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         message: Message = {}
-        fuzzy, key, singular, skips = False, "", 0, False
+        is_fuzzy, is_broken, key, singular = False, False, "", 0
         for number, line in enumerate(self._text_lines(), 1):
-            if skips and not _BEGINNING.match(line):
+            # The rest of a broken message would be errors as well.
+            if is_broken and not _BEGINNING.match(line):
                 continue
-            skips = False
+            is_broken = False
             try:
                 for kind, value in self._tokens(line, number):
+                    # After msgstr, whatever is not its text or a plural form begins the next message.
                     if key.startswith("msgstr") and (kind == "comment" or value in ("msgctxt", "msgid", "domain")):
                         singular = _singular_form(message, singular)
-                        yield from _pairs(message, fuzzy, singular)
-                        message, fuzzy, key = {}, False, ""
+                        yield from _pairs(message, is_fuzzy, singular)
+                        message, is_fuzzy, key = {}, False, ""
                     if kind == "comment":
-                        fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
+                        is_fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
                     else:
                         key = self._add(message, kind, value, key, number)
             except DataError as error:
-                if self.repair is None:  # as msgfmt, which makes nothing of a file with an error in it
+                # msgfmt, too, makes nothing of a file with an error in it.
+                if self.repair is None:
                     raise
-                yield Pair(str(error), "", "no message of gettext")
-                message, fuzzy, key, skips = {}, False, "", True
-        yield from _pairs(message, fuzzy, _singular_form(message, singular))
+                yield Pair(str(error), "", "not a gettext message")
+                message, is_fuzzy, key, is_broken = {}, False, "", True
+        yield from _pairs(message, is_fuzzy, _singular_form(message, singular))
 
     def _text_lines(self) -> Iterator[str]:
+        # The header's msgstr names the encoding, which reading that very text needs: so it is looked for in the bytes.
         with open_bytes(self.path) as stream:
             charset = _CHARSET.search(stream.read(_HEAD_BYTES))
         codec = codec_of(charset[1].decode()) if charset else None
@@ -85,6 +88,7 @@ class GettextFile(BothSides):
     def _add(self, message: Message, kind: str, value: str, key: str, number: int) -> str:
         """Add a token to a message; return the keyword that the next text belongs to. key: that of this one."""
         if kind == "form":
+            # The number follows its keyword at once; after a text, msgstr would no longer be blank.
             if key != "msgstr" or message.pop(key):
                 raise self._unexpected(number)
             value = f"msgstr[{int(value)}]"
@@ -104,7 +108,7 @@ class GettextFile(BothSides):
 
 
 class _Transcoded:
-    """Lines of a file in another encoding, as UTF-8; a line that is not in it stays as it is."""
+    """Lines of a file in another encoding, as UTF-8; a line that is not in it stays, to be reported as not UTF-8."""
 
     def __init__(self, stream: IO[bytes], encoding: str) -> None:
         self._stream, self._encoding = stream, encoding
@@ -123,7 +127,8 @@ class _Transcoded:
 
 
 def _unescaped(text: str) -> str:
-    """Replace the escapes of C. A number is a byte, of which several may make a character."""
+    """Replace the escapes of C."""
+    # In bytes, as a number is one, and several may make a character: \303\266 is ö.
     if "\\" not in text:
         return text
     return _ESCAPE.sub(_unescaped_byte, text.encode()).decode(errors="replace")
@@ -133,6 +138,7 @@ def _unescaped_byte(match: re.Match[bytes]) -> bytes:
     octal, hexadecimal, character = match.groups()
     if character:
         return _ESCAPED_CHARACTERS.get(character, character)
+    # C takes any number of hexadecimal digits, and 3 octal ones may be more than a byte: the lowest 8 bits count.
     return bytes([(int(octal, 8) if octal else int(hexadecimal[-2:], 16)) % 256])
 
 
@@ -145,21 +151,24 @@ def _singular_form(message: Message, known: int) -> int:
     rule = _PLURAL.search(message.get("msgstr", "")) if is_header else None
     if rule is None:
         return known
+    # c2py, Python's own, checks a rule and limits its length before it compiles it.
     try:
         return -1 if int(rule[1]) == 1 else int(gettext.c2py(rule[2])(1))
     except (ValueError, ZeroDivisionError, OverflowError, RecursionError):
         return known
 
 
-def _pairs(message: Message, fuzzy: bool, singular: int) -> Iterator[Pair]:
+def _pairs(message: Message, is_fuzzy: bool, singular: int) -> Iterator[Pair]:
     """Yield the pairs of a message. singular: see `_singular_form`."""
     source = message.get("msgid", "")
     if not source and not message.get("msgctxt"):  # the header, or nothing
         return
-    flaw = "fuzzy translation" if fuzzy else ""
+    flaw = "fuzzy translation" if is_fuzzy else ""
     forms = {key: text for key, text in message.items() if key.startswith("msgstr[")}
     if not forms.get("msgstr[0]"):  # not a plural, or not translated
         forms = {"msgstr": message.get("msgstr", "")}
     for key, form in forms.items():
-        of = source if key in ("msgstr", f"msgstr[{singular}]") else message.get("msgid_plural", source)
-        yield Pair(one_line(of), one_line(form), flaw if form else "untranslated")
+        # The form for one thing translates msgid. The others translate msgid_plural, and so does the only form that a
+        # language such as Korean has (nplurals=1).
+        translated = source if key in ("msgstr", f"msgstr[{singular}]") else message.get("msgid_plural", source)
+        yield Pair(one_line(translated), one_line(form), flaw if form else "untranslated")

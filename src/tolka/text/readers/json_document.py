@@ -21,37 +21,38 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 @register_reader(".json")
 class JsonFile(JsonLinesFile):
-    """corpus.columns has the keys, as in JSON lines. A list may stand in one line, and an object in several."""
+    """JSON lines, or a list of such objects; the list may stand in one line, and an object in several."""
 
     def _objects(self) -> Iterator[tuple[int, str]]:
-        start = self._start
-        if start is None:
+        if self._start is None:
             yield from super()._objects()
             return
         blocks = self._blocks()
-        buffer, place, line = next(blocks), start.end(), 1 + start[0].count("\n")
+        buffer, place, line = next(blocks), self._start.end(), 1 + self._start[0].count("\n")
         while True:
             between = _BETWEEN.match(buffer, place)
             assert between
+            begin, line_of_begin = between.end(), line + between[0].count("\n")
+            if buffer[begin : begin + 1] == "]":
+                # To the end of the file, or a truncated archive, or a second list, would go unnoticed. Further keys of
+                # the object that the list is in are allowed.
+                rest = sum(bool(block.strip()) for block in chain([buffer[begin + 1 :]], blocks))
+                if rest and "{" not in self._start[0]:
+                    raise DataError(f"{self.path}: one list is read, and more follows its end in line {line_of_begin}")
+                return
             try:
-                if buffer[between.end() : between.end() + 1] == "]":
-                    # Read to the end of the file, which may be a truncated one.
-                    rest = sum(bool(block.strip()) for block in chain([buffer[between.end() + 1 :]], blocks))
-                    if rest and "{" not in start[0]:
-                        raise DataError(f"{self.path}: one list is read, and more follows its end in line {line}")
-                    return
-                _, end = _DECODER.raw_decode(buffer, between.end())
+                _, end = _DECODER.raw_decode(buffer, begin)
             except (ValueError, RecursionError) as error:
+                # An object that is cut at the end of the buffer looks like a wrong one: it is read again with the next
+                # block, until it is longer than a text may be.
                 block = next(blocks, "") if len(buffer) - place <= self.limit.max_bytes else ""
                 if not block or isinstance(error, RecursionError):
-                    place_of_error = f"{self.path}:{line + between[0].count(chr(10))}"
-                    self.limit.check(buffer[place:], place_of_error, "the object")
-                    raise DataError(f"{place_of_error}: no JSON from here on ({error})") from None
+                    self.limit.check(buffer[place:], f"{self.path}:{line_of_begin}", "the object")
+                    raise DataError(f"{self.path}:{line_of_begin}: not JSON from here on ({error})") from None
                 buffer, place = buffer[place:] + block, 0
                 continue
-            line += between[0].count("\n")
-            yield line, buffer[between.end() : end]
-            line, place = line + buffer.count("\n", between.end(), end), end
+            yield line_of_begin, buffer[begin:end]
+            line, place = line_of_begin + buffer.count("\n", begin, end), end
 
     def _blocks(self) -> Iterator[str]:
         """Yield the file's text in blocks; DataError if it is not UTF-8."""

@@ -15,7 +15,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogat
 
 @register_reader(".jsonl")
 class JsonLinesFile(BothSides):
-    """corpus.columns has the keys, without it they are the languages; in the object or in its "translation"."""
+    """Objects with both texts, in themselves or in their "translation"; keys are corpus.columns, or the languages."""
 
     def read(self) -> Iterator[Pair]:
         """Yield all pairs; blank lines are skipped, unless `keeps_blank_lines`."""
@@ -43,8 +43,9 @@ class JsonLinesFile(BothSides):
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{self.path}:{number}: no JSON ({error})") from None
+            raise DataError(f"{self.path}:{number}: not JSON ({error})") from None
         nested = value.get("translation") if isinstance(value, dict) else None
+        # Hugging Face's form, unless the columns that were named stand beside it.
         if isinstance(nested, dict) and not (self.columns and value.keys() >= set(self.columns)):
             value = nested
         if not isinstance(value, dict):
@@ -56,5 +57,5 @@ class JsonLinesFile(BothSides):
             known = did_you_mean(key, map(one_line, cells))
             raise DataError(f"{self.path}:{number}: no key '{key}'.{known} {self.setting.names}")
         if not isinstance(cells[key], str | None):
-            raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is no text")
+            raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is not text")
         return one_line(cells[key] or "")

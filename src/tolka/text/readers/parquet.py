@@ -12,7 +12,7 @@ from tolka.text.readers.base import BothSides, one_line, register_reader
 
 @register_reader(".parquet")
 class ParquetFile(BothSides):
-    """corpus.columns has the names of the columns; without it they are the languages, or a column `translation`."""
+    """Columns named by corpus.columns, or after the languages, or fields of such names of the column `translation`."""
 
     def read(self) -> Iterator[Pair]:
         names = list(self._file.schema_arrow.names)
@@ -23,6 +23,7 @@ class ParquetFile(BothSides):
                 raise DataError(
                     f"{self.path}: no column is called '{name}'.{did_you_mean(name, names)} {self.setting.names}"
                 )
+        # Once each: the two columns of mt-translate's input may be one.
         wanted, number = ["translation"] if nested else list(dict.fromkeys(columns)), 0
         try:
             for batch in self._file.iter_batches(columns=wanted):
@@ -51,7 +52,7 @@ class ParquetFile(BothSides):
         texts = [(cells or {}).get(name) for name in columns]
         for name, text in zip(columns, texts, strict=True):
             if not isinstance(text, str | None):
-                raise DataError(f"{self.path}, row {number}: '{name}' holds {text!r:.60}, which is no text")
+                raise DataError(f"{self.path}, row {number}: '{name}' holds {text!r:.60}, which is not text")
             self.limit.check(text or "", f"{self.path}, row {number}", f"'{name}'")
         return Pair(*(one_line(text or "") for text in texts))
 

@@ -33,7 +33,7 @@ class _Units(UnitHandler):
 
     def end(self, name: str) -> None:
         if name == "seg" and self.text is not None:
-            self._variants.append((self._language, self.text.finished(), self.text.flaw))
+            self._variants.append((self._language, self.text.content(), self.text.flaw))
             self.text = None
         elif name in _INLINE_CODES and self.text is not None:
             self.text.close_code()
@@ -46,7 +46,7 @@ class _Units(UnitHandler):
         if not all(sides):
             present = ", ".join(sorted({code for code, _, _ in self._variants})[:4])
             source, target = (side[0][1] if side else "" for side in sides)
-            self.pairs.append(Pair(source, target, self.no_pair(f"in {present}")))
+            self.pairs.append(Pair(source, target, self.other_languages_flaw(f"in {present}")))
             return
         sources, targets = sides
         (_, source, flaw), (_, target, flaw_of_target) = sources[0], targets[0]
@@ -56,16 +56,12 @@ class _Units(UnitHandler):
 
     def _of_language(self, language: str) -> list[tuple[str, str, str]]:
         """Return the variants in a language, the one to read first: with exactly its code, or else the first."""
-        found = [each for each in self._variants if self.has_language(each[0], language)]
-        return sorted(found, key=lambda each: each[0] != normal_code(language))
+        variants = [each for each in self._variants if self.has_language(each[0], language)]
+        return sorted(variants, key=lambda each: each[0] != normal_code(language))
 
 
 @register_reader(".tmx")
 class TmxFile(XmlFile):
-    """Pairs of each unit's first variant in either language, or of that in exactly corpus.source or corpus.target.
-
-    Further variants are flawed pairs, as is a unit that lacks a language. Inline codes are left out, highlighted text
-    is kept.
-    """
+    """A pair of each unit, and flawed ones of further variants. Inline codes are left out, highlighted text stays."""
 
     handler = _Units

@@ -28,7 +28,7 @@ def is_sgm(path: Path) -> bool:
 
 
 class SgmFiles(PairSource):
-    """Two files whose segments are pairs: the same ones in the same order."""
+    """Two files whose segments are pairs."""
 
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.paths, self._limit = name, (source, target), limit
@@ -56,8 +56,9 @@ def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
     """Yield the name of each segment, of its document and its number in the file, and its text; DataError for none."""
     document, number, name, parts, size = "", 0, "", list[str](), 0
     for line_number, line in enumerate(read_lines(path, limit=limit), 1):
-        if found := _DOCUMENT.search(line):
-            document = found[1]
+        if tag := _DOCUMENT.search(line):
+            document = tag[1]
+        # A line may have several segments, and a segment several lines; `name` is that of the open one.
         while line:
             if not name:
                 if not (start := _SEGMENT.search(line)):
@@ -69,6 +70,7 @@ def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
             size += len(parts[-1])
             if size > limit.max_bytes:
                 raise limit.error(f"{path}:{line_number}", "a segment")
+            # An end that is missing would make one segment of two, and shift all later ones.
             if _SEGMENT.search(parts[-1]):
                 raise DataError(f"{path}:{line_number}: {name} has no end before the next one")
             if not end:
@@ -102,15 +104,15 @@ class _Documents(UnitHandler):
     def end(self, name: str) -> None:
         if name == "seg" and self.text is not None:
             if self._sides:
-                self._sides[-1][2][self._number] = self.text.finished(), self.text.flaw
+                self._sides[-1][2][self._number] = self.text.content(), self.text.flaw
             self.text = None
         elif name == "doc":
             sources, references = (
                 [texts for each, code, texts in self._sides if each == kind and self.has_language(code, language)]
                 for kind, language in zip(("src", "ref"), self.direction, strict=True)
             )
-            found = sources[0] if sources else {}
-            for number, (source, flaw_of_source) in found.items():
+            first = sources[0] if sources else {}
+            for number, (source, flaw_of_source) in first.items():
                 for further, texts in enumerate(references or [{}]):
                     target, flaw = texts.get(number, ("", ""))
                     flaw = f"{FURTHER}references not read" if further else flaw_of_source or flaw
@@ -121,7 +123,7 @@ class _Documents(UnitHandler):
         if self.text is None or not self._sides:
             super().give_up(line, reason)
         else:
-            pair = self.no_xml(line, reason)
+            pair = self.broken_unit(line, reason)
             self._sides[-1][2][self._number] = pair.source, pair.flaw
 
 

@@ -47,17 +47,19 @@ class _Units(UnitHandler):
             self._texts = None
 
     def _pair(self, texts: dict[str, SegmentText]) -> Pair:
-        found = [texts[side].finished() if side in texts else "" for side in ("source", "target")]
+        first, second = (texts[side].content() if side in texts else "" for side in ("source", "target"))
+        # The state decides, not `approved`, which is "no" by default.
         flaw = next((text.flaw for text in texts.values() if text.flaw), "")
-        if not found[1] or self._state in _UNTRANSLATED:
+        if not second or self._state in _UNTRANSLATED:
             flaw = "untranslated"
         elif self._state.startswith("needs-"):
             flaw = "needs review"
         if self._fits(*self.direction):
-            return Pair(found[0], found[1], flaw)
+            return Pair(first, second, flaw)
+        # A file from German to English serves a model from English to German as well.
         if self._fits(*reversed(self.direction)):
-            return Pair(found[1], found[0], flaw)
-        return Pair(found[0], found[1], self.no_pair(f"from {self._of_file[0]} to {self._of_file[1]}"))
+            return Pair(second, first, flaw)
+        return Pair(first, second, self.other_languages_flaw(f"from {self._of_file[0]} to {self._of_file[1]}"))
 
     def _fits(self, source: str, target: str) -> bool:
         """Return whether the file has these languages, or does not say."""
@@ -67,10 +69,6 @@ class _Units(UnitHandler):
 
 @register_reader(".xlf", ".xliff")
 class XliffFile(XmlFile):
-    """Sources and targets of units, of segments in XLIFF 2; read backwards where the file has the languages so.
-
-    A unit that its state says is not translated, or needs review, is a flawed pair. Whether it is approved does not
-    matter: that is "no" by default.
-    """
+    """Sources and targets of units, or of XLIFF 2's segments; what is untranslated or needs review is a flawed pair."""
 
     handler = _Units

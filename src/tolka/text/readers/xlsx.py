@@ -15,18 +15,20 @@ _MAX_ROWS, _MAX_COLUMNS, _MAX_BYTES = 2**20, 64, 2**28
 
 @register_reader(".xlsx")
 class XlsxFile(TsvFile):
-    """corpus.columns has numbers, from 1, or the names in the first row; without it, the names are the languages."""
+    """The first sheet: columns numbered from 1 or named in the first row, by corpus.columns or after the languages."""
 
     has_lines = False
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         try:
             with self.path.open("rb") as stream:
+                # A small archive may unpack to more than memory holds.
                 size = sum(member.file_size for member in zipfile.ZipFile(stream).infolist())
                 if size > _MAX_BYTES:
                     raise ValueError(f"{size} bytes unpacked, and {_MAX_BYTES} are allowed: save it as csv")
                 sheet = self._workbook(stream).worksheets[0]
-                sheet.reset_dimensions()  # what the file says of its size may be wrong
+                # What the file says of its size may be wrong.
+                sheet.reset_dimensions()
                 for number, cells in enumerate(sheet.iter_rows(max_col=_MAX_COLUMNS, values_only=True), 1):
                     if number > _MAX_ROWS:
                         raise ValueError(f"more than {_MAX_ROWS} rows")
@@ -36,7 +38,8 @@ class XlsxFile(TsvFile):
                     yield number, texts
         except (ConfigError, DataError):
             raise
-        except Exception as error:  # openpyxl has no base class of its errors, and does not expect damaged files
+        except Exception as error:
+            # openpyxl has no base class of its errors, and does not expect damaged files.
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
             raise DataError(f"{self.path}: cannot be read as a workbook of Excel ({reason})") from None
 

@@ -26,8 +26,7 @@ _NOT_OF_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-es
 class XmlDecoder:
     """Converts the blocks of a file to UTF-8, for expat to parse as that whatever the file declares.
 
-    flaw: what is wrong with bytes met so far that are not of the declared encoding, or "". They become a character that
-    XML does not allow, so that expat stops there; in a file in UTF-8 it does so by itself.
+    flaw: what is wrong with bytes so far that are not of the declared encoding, or "".
     """
 
     def __init__(self, name: str, head: bytes) -> None:
@@ -45,6 +44,7 @@ class XmlDecoder:
         text = self._decoder.decode(block, last)
         if "\ufffd" in text:
             self.flaw = f"a byte that is not {self._declared}, which the file says it is in"
+        # XML does not allow U+FFFF, so that expat stops at it, as it does by itself at what is not UTF-8.
         return text.replace("\ufffd", "\uffff").encode("utf-8", "surrogatepass")
 
 

@@ -1,8 +1,7 @@
-"""XML parsed as a stream, which goes on after a unit that is no XML.
+"""XML parsed as a stream by expat, so that a broken unit costs itself alone, and no file can do harm.
 
-The parser is expat, restricted so that a file can neither read others nor exhaust the memory: an entity declaration is
-an error, and a document type is never fetched. Undeclared entities have HTML's meaning (&eacute;); a segment with an
-entity that HTML does not have is flawed.
+A file can neither read others nor exhaust the memory: an entity declaration is an error, and a document type is never
+fetched. Undeclared entities have HTML's meaning (&eacute;); a segment with an entity that HTML lacks is flawed.
 """
 
 import re
@@ -21,13 +20,14 @@ BLOCK = 2**16
 """Bytes that are parsed at once."""
 TAG_BYTES = 128  # more than the tags of a unit that recovery looks for, without attributes
 _MAX_DEPTH = 100  # elements that are open at once
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))  # of UTF-8: no character begins with one
 
 
 class XmlHandler(ABC):
     """What a reader does with the elements of a file.
 
-    roots: names of its first element. units: of the elements that are left out alone where they are no XML; if none,
-    that is an error of the file. parts: of elements of a unit of which the same is true, unless they are not closed.
+    roots: names that its first element may have. units: of elements each of which is left out alone if it is not XML,
+    which is an error anywhere else. parts: of elements in a unit that are left out alone, too, unless they have no end.
     """
 
     roots: frozenset[str]
@@ -45,7 +45,7 @@ class XmlHandler(ABC):
         """Handle an end tag."""
 
     def give_up(self, line: int, reason: str) -> None:
-        """Leave out the current part, or else the current unit, which is no XML in this line."""
+        """Leave out the current part, or else the current unit, as it is not XML in this line."""
         raise NotImplementedError
 
 
@@ -54,7 +54,7 @@ class _NotClosedError(Exception):
 
 
 def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
-    """Parse a file; yield after each block. DataError with the line for what is no XML, or of another kind."""
+    """Parse a file; yield after each block. DataError with the line for what is not XML, or of another kind."""
     stream = _Stream(handler, limit)
     try:
         with open_bytes(path) as file:
@@ -68,29 +68,33 @@ def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
         stream.close()
         yield
     except expat.ExpatError as error:
-        raise DataError(f"{path}:{stream.line}: no XML ({stream.reason(error)})") from None
+        raise DataError(f"{path}:{stream.line}: not XML ({stream.reason(error)})") from None
     except RefusedError as error:
         raise DataError(f"{path}:{stream.line}: {error}") from None
     except BROKEN as error:
         raise DataError(f"{path}:{stream.line}: cannot be read further ({error}); is the file complete?") from None
-    if not stream.found_root:
+    if not stream.has_root:
         names = " or ".join(f"<{name}>" for name in sorted(handler.roots))
         raise DataError(f"{path}: no {names} is in it; this is another kind of XML")
 
 
 class _Stream:
-    """A parser that goes on after a unit, or a part of one, that is no XML."""
+    """A parser that continues after a unit, or a part of one, that is not XML.
+
+    After an error it skips to where the unit ends, by its tags alone, and begins anew in the elements around the unit.
+    """
 
     def __init__(self, handler: XmlHandler, limit: LineLimit) -> None:
-        self.found_root = False
+        self.has_root = False
         self.decode: XmlDecoder | None = None
         self._handler, self._limit = handler, limit
         self._open: list[str] = []  # names of the open elements
         self._unit_depth: int | None = None  # of the current unit's element
         self._part_depth: int | None = None  # of that of its current part
-        self._error: Exception | None = None  # while the end of a unit that is no XML is looked for
-        self._error_facts = 0, ""  # its line and reason
-        self._skipped = b""  # the end of what was skipped since
+        self._error: Exception | None = None  # while the end of a broken unit is looked for
+        self._error_line, self._error_reason = 0, ""
+        self._skipped = b""  # the end of what was skipped since: a tag may be cut there
+        # An end tag of a unit or the place before a start tag. The edge of a unit ends its part as well.
         units, parts = "|".join(handler.units), "|".join(handler.parts)
         self._unit_edge = re.compile(rf"</(?:\w+:)?(?:{units})\s*>|<(?=(?:\w+:)?(?:{units})[\s>])".encode())
         self._part_edge = re.compile(rf"</(?:\w+:)?(?:{parts})\s*>|<(?=/?(?:\w+:)?(?:{parts}|{units})[\s>])".encode())
@@ -100,9 +104,12 @@ class _Stream:
         parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-        parser.UseForeignDTD(True)  # an undeclared entity is skipped, not an error: the DTD might declare it
+        # As a DTD that is not read might declare it, an undeclared entity is skipped and not an error.
+        parser.UseForeignDTD(True)
         self._parser, self._block, self._fed_before, self._lines_before = parser, b"", 0, first_line - 1
-        for name in self._open:  # what a unit stands in; there are no handlers yet
+        # expat cannot continue after an error: a new one first gets the elements that the unit stands in, and only then
+        # its handlers.
+        for name in self._open:
             self._parse(f"<{name}>".encode())
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler = self._characters
@@ -135,10 +142,13 @@ class _Stream:
             except (expat.ExpatError, _NotClosedError) as error:
                 if self._unit_depth is None:
                     raise
-                self._error, self._error_facts = error, (self.line, self.reason(error))
+                self._error, self._error_line, self._error_reason = error, self.line, self.reason(error)
                 place = error.args[0] if isinstance(error, _NotClosedError) else self._parser.ErrorByteIndex
                 start = max(place - self._fed_before, 0)
-                block = block[start - 2 * (block[max(start - 2, 0) : start] == b"</") :]  # an end tag that fits none
+                # expat points at the name of an end tag that fits none, which may be the unit's own.
+                if start >= 2 and block[start - 2 : start] == b"</":
+                    start -= 2
+                block = block[start:]
 
     def close(self) -> None:
         """Parse the end of the file; ExpatError where something is missing."""
@@ -149,36 +159,37 @@ class _Stream:
     def _parse(self, block: bytes) -> None:
         self._block, self._fed_before = block, self._fed_before + len(self._block)
         self._parser.Parse(block, False)
-        # The parser buffers a tag or a comment until its end.
+        # expat holds a tag or a comment in memory until its end.
         if self._fed_before + len(block) - self._parser.CurrentByteIndex > self._limit.max_bytes + BLOCK:
             raise RefusedError(self._limit.complaint("a tag or a comment"))
 
     def _after_unit(self, block: bytes) -> bytes:
-        """Return what follows what is no XML, for a parser of its own; b"" where its end is not in sight."""
-        data, line = self._skipped + block, self.line
-        edge = (self._unit_edge if self._part_depth is None else self._part_edge).search(data)
+        """Return what follows the broken unit or part, for a new parser; b"" if its end is not in this block."""
+        data, line, depth = self._skipped + block, self.line, self._part_depth
+        edge = (self._unit_edge if depth is None else self._part_edge).search(data)
         if edge is None:
             self._skipped = data[-TAG_BYTES:]
             self._lines_before += data[:-TAG_BYTES].count(b"\n")
             return b""
-        if self._part_depth is not None and not edge[0].startswith(b"</"):  # it is not closed: the unit is left out
+        is_closed = edge[0].startswith(b"</")
+        if depth is not None and not is_closed:
+            # Another part or unit begins before the end of this part, which is thus unknown: the unit is left out.
             self._part_depth, self._skipped, self._handler.text = None, data, None
             return self._after_unit(b"")
-        rest = data[edge.end() if edge[0].startswith(b"</") else edge.start() :]
-        self._handler.give_up(*self._error_facts)
-        assert self._unit_depth is not None
-        if self._part_depth is None:
-            del self._open[self._unit_depth :]
-            self._unit_depth = None
-        else:
-            del self._open[self._part_depth :]
+        rest = data[edge.end() if is_closed else edge.start() :]
+        self._handler.give_up(self._error_line, self._error_reason)
+        if depth is None:
+            depth, self._unit_depth = self._unit_depth, None
+        assert depth is not None
+        del self._open[depth:]
         self._error, self._skipped, self._part_depth, self._handler.text = None, b"", None, None
         self._new_parser(line + data[: len(data) - len(rest)].count(b"\n"))
         return rest
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        local = name.rpartition(":")[2] if ":" in name else name
+        local = name.rpartition(":")[2]
         if local in self._handler.units:
+            # Units do not nest: the end tag of the one before is missing.
             if self._unit_depth is not None:
                 raise _NotClosedError(self._parser.CurrentByteIndex)
             self._unit_depth = len(self._open)
@@ -188,7 +199,7 @@ class _Stream:
             self._part_depth = len(self._open)
         if len(self._open) > _MAX_DEPTH:
             raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
-        self.found_root |= local in self._handler.roots
+        self.has_root |= local in self._handler.roots
         self._open.append(name)
         self._handler.start(local, attributes)
 
@@ -198,7 +209,7 @@ class _Stream:
             self._unit_depth = None
         if self._part_depth == len(self._open):
             self._part_depth = None
-        self._handler.end(name.rpartition(":")[2] if ":" in name else name)
+        self._handler.end(name.rpartition(":")[2])
 
     def _characters(self, text: str) -> None:
         if self._handler.text is not None:
@@ -209,12 +220,15 @@ class _Stream:
             self._handler.text.add_entity(name)
 
     def _refuse(self, name: str, *_: object) -> None:
-        raise RefusedError(f"it declares an entity ('{name}'), which {self._handler.kind} needs for nothing good")
+        raise RefusedError(f"it declares an entity ('{name}'), and {self._handler.kind} needs none")
 
 
 def _not_utf8(block: bytes, place: int) -> str:
-    """Return that the text around a place of a block is not UTF-8, and what it may be instead; "" if it is UTF-8."""
-    text, end, _ = block[block.rfind(b">", 0, max(place, 0)) + 1 :].partition(b"<")
+    """Return a note that the text around a place of a block is not UTF-8, and what it may be; "" if it is UTF-8."""
+    place = max(place, 0)
+    # The block may begin inside a character, whose first bytes ended the block before.
+    before = block[:place].lstrip(_CONTINUATION_BYTES).rpartition(b">")[2]
+    text, end, _ = (before + block[place:]).partition(b"<")
     try:
         text.decode()
     except UnicodeDecodeError as error:

@@ -5,19 +5,40 @@ from html.entities import html5
 
 from tolka.text.lines import LineLimit
 
+# Codes that stand alone; the others (bpt, ept, it, hi, g, bx, sc ...) are begin or end of what they mark.
+_LONE_CODES = frozenset({"ph", "x", "ut"})
+# Types of TMX 1.4b and XLIFF 1.2, and what Trados, memoQ and OmegaT call theirs.
+_BREAK_TYPES = frozenset(
+    {"lb", "pb", "cb", "image", "struct", "x-tab", "x-lb", "x-br", "x-img", "x-image", "x-html-br"}
+)
+_BREAK_TYPES |= frozenset({"br", "img", "tab", "linebreak", "x-linebreak", "x-line_break", "fmt:br"})
+_FORMATTING_TYPES = frozenset(
+    {"bold", "italic", "underlined", "ulined", "dulined", "font", "color", "scap", "link", "fmt", "b", "i", "u"}
+    | {"x-b", "x-i", "x-u", "x-a", "x-em", "x-strong", "x-span"}
+)
+# Content of codes: tags of HTML and of office documents, controls of RTF, and escaped or real white space.
+_BREAK = re.compile(
+    r"\s*(?:</?(?:(?:\w+:)?(?:br|hr|p|div|li|[uo]l|t[drh]|table|h[1-6]|img|image|tab|line-break|lb|pb)|text:s)\b"
+    r"|\\(?:[nt]$|r\\n|line\b|tab\b|par\b|page\b))|\s*[\n\t\r]\s*$",
+    re.IGNORECASE,
+)
+_FORMATTING = re.compile(
+    r"\s*(?:</?(?:b|i|u|s|em|strong|span|font|a|cf|sub|sup|small|big|tt|code|del|ins|mark)\b|\{?\\(?:b|i|ul|cs\d*|f)\d*\b"
+    r"|\})",
+    re.IGNORECASE,
+)
+_BETWEEN_LETTERS = re.compile(r"(?<=\w)\0+(?=\w)")
+
 
 class RefusedError(Exception):
     """XML that is refused because no file of translations needs it."""
 
 
 class SegmentText:
-    """The text of a segment, without its inline codes. flaw: what is wrong with it, or "".
+    """The text of a segment, without its inline codes. flaw: what is wrong with it, or ""."""
 
-    A code that stands for a break, a tab or an image becomes a blank, and so does any other that is no formatting where
-    it stands between two letters.
-    """
-
-    _JOINT = "\0"  # where a code was that is neither a break nor formatting; XML cannot have this character
+    # Where a code was that is neither a break nor formatting: XML cannot have this character.
+    _JOINT = "\0"
 
     def __init__(self, limit: LineLimit, name: str = "a segment") -> None:
         self.flaw = ""
@@ -42,6 +63,8 @@ class SegmentText:
         if self._codes:
             return
         code = "".join(content)
+        # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. Any other
+        # code that stands alone parts two letters, and leaves no blank elsewhere.
         if kind in _BREAK_TYPES or _BREAK.match(code):
             self._parts.append(" ")
         elif element in _LONE_CODES and kind not in _FORMATTING_TYPES and not _FORMATTING.match(code):
@@ -54,7 +77,7 @@ class SegmentText:
         if not self._codes and not meaning:
             self.flaw = "undeclared entity"
 
-    def finished(self) -> str:
+    def content(self) -> str:
         """Return the text with single blanks."""
         text = "".join(self._parts)
         if self._JOINT in text:
@@ -65,28 +88,3 @@ class SegmentText:
 def single_spaced(text: str) -> str:
     """Return the text with a single blank for what XML takes for one; a no-break space is a character as any other."""
     return " ".join(re.findall(r"[^ \t\r\n]+", text))
-
-
-# Codes that stand alone; the others (bpt, ept, it, hi, g, bx, sc ...) are begin or end of what they mark.
-_LONE_CODES = frozenset({"ph", "x", "ut"})
-# Types of TMX 1.4b and XLIFF 1.2, and what Trados, memoQ and OmegaT call theirs.
-_BREAK_TYPES = frozenset(
-    {"lb", "pb", "cb", "image", "struct", "x-tab", "x-lb", "x-br", "x-img", "x-image", "x-html-br"}
-)
-_BREAK_TYPES |= frozenset({"br", "img", "tab", "linebreak", "x-linebreak", "x-line_break", "fmt:br"})
-_FORMATTING_TYPES = frozenset(
-    {"bold", "italic", "underlined", "ulined", "dulined", "font", "color", "scap", "link", "fmt", "b", "i", "u"}
-    | {"x-b", "x-i", "x-u", "x-a", "x-em", "x-strong", "x-span"}
-)
-# Content of codes: tags of HTML and of office documents, controls of RTF, and escaped or real white space.
-_BREAK = re.compile(
-    r"\s*(?:</?(?:(?:\w+:)?(?:br|hr|p|div|li|[uo]l|t[drh]|table|h[1-6]|img|image|tab|line-break|lb|pb)|text:s)\b"
-    r"|\\(?:[nt]$|r\\n|line\b|tab\b|par\b|page\b))|\s*[\n\t\r]\s*$",
-    re.IGNORECASE,
-)
-_FORMATTING = re.compile(
-    r"\s*(?:</?(?:b|i|u|s|em|strong|span|font|a|cf|sub|sup|small|big|tt|code|del|ins|mark)\b|\{?\\(?:b|i|ul|cs\d*|f)\d*\b"
-    r"|\})",
-    re.IGNORECASE,
-)
-_BETWEEN_LETTERS = re.compile(r"(?<=\w)\0+(?=\w)")

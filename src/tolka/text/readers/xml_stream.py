@@ -24,7 +24,7 @@ class UnitHandler(XmlHandler):
         self._are_varieties = is_variety(*map(normal_code, direction))  # as en-GB and en-US are
         self.pairs: list[Pair] = []  # of the units parsed so far that nobody has taken yet
         self._path = path
-        self._first_lines: dict[str, int] = {}  # what is no XML -> the first line with it
+        self._first_lines: dict[str, int] = {}  # what is not XML -> the first line with it
         self._first_of_others = ""  # languages of the first unit that is not in both
 
     def has_language(self, code: str, language: str) -> bool:
@@ -33,15 +33,15 @@ class UnitHandler(XmlHandler):
         return code == language or (not self._are_varieties and is_variety(code, language))
 
     def give_up(self, line: int, reason: str) -> None:
-        """Add a flawed pair in place of a unit that is no XML."""
-        self.pairs.append(self.no_xml(line, reason))
+        """Add a flawed pair in place of a unit that is not XML."""
+        self.pairs.append(self.broken_unit(line, reason))
 
-    def no_xml(self, line: int, reason: str) -> Pair:
-        """Return a flawed pair that has the place of what is no XML as its source."""
+    def broken_unit(self, line: int, reason: str) -> Pair:
+        """Return a flawed pair that has the place of what is not XML as its source."""
         first = self._first_lines.setdefault(reason, line)
-        return Pair(f"{self._path}:{line}", "", f"no XML ({reason}; first in line {first})")
+        return Pair(f"{self._path}:{line}", "", f"not XML ({reason}; first in line {first})")
 
-    def no_pair(self, languages: str) -> str:
+    def other_languages_flaw(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
         self._first_of_others = self._first_of_others or languages
         return f"{NO_PAIR}{' and '.join(self.direction)} (the first such unit is {self._first_of_others})"
@@ -53,7 +53,7 @@ def normal_code(code: str) -> str:
 
 
 class XmlFile(BothSides):
-    """A file of translation units; one that is no XML is a flawed pair."""
+    """A file of translation units; one that is not XML is a flawed pair."""
 
     has_columns = False
     version = "2"
@@ -66,17 +66,18 @@ class XmlFile(BothSides):
             handler.pairs.clear()
 
     def count(self) -> int:
-        """Return about the number of pairs, from start tags."""
+        """Return the number of start tags of units, which is about that of pairs."""
         return self._start_tags
 
     @cached_property
     def _start_tags(self) -> int:
-        # In any encoding that contains ASCII.
+        # In the bytes of any encoding that contains ASCII: UTF-16 and UTF-32 have NULs between the letters.
         names = "|".join(r"\0{0,3}".join(name) for name in self.handler.counted or self.handler.units)
         unit = re.compile(rf"<\0{{0,3}}(?:{names})\0{{0,3}}[>\s]".encode())
         count, tail = 0, b""
         for block in read_blocks(self.path):
             data = tail + block
+            # A tag that is whole in the tail was counted with the block before.
             count += sum(match.end() > len(tail) for match in unit.finditer(data))
             tail = data[1 - TAG_BYTES :]
         return count
