@@ -38,7 +38,7 @@ MODELS: dict[str, ModelConfig] = {
     "transformer": TransformerConfig(d_model=16, heads=2, layers=1, dropout=0.0),
     "lstm": RnnConfig(d_model=16, layers=1, dropout=0.0, cell="lstm", attention="dot"),
 }
-UPDATES = 16
+UPDATES = 24
 
 
 def store() -> TokenStore:
