@@ -1,14 +1,14 @@
 """What many tests share: a made-up corpus, a run trained on it, and the commands, run in this process."""
 
 import builtins
-import copy
 import gc
 import io
+import pickle
 import random
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +16,17 @@ from typing import Any, TextIO
 
 import pytest
 import torch
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import IConfigRepository
+from hydra._internal.defaults_list import DefaultsList, create_defaults_list
+from hydra.core.override_parser.types import Override
 from hypothesis import settings
 from omegaconf import OmegaConf
 
 from tolka.cli import evaluate, hydra_main, train, translate
 from tolka.cli.common import guarded
+from tolka.config.choices import presets_of_classes
+from tolka.config.schemas import REGISTRIES
 from tolka.search.greedy import GreedyConfig
 
 settings.register_profile("tolka", deadline=None)  # a busy machine is no failure
@@ -73,8 +79,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread() -> None:
+def one_thread() -> Iterator[None]:
+    """Here and in the processes that tests start: with several workers, threads wait for each other by spinning."""
     torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -98,18 +108,9 @@ def short_waits() -> Iterator[None]:
 def composed_once() -> Iterator[None]:
     """A training without settings of Hydra's starts without hydra.main, which composes the settings twice more.
 
-    0.25 s of the 0.5 s of such a training. tests/cli/test_hydra.py and test_multirun.py go through hydra.main. The YAML
-    files are parsed once.
+    tests/cli/test_hydra.py and test_multirun.py go through hydra.main.
     """
-
-    through_hydra, parse = hydra_main.hydra_main, OmegaConf.load
-    parsed: dict[str, Any] = {}
-
-    def parsed_once(file: TextIO) -> Any:
-        text = file.read()
-        if text not in parsed:
-            parsed[text] = parse(io.StringIO(text))
-        return copy.deepcopy(parsed[text])
+    through_hydra = hydra_main.hydra_main
 
     def started(task: Callable[..., object], settings: Sequence[str], *rest: Any) -> None:
         if rest[1:] or any(setting.lstrip("+~").startswith("hydra") for setting in settings):
@@ -119,8 +120,51 @@ def composed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tolka.cli.hydra_main.hydra_main", started)
-        patch.setattr(OmegaConf, "load", parsed_once)
         patch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *arguments, **options: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def merged_once() -> Iterator[None]:
+    """Hydra merges the files of configs/ once for each choice of them: most of the 0.2 s that composing takes.
+
+    Single settings are applied to a copy. Nothing is shared where there is a folder of the user's own, but the text of
+    a file is parsed once. Copies are pickled, which takes a ninth of the time of deepcopy.
+    """
+    parse, merge = OmegaConf.load, ConfigLoaderImpl._compose_config_from_defaults_list
+    parsed: dict[str, bytes] = {}
+    lists: dict[tuple[object, ...], DefaultsList] = {}
+    merged: dict[int, bytes] = {}  # by the identity of a list of defaults, which `lists` keeps
+
+    def parsed_once(file: TextIO) -> Any:
+        text = file.read()
+        if text not in parsed:
+            parsed[text] = pickle.dumps(parse(io.StringIO(text)))
+        return pickle.loads(parsed[text])
+
+    def listed(repo: IConfigRepository, config_name: str, overrides_list: list[Override], **options: bool) -> Any:
+        if any(source.provider not in ("hydra", "main", "schema") for source in repo.get_sources()):
+            return create_defaults_list(repo, config_name, overrides_list, **options)
+        given = [each for each in overrides_list if not each.is_sweep_override()]
+        choices = [each for each in given if "." not in each.key_or_group]
+        classes = str([presets_of_classes(group) for group in REGISTRIES])
+        key = (config_name, *(each.input_line for each in choices), *options.values(), classes)
+        if key not in lists:
+            lists[key] = create_defaults_list(repo, config_name, choices, **options)
+        values = [each for each in given if each not in choices or each in lists[key].config_overrides]
+        return replace(lists[key], config_overrides=values)
+
+    def merged_of(loader: ConfigLoaderImpl, defaults: list[Any], repo: IConfigRepository) -> Any:
+        if not any(defaults is kept.defaults for kept in lists.values()):
+            return merge(loader, defaults, repo)
+        if id(defaults) not in merged:
+            merged[id(defaults)] = pickle.dumps(merge(loader, defaults, repo))
+        return pickle.loads(merged[id(defaults)])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OmegaConf, "load", parsed_once)
+        patch.setattr("hydra._internal.config_loader_impl.create_defaults_list", listed)
+        patch.setattr(ConfigLoaderImpl, "_compose_config_from_defaults_list", merged_of)
         yield
 
 

@@ -1,7 +1,6 @@
 """A user's own model, schedule, search, reader and metric, each one file, through `plugins=` in all three commands."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import yaml
 from random_model import TEXTS, write_model
 
 import tolka
-from conftest import TINY, XA, XB
+from conftest import TINY, XA, XB, Command
 from tolka.config.plugins import load_plugins
 from tolka.errors import ConfigError
 from tolka.models.transformer import TransformerConfig
@@ -58,7 +57,6 @@ def commands(folder: Path, *given: tuple[str, list[str], str]) -> list[Done]:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     return [Done(*each) for each in json.loads(done.stdout)]
@@ -98,16 +96,19 @@ def test_a_run_uses_them_and_its_configuration_names_their_modules(folder: Path)
 
 
 def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path) -> None:
-    """And a recurrent cell of one's own trains and translates."""
+    """A search and a recurrent cell are a file each, too."""
     (folder / "out.txt").write_text("a\nb\nc d\nd\n", encoding="utf-8")
     (folder / "reference.txt").write_text("a\nb\nc\nd\n", encoding="utf-8")
     files = ["hypothesis=out.txt", "reference=reference.txt", "metrics.bootstrap=0", "--json"]
     cell = ["plugins=[my_cell,my_parts]", "model=rnn", "model.cell=leaky", "model.d_model=16", "run.dir=leaky"]
-    *lacking, translated, scored, trained, of_cell = commands(
+    text, searched = f"{XA[0]} {XA[1]}\n{XA[2]}\n", ["search=first_word", "output.format=jsonl"]
+    *lacking, translated, unknown, found, scored, trained, of_cell = commands(
         folder,
         ("translate", ["run"], ""),
         ("evaluate", ["run", "source=text.bars", "reference=text.bars"], ""),
-        ("translate", ["run", "plugins=[my_model]", "search=greedy"], f"{XA[0]} {XA[1]}\n{XA[2]}\n"),
+        ("translate", ["run", "plugins=[my_model]", "search=greedy"], text),
+        ("translate", ["run", "plugins=[my_model]", *searched], text),
+        ("translate", ["run", "plugins=[my_model,my_search]", *searched], text),
         ("evaluate", [*files, "plugins=[my_parts]", "metrics.names=[exact]"], ""),
         ("train", [*SETTINGS, *cell, *FILES], ""),
         ("translate", ["leaky", "plugins=[my_cell]"], f"{XA[0]}\n"),
@@ -117,23 +118,14 @@ def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path
         assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts,my_search] to the command" in failed.err
         assert len(failed.err.splitlines()) == 1
     assert (translated.code, translated.out.count("\n")) == (0, 2), translated.err
+    assert (unknown.code, "unknown search 'first_word'" in unknown.err) == (2, True), unknown.err
+    subwords = [json.loads(line)["hypotheses"][0]["tokens"] for line in found.out.splitlines()]
+    assert [len(set(each) - {"</s>"}) for each in subwords] == [1, 1], found.err
     (metric,) = json.loads(scored.out)["metrics"]
     assert (metric["name"], metric["score"]) == ("Exact", 75.0)
     assert metric["signature"]
     assert trained.code == 0, trained.err
     assert (of_cell.code, of_cell.out.count("\n")) == (0, 1), of_cell.err
-
-
-def test_a_search_is_one_file(folder: Path) -> None:
-    text, asked = f"{XA[0]} {XA[1]}\n{XA[2]}\n", ["search=first_word", "output.format=jsonl"]
-    unknown, found = commands(
-        folder,
-        ("translate", ["run", "plugins=[my_model]", *asked], text),
-        ("translate", ["run", "plugins=[my_model,my_search]", *asked], text),
-    )
-    subwords = [json.loads(line)["hypotheses"][0]["tokens"] for line in found.out.splitlines()]
-    assert [len(set(each) - {"</s>"}) for each in subwords] == [1, 1], found.err
-    assert (unknown.code, "unknown search 'first_word'" in unknown.err) == (2, True), unknown.err
 
 
 @pytest.mark.parametrize(
@@ -161,7 +153,7 @@ def test_other_settings_are_left() -> None:
     assert load_plugins(["model=lstm", "plugins=[json]", "run.name=plugins"]) == ["model=lstm", "run.name=plugins"]
 
 
-def test_a_family_of_foreign_models_is_one_file(tmp_path: Path) -> None:
+def test_a_family_of_foreign_models_is_one_file(command: Command, tmp_path: Path) -> None:
     """It is translated with as it is, comes in, and goes out as it was; without the plugin its type is unknown."""
     write_model(tmp_path / "model", TransformerConfig(d_model=16, heads=2, layers=1))
     shutil.copyfile(PLUGINS / "my_family.py", tmp_path / "my_family.py")
@@ -181,7 +173,7 @@ def test_a_family_of_foreign_models_is_one_file(tmp_path: Path) -> None:
     assert found.out.splitlines() == tolka.load(tmp_path / "model")(TEXTS[:2])
     for name in ("config.json", "toy.model", "model.safetensors"):
         assert (tmp_path / "toy" / name).read_bytes() == (tmp_path / "back" / name).read_bytes()
-    [unknown] = commands(tmp_path, ("translate", ["toy"], text))
+    unknown = command("mt-translate", tmp_path / "toy")
     assert (
         "the architecture is 'toy' (model_type), and only Hugging Face's marian (MarianMTModel) can be" in unknown.err
     )

@@ -105,11 +105,11 @@ def resaved(ranks: Ranks, folder: Path) -> list[str]:
 
 
 def resumed(ranks: Ranks, stop: int) -> list[float]:
-    """The sum of each weight after 12 updates, in between which, at `stop`, the state is read into a fresh step."""
+    """The sum of each weight after 6 updates, in between which, at `stop`, the state is read into a fresh step."""
     step, parallel = prepared("lstm", torch.float64, ranks)
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
     position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
-    for number in range(1, 13):
+    for number in range(1, 7):
         step(number, 0.01, position.group(state))
         if number == stop:
             weights = {name: weight.clone() for name, weight in step.objective.model.state_dict().items()}
@@ -161,7 +161,7 @@ def main() -> None:
     }
     results["after_nan"] = ranks.gather(after_nan(ranks))
     results["resaved"] = resaved(ranks, out.parent)
-    results["resumed"] = [ranks.gather(resumed(ranks, stop)) for stop in (0, 6)]
+    results["resumed"] = [ranks.gather(resumed(ranks, stop)) for stop in (0, 3)]
     if ranks.is_first:
         out.write_text(json.dumps(results))
     dist.destroy_process_group()

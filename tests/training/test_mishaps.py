@@ -131,10 +131,10 @@ def test_a_run_with_mishaps_goes_on_exactly(tmp_path: Path) -> None:
     def run(folder: str, updates: int) -> Bench:
         return fragile(tmp_path / folder, spoilt, updates=updates)
 
-    straight = run("a", 30)
+    straight = run("a", 24)
     straight.trainer.fit()
     for stop, saved_at in ((6, None), (8, 8), (15, 10), (18, 18), (22, 22)):
-        first = run(f"b{stop}", 30)
+        first = run(f"b{stop}", 24)
         real = first.trainer._train_step
 
         def stopping(window: Any, real: Any = real, first: Bench = first, stop: int = stop) -> Any:
@@ -146,7 +146,7 @@ def test_a_run_with_mishaps_goes_on_exactly(tmp_path: Path) -> None:
         first.trainer._train_step = stopping  # type: ignore[method-assign]
         assert first.trainer.fit().update == stop
         assert (first.last and first.last.facts["train"]["update"]) == saved_at
-        second = run(f"b{stop}", 30)
+        second = run(f"b{stop}", 24)
         if first.last is not None:
             second.last, second.weights = first.last, first.weights
             second.trainer.resume(second.last_state())

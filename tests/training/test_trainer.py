@@ -59,15 +59,15 @@ def test_accumulate_reads_that_many_batches(tmp_path: Path) -> None:
 
 
 def test_loss_falls_and_every_line_is_there(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, updates=60)
+    bench = Bench(tmp_path, updates=30)
     bench.trainer.fit()
     lines = bench.trainer.run.history()
     training = [line for line in lines if "train_loss" in line]
-    assert [line["update"] for line in training] == list(range(5, 61, 5))
+    assert [line["update"] for line in training] == list(range(5, 31, 5))
     assert training[-1]["train_loss"] < training[0]["train_loss"]
     assert all(line.keys() >= {"update", "train_loss", "lr", "tokens_per_second"} for line in training)
     validations = [line for line in lines if "valid_loss" in line]
-    assert [line["update"] for line in validations] == [10, 20, 30, 40, 50, 60]
+    assert [line["update"] for line in validations] == [10, 20, 30]
     assert all(line.keys() >= {"update", "valid_loss", "ppl", "bleu", "chrf"} for line in validations)
 
 

@@ -4,11 +4,12 @@ It begins with the metadata in YAML that the Hugging Face Hub reads (its page "M
 model-index in `modelcard.md` of huggingface/hub-docs). Its text is that of `card.md` beside this file.
 """
 
+import functools
 import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -18,6 +19,9 @@ from tolka.model_directory.verify import as_written
 from tolka.system.number_format import number_text
 from tolka.system.whole_files import read_text
 from tolka.text.lines import user_path
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
 DATA_SET, MADE_OF = "data set", "made of"  # facts: the training text on the Hub; the models of a combined one
@@ -41,12 +45,9 @@ def model_card(
     has_config: whether config.yaml is beside the card. marks_lines: whether mt-translate can flag lines to check, as it
     does with torch. parity: `parity_section` of the model that this one is made from.
     """
-    from jinja2 import Environment, StrictUndefined, UndefinedError
+    from jinja2 import UndefinedError
 
-    environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    template = environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
+    template = _template()
     with as_written(f"{CONFIG} or {SCORES}"):
         metadata = yaml.safe_dump(_metadata(config, facts, scores), allow_unicode=True, sort_keys=False)
         try:
@@ -72,6 +73,17 @@ def model_card(
             )
         except UndefinedError as error:
             raise LookupError(str(error)) from None
+
+
+@functools.cache
+def _template() -> "Template":
+    """Return the compiled template of card.md."""
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    return environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
 
 
 def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, Any]:

@@ -636,7 +636,6 @@ def run_apart(arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
 
 
