@@ -53,7 +53,7 @@ TINY = [
     "report.plots=false",
     "trainer.device=cpu",
     "trainer.precision=fp32",
-    "search.max_length_factor=1",
+    "search.max_length_factor=0",
     "search.max_length_extra=2",  # untrained models do not end by themselves
 ]
 COMMANDS = {"mt-train": train.run, "mt-translate": translate.run, "mt-eval": evaluate.run}

@@ -86,11 +86,11 @@ def test_nobody_else_comes(command: Command, tiny: list[str], monkeypatch: pytes
         monkeypatch.setenv(name, value)
     for rank in ("1", "0"):
         monkeypatch.setenv("RANK", rank)
-        outcome = command("mt-train", *tiny, "trainer.timeout=0.02")
+        outcome = command("mt-train", *tiny, "trainer.timeout=0.01")
         assert outcome.code == 1
         assert outcome.error.startswith(
             f"process {rank} has not met all 2 processes of this training at localhost:{port} (MASTER_ADDR, "
-            "MASTER_PORT) within trainer.timeout (0.02 minutes): start all of them, at a free port, "
+            "MASTER_PORT) within trainer.timeout (0.01 minutes): start all of them, at a free port, "
         )
 
 
