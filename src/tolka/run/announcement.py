@@ -45,8 +45,9 @@ def _batches(loader: Batches, epoch: int) -> str:
 def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
     schedule, updates = rate.schedule, rate.updates
     # A schedule by wall time has its floor when the minutes are over, or at the last update if that comes first.
-    end = f"after {minutes:g} minutes, or " if schedule.by_wall_time else ""
-    yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}"
+    end = f"after {minutes:g} minutes, or " if schedule.by_wall_time and minutes else ""
+    plateau = ", or earlier at a plateau" if schedule.decays_at_plateau else ""
+    yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}{plateau}"
     if isinstance(schedule, EndingConfig) and schedule.horizon not in (0, updates):
         end = f"its floor at update {schedule.horizon} (scheduler.horizon)"
         yield (
