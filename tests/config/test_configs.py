@@ -146,7 +146,7 @@ def test_quoted_paths_arrive_as_they_were() -> None:
         (["scheduler=wsd", "scheduler.horizon=0", "trainer.patience=0"], "and these are not limited: set them, or "),
         (
             ["scheduler=plateau", "trainer.patience=3"],
-            "scheduler.patience (3) must be below trainer.patience (3), or training would end before the rate is lowered",
+            "scheduler.patience (3) must be below trainer.patience (3), or training would end before",
         ),
         (["experiment=null"], "unknown experiment 'null'."),
         (["trainer.threads=3000000000"], "trainer.threads (3000000000) must be at most 1024"),
