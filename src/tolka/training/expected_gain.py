@@ -14,11 +14,10 @@ def expected_gain(scores: Sequence[tuple[int, float]]) -> float | None:
 
     scores: update and score of each validation, a higher score for a better model. None for too few of them.
     """
-    if len(scores) < _FEWEST:
+    before = [score for update, score in scores if 3 * update <= 2 * scores[-1][0]]
+    if len(scores) < _FEWEST or not before:
         return None
-    last = scores[-1][0]
-    before = max(score for update, score in scores if 3 * update <= 2 * last)
-    return max(score for _, score in scores) - before
+    return max(score for _, score in scores) - max(before)
 
 
 def gain_text(gain: float, metric: str, value: float) -> str:

@@ -78,7 +78,7 @@ class TrainingLog:
         curve = [
             (line["update"], sign * line[name])
             for line in self._run.history()
-            if name in line and "mean_of_updates" not in line and line["update"] <= end
+            if line.get(name) is not None and "mean_of_updates" not in line and line["update"] <= end
         ]
         gain = expected_gain(curve)
         if gain is not None:
