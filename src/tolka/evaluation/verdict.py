@@ -34,7 +34,7 @@ class Evidence:
     """The figures of one training. Losses are nats per token without label smoothing or dropout; shares are 0 to 1.
 
     test: what was scored; is_validation: for want of a test set. nearly_right: share of its lines with chrF2 of at
-    least 70. copied: share of translations that are their source where the reference is not. commonest: share of the
+    least 75. copied: share of translations that are their source where the reference is not. commonest: share of the
     commonest translation. copy_chrf, line_chrf: of the sources as translations, and of the commonest target line.
     valid_bleu, valid_chrf: of the best model's validation. source_gain: by how much each line's own source lowers the
     validation loss, against another line's. unrelated, unrelated_valid: estimated share of pairs, in the training text
@@ -186,9 +186,10 @@ RULES = [
     Rule(
         "other_domain",
         lambda e: not e.is_validation and e.chrf < 0.7 * e.valid_chrf and e.valid_chrf > 25.0,
-        "{test} is text of another kind than it was trained on (chrF2 {chrf:.1f}, and {valid_chrf:.1f} in validation)",
-        "Add training text of the kind to be translated, or fine-tune on it (run.init_from=RUN), or test on the same "
-        "kind.",
+        "the test set {test} is text of another kind than it was trained on (chrF2 {chrf:.1f}, and {valid_chrf:.1f} in "
+        "validation)",
+        "Add training text of the kind to be translated, or fine-tune on it (run.init_from=RUN). A sample of its "
+        "training text lacks {unseen_test:.0%} of the test set's words, and {unseen_valid:.0%} of the validation set's.",
     ),
     Rule(
         "subwords",
@@ -223,6 +224,10 @@ RULES = [
 ]
 
 
+# However it scores, a model that makes nothing of its source translates nothing.
+_WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "stopped_early", "unrelated"}
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What came of a training. cause: the rule that gave the main reason, or "". next: what to try, each a sentence."""
@@ -243,8 +248,7 @@ def verdict(evidence: Evidence) -> Verdict:
     words = _words(evidence)
     rule = next((rule for rule in RULES if rule.applies(evidence)), None)
     level = evidence.level
-    # However it scores, a model that makes nothing of its source translates nothing.
-    if rule and rule.cause in ("unrelated", "one_target", "copies", "high_rate", "low_rate", "stopped_early"):
+    if rule and rule.cause in _WORTHLESS:
         level = USELESS
     reason = rule.reason.format(**words) if rule else _score_text(evidence)
     sentences = [f"{_OPENINGS[level]}: {reason}.", *_more_sentences(evidence, rule)]
@@ -272,11 +276,14 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines are nearly right. Copying the source would have chrF2 "
         f"{evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."
     )
+    # Where nothing was learnt, the curve says no more.
+    if rule and rule.cause in _WORTHLESS:
+        return
     losses = f"{evidence.train_loss:.2f} nats a token on training text, {evidence.valid_loss:.2f} in validation"
     if evidence.is_learnt_by_heart:
         yield f"It is over-fitted: {losses}."
     elif evidence.train_loss > evidence.valid_loss - 0.2:
-        yield f"It is not over-fitted, and could learn more: {losses}."
+        yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
     if evidence.is_improving:
