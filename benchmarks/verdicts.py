@@ -72,39 +72,39 @@ RUNS = {
     "sample": Run("sample", 1250, ["experiment=sample", "trainer.updates=1250"], {"", "improving"}, {"good"}),
     "tatoeba": Run("tatoeba", 2500, [*TINY[:1], "tokenizer.vocab_size=8000"], {"", "improving"}, GOOD),
     "multi30k": Run("multi30k", 1200, TINY, {"", "improving"}, GOOD),
-    "multi30k_lstm": Run("multi30k", 600, RECURRENT, {"", "improving"}, GOOD),
-    "libreoffice": Run("libreoffice", 800, TINY, {"", "improving"}, GOOD | WEAK),
-    "tatoeba_10k": Run("tatoeba_10k", 700, TINY, {"", "improving"}, GOOD | WEAK),
-    "tatoeba_3k": Run("tatoeba_3k", 700, TINY, {"little_text", "improving"}, WEAK),
-    "tatoeba_1k": Run("tatoeba_1k", 600, TINY, {"little_text"}, WEAK | USELESS),
+    "multi30k_lstm": Run("multi30k", 400, RECURRENT, {"", "improving"}, GOOD),
+    "libreoffice": Run("libreoffice", 500, TINY, {"", "improving"}, GOOD | WEAK),
+    "tatoeba_10k": Run("tatoeba_10k", 500, TINY, {"", "improving"}, GOOD | WEAK),
+    "tatoeba_3k": Run("tatoeba_3k", 400, TINY, {"little_text", "improving"}, WEAK),
+    "tatoeba_1k": Run("tatoeba_1k", 400, TINY, {"little_text"}, WEAK | USELESS),
     # Spoiled.
     "shuffled": Run("tatoeba_10k", 600, TINY, {"unrelated"}, USELESS, shuffled),
-    "swapped": Run("tatoeba_10k", 300, TINY, {"swapped"}, USELESS, lambda source, target: (target, source)),
+    "swapped": Run("tatoeba_10k", 250, TINY, {"swapped"}, USELESS, lambda source, target: (target, source)),
     "short": Run(
         "multi30k", 50, [*TINY, "scheduler.warmup=10", "trainer.validate_every=10"], {"stopped_early"}, USELESS
     ),
     "few_subwords": Run(
         "tatoeba_10k", 300, [*TINY[:2], "tokenizer.vocab_size=100", "tokenizer.byte_fallback=false"], {"subwords"}, WEAK
     ),
-    "noisy": Run("multi30k", 700, TINY, {"noisy"}, GOOD | WEAK, half_shuffled),
-    "copied": Run("tatoeba_10k", 250, TINY, {"copies"}, USELESS, lambda source, target: (source, source)),
+    "noisy": Run("multi30k", 700, TINY, {"noisy"}, GOOD | WEAK | USELESS, half_shuffled),
+    "copied": Run("tatoeba_10k", 200, TINY, {"copies"}, USELESS, lambda source, target: (source, source)),
     "other_domain": Run("multi30k", 600, TINY, {"other_domain"}, WEAK | USELESS, test="tatoeba_10k"),
     "by_heart": Run(
         "tatoeba_1k",
-        900,
+        600,
         [*TINY[:1], "tokenizer.vocab_size=1000", "model.dropout=0.0", "trainer.label_smoothing=0.0"],
         {"by_heart"},
         WEAK | USELESS,
     ),
     "small_model": Run(
         "tatoeba_3k",
-        1000,
+        800,
         [*TINY[:1], "model.d_model=16", "model.layers=1", "model.heads=2", "tokenizer.vocab_size=1000"],
         {"small_model"},
         WEAK | USELESS,
     ),
-    "low_rate": Run("tatoeba_10k", 300, [*TINY, "optimizer.lr=0.00001"], {"low_rate"}, USELESS),
-    "high_rate": Run("tatoeba_10k", 200, [*TINY, "optimizer.lr=1.0"], {"high_rate"}, USELESS),
+    "low_rate": Run("tatoeba_10k", 250, [*TINY, "optimizer.lr=0.00001"], {"low_rate"}, USELESS),
+    "high_rate": Run("tatoeba_10k", 150, [*TINY, "optimizer.lr=1.0"], {"high_rate"}, USELESS),
     "one_target": Run("tatoeba_10k", 200, TINY, {"one_target"}, USELESS, repeated),
 }
 

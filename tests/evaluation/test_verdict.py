@@ -58,9 +58,9 @@ SPOILED = {
     "swapped": replace(BLIND, swapped="data/train: the sides are swapped"),
     "high_rate": replace(BLIND, valid_loss=6.1, rate=0.5),
     "low_rate": replace(BLIND, valid_loss=5.9, rate=1e-5),
+    "noisy": replace(SOUND, unrelated=0.5),
     "stopped_early": replace(BLIND, valid_loss=5.0, passes=0.3, updates=50),
     "unrelated": BLIND,
-    "noisy": replace(SOUND, unrelated=0.5),
     "other_domain": replace(SOUND, bleu=2.0, chrf=20.0),
     "subwords": replace(WEAK, subwords_per_word=5.0, vocabulary=100),
     "by_heart": replace(WEAK, train_loss=0.1, valid_loss=5.0, dropout=0.0, pairs=1000, passes=200.0),
@@ -102,6 +102,15 @@ def test_without_a_tokenizer_for_bleu_levels_are_bands_of_chrf() -> None:
 @pytest.mark.parametrize("trivial", ["copy_chrf", "line_chrf"])
 def test_no_better_than_a_copy_or_one_line_is_useless(trivial: str) -> None:
     assert replace(SOUND, **cast("Any", {trivial: 55.0})).level == "useless"
+
+
+def test_one_line_for_most_sources_is_useless() -> None:
+    assert replace(SOUND, commonest=0.6).level == "useless"
+
+
+def test_noise_is_what_the_model_would_tell_apart_in_other_text() -> None:
+    # Of half of the pairs it cannot tell in any text, and it misses half of the others.
+    assert replace(SOUND, unrelated=0.75, unrelated_valid=0.5).noise == 0.5
 
 
 def test_without_a_test_set_the_sentence_says_so() -> None:

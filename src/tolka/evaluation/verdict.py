@@ -100,10 +100,16 @@ class Evidence:
         return self.valid_loss > 0.93 * self.unigram_loss
 
     @property
+    def noise(self) -> float:
+        """Estimated share of training pairs that are unrelated, beside what this model cannot tell in any text."""
+        return max(0.0, (self.unrelated - self.unrelated_valid) / max(0.05, 1 - self.unrelated_valid))
+
+    @property
     def level(self) -> str:
         """The level of the model by its scores alone."""
         # Two points: what chance moves a score of some hundred lines by.
-        if (self.bleu < 1.0 and self.chrf < 20.0) or self.chrf < max(self.copy_chrf, self.line_chrf) + 2.0:
+        is_no_better = self.chrf < max(self.copy_chrf, self.line_chrf) + 2.0
+        if is_no_better or self.commonest > 0.5 or (self.bleu < 1.0 and self.chrf < 20.0):
             return USELESS
         bands = _BANDS[self.metric if self.has_spaces or self.metric == "BLEU" else "chrF2 without spaces"]
         return next((level for level, least in bands.items() if self.score >= least), WEAK)
@@ -166,6 +172,12 @@ RULES = [
         "Train again with optimizer.lr=0.001 ({again}).",
     ),
     Rule(
+        "noisy",
+        lambda e: e.unrelated - e.unrelated_valid > 0.15 and e.unrelated_valid < 0.8,
+        "about {noise:.0%} of its training pairs do not seem to be translations of each other, and hold it back",
+        _CHECK,
+    ),
+    Rule(
         "stopped_early",
         lambda e: (e.has_learnt_nothing or e.is_blind) and (e.passes < 2 or e.updates < 300),
         "it was trained for {updates} updates ({passes:.1f} passes through its text), which is far too short",
@@ -178,18 +190,12 @@ RULES = [
         _CHECK,
     ),
     Rule(
-        "noisy",
-        lambda e: e.unrelated - e.unrelated_valid > 0.15,
-        "about {unrelated:.0%} of its training pairs do not seem to be translations of each other, and hold it back",
-        _CHECK,
-    ),
-    Rule(
         "other_domain",
         lambda e: not e.is_validation and e.chrf < 0.7 * e.valid_chrf and e.valid_chrf > 25.0,
         "the test set {test} is text of another kind than it was trained on (chrF2 {chrf:.1f}, and {valid_chrf:.1f} in "
         "validation)",
-        "Add training text of the kind to be translated, or fine-tune on it (run.init_from=RUN). A sample of its "
-        "training text lacks {unseen_test:.0%} of the test set's words, and {unseen_valid:.0%} of the validation set's.",
+        "Add training text of the kind to be translated, or fine-tune on it (run.init_from=RUN). A sample of the text "
+        "lacks {unseen_test:.0%} of the test set's words, and {unseen_valid:.0%} of the validation set's.",
     ),
     Rule(
         "subwords",
@@ -298,6 +304,7 @@ def _words(evidence: Evidence) -> dict[str, Any]:
     minutes = evidence.minutes * (double / max(evidence.updates, 1) - 1)
     return {
         **asdict(evidence),
+        "noise": evidence.noise,
         "again": f"about {_minutes(evidence.minutes)}",
         "longer": f"{double} updates in all take about {_minutes(minutes)} more at this run's speed",
         "wider": max(128, 2 * evidence.width),
