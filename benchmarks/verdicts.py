@@ -79,7 +79,7 @@ RUNS = {
     "tatoeba_1k": Run("tatoeba_1k", 400, TINY, {"little_text"}, WEAK | USELESS),
     # Spoiled.
     "shuffled": Run("tatoeba_10k", 600, TINY, {"unrelated"}, USELESS, shuffled),
-    "swapped": Run("tatoeba_10k", 250, TINY, {"swapped"}, USELESS, lambda source, target: (target, source)),
+    "swapped": Run("tatoeba_10k", 250, TINY, {"sides"}, USELESS, lambda source, target: (target, source)),
     "short": Run(
         "multi30k", 50, [*TINY, "scheduler.warmup=10", "trainer.validate_every=10"], {"stopped_early"}, USELESS
     ),
@@ -87,7 +87,7 @@ RUNS = {
         "tatoeba_10k", 300, [*TINY[:2], "tokenizer.vocab_size=100", "tokenizer.byte_fallback=false"], {"subwords"}, WEAK
     ),
     "noisy": Run("multi30k", 700, TINY, {"noisy"}, GOOD | WEAK | USELESS, half_shuffled),
-    "copied": Run("tatoeba_10k", 200, TINY, {"copies"}, USELESS, lambda source, target: (source, source)),
+    "copied": Run("tatoeba_10k", 200, TINY, {"copies", "sides"}, USELESS, lambda source, target: (source, source)),
     "other_domain": Run("multi30k", 600, TINY, {"other_domain"}, WEAK | USELESS, test="tatoeba_10k"),
     "by_heart": Run(
         "tatoeba_1k",

@@ -47,7 +47,7 @@ SOUND = Evidence(
     rate=0.001,
     dropout=0.1,
     width=256,
-    swapped="",
+    sides="",
 )
 WEAK = replace(SOUND, bleu=4.0, bleu_interval=(3.5, 4.5), chrf=22.0, valid_bleu=4.0, valid_chrf=22.5)
 BLIND = replace(WEAK, bleu=0.3, chrf=13.5, valid_bleu=0.3, valid_chrf=13.5, source_gain=0.0, valid_loss=3.8)
@@ -55,7 +55,7 @@ BLIND = replace(WEAK, bleu=0.3, chrf=13.5, valid_bleu=0.3, valid_chrf=13.5, sour
 SPOILED = {
     "one_target": replace(BLIND, one_target=0.9, commonest=0.95),
     "copies": replace(WEAK, copied=0.8),
-    "swapped": replace(BLIND, swapped="data/train: the sides are swapped"),
+    "sides": replace(BLIND, sides="data/train: the sides are swapped"),
     "high_rate": replace(BLIND, valid_loss=6.1, rate=0.5),
     "low_rate": replace(BLIND, valid_loss=5.9, rate=1e-5),
     "noisy": replace(SOUND, unrelated=0.5),

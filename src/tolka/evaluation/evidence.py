@@ -14,6 +14,7 @@ from tolka.metrics.scores import MetricsConfig, choose_bleu_tokenizer, has_space
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator
 
+_LONGEST = 1000  # subwords of a side; longer pairs are not measured
 _MOST = 500  # lines to measure on: enough for shares to within a few points, and seconds of work
 # chrF2. Of a model's translations of Tatoeba's test sentences, most above 75 said what the reference says, but for one
 # word or its ending; of those from 65 to 75 about half said something else.
@@ -53,7 +54,7 @@ def gather(
         tokenizer.encode_target([pair.target for pair in held_out]),
         strict=True,
     )
-    most = min(translator.max_length, 1000)
+    most = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
     valid_ids = [ids for ids in encoded if all(0 < len(side) <= most for side in ids)]
     train_ids = [ids for ids in training[:: max(1, len(training) // _MOST)] if max(map(len, ids)) <= most]
     valid, train = Losses(translator, valid_ids), Losses(translator, train_ids)
@@ -103,11 +104,13 @@ class Losses:
         # The next pair's source, of about the same kind, is as good as any.
         others = [(pairs[(row + 1) % len(pairs)][0], target) for row, (_, target) in enumerate(pairs)]
         own, other = ([-sum(each) for each in translator.token_scores(rows)] for rows in (pairs, others))
-        tokens = sum(len(target) + 1 for _, target in pairs)
+        tokens = sum(len(target) + 1 for _, target in pairs) or 1
         self.own, self.other = sum(own) / tokens, sum(other) / tokens
         # Of two sources that are both unrelated, either is better in half of the pairs.
         losses = zip(own, other, strict=True)
-        self.unrelated = min(1.0, 2 * sum(with_own >= with_other for with_own, with_other in losses) / len(pairs))
+        self.unrelated = min(
+            1.0, 2 * sum(with_own >= with_other for with_own, with_other in losses) / max(1, len(pairs))
+        )
 
 
 def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]], vocabulary: int) -> float:
@@ -116,7 +119,7 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
     total = counts.total() + len(training) + vocabulary  # one more of each, so that none has probability 0
     nats = sum(math.log(total / (counts[token] + 1)) for ids in text for token in ids)
     ends = len(text) * math.log(total / (len(training) + 1))
-    return (nats + ends) / sum(len(ids) + 1 for ids in text)
+    return (nats + ends) / max(1, sum(len(ids) + 1 for ids in text))
 
 
 def curve(history: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Evidence:
     tokens came by their frequency alone. train_loss: of a sample of the training text. lowest_loss, last_loss: of the
     validations. gained: what the last third of the training added to the metric of validation, in points. one_target:
     share of the commonest target line of the training text. unseen_valid, unseen_test: share of source words that a
-    sample of the training text lacks. rate: peak; 0 if the optimizer's usual rates are not known. swapped: what is
+    sample of the training text lacks. rate: the peak; 0 if the optimizer's usual rates are not known. sides: what is
     wrong with the sides of the texts, as found before training.
     """
 
@@ -82,12 +82,17 @@ class Evidence:
     rate: float
     dropout: float
     width: int
-    swapped: str
+    sides: str
 
     @property
     def score(self) -> float:
         """The test score that levels are by."""
         return self.bleu if self.metric == "BLEU" else self.chrf
+
+    @property
+    def has_one_answer(self) -> bool:
+        """Whether most lines get the same translation; of a few lines that may be right."""
+        return self.commonest > 0.5 and self.lines >= 10
 
     @property
     def is_blind(self) -> bool:
@@ -109,7 +114,7 @@ class Evidence:
         """The level of the model by its scores alone."""
         # Two points: what chance moves a score of some hundred lines by.
         is_no_better = self.chrf < max(self.copy_chrf, self.line_chrf) + 2.0
-        if is_no_better or self.commonest > 0.5 or (self.bleu < 1.0 and self.chrf < 20.0):
+        if is_no_better or self.has_one_answer or (self.bleu < 1.0 and self.chrf < 20.0):
             return USELESS
         bands = _BANDS[self.metric if self.has_spaces or self.metric == "BLEU" else "chrF2 without spaces"]
         return next((level for level, least in bands.items() if self.score >= least), WEAK)
@@ -147,7 +152,7 @@ _LARGER = "Train a larger model (model.d_model={wider}; {again} or more)."
 RULES = [
     Rule(
         "one_target",
-        lambda e: e.one_target > 0.3 and e.commonest > 0.3,
+        lambda e: e.one_target > 0.3 and e.has_one_answer,
         "{commonest:.0%} of its translations are one and the same line, and so are {one_target:.0%} of its training "
         "targets",
         "Remove the repeated target line from the training files, and train again ({again}).",
@@ -158,7 +163,7 @@ RULES = [
         "it copies: {copied:.0%} of its translations are their sources",
         "Drop pairs of two equal sides (cleaning.copies=true), and train again ({again}).",
     ),
-    Rule("swapped", lambda e: bool(e.swapped) and e.level in (USELESS, WEAK), "{swapped}", _CHECK),
+    Rule("sides", lambda e: bool(e.sides) and e.level in (USELESS, WEAK), "{sides}", _CHECK),
     Rule(
         "high_rate",
         lambda e: e.has_learnt_nothing and e.rate > _RATES[1],
@@ -257,7 +262,8 @@ def verdict(evidence: Evidence) -> Verdict:
     if rule and rule.cause in _WORTHLESS:
         level = USELESS
     reason = rule.reason.format(**words) if rule else _score_text(evidence)
-    sentences = [f"{_OPENINGS[level]}: {reason}.", *_more_sentences(evidence, rule)]
+    end = "" if reason.endswith("?") else "."
+    sentences = [f"{_OPENINGS[level]}: {reason}{end}", *_more_sentences(evidence, rule)]
     advice = [rule.advice.format(**words)] if rule else []
     if evidence.is_improving and (rule is None or rule.advice != _LONGER):
         advice.append(_LONGER.format(**words))

@@ -1,5 +1,6 @@
 """The verdict on a run: its figures gathered, and judged."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,22 +40,22 @@ def judge(
     if not ranks.is_first:
         return None
     store, history, settings = inputs.prepared.store, run.history(), config.as_dict()
-    rates = [line["lr"] for line in history if "lr" in line]
-    is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN
+    # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
+    is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
     validation = best.scores.get("validation") or {}
     facts: dict[str, Any] = {
         "is_validation": not tests,
         "valid_bleu": validation.get("bleu") or 0.0,
         "valid_chrf": validation.get("chrf") or 0.0,
         "pairs": len(store),
-        # With </s>, as the state counts.
-        "passes": state.tokens / (int(store.target_lengths.sum()) + len(store)),
+        # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
+        "passes": math.nan if inputs.corpus.stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
         "updates": state.update,
         "minutes": state.seconds / 60,
-        "rate": max(rates, default=0.0) if is_usual else 0.0,
+        "rate": settings["optimizer"]["lr"] if is_usual else 0.0,
         "dropout": settings["model"].get("dropout", 0.0),
         "width": settings["model"]["d_model"],
-        "swapped": "; ".join(inputs.faults.wrong_sides.values()),
+        "sides": "; ".join(inputs.faults.wrong_sides.values()),
     }
     sample = list(zip(*inputs.sample, strict=True))
     return verdict(gather(translator, result, pairs, inputs.validation_pairs, sample, history, facts))
