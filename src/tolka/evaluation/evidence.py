@@ -36,65 +36,71 @@ def gather(
     result: of the pairs `tested`. training: ids of some pairs, spread over the text. history: the lines of
     metrics.jsonl. facts: the fields of Evidence that only the run knows.
     """
-    language = translator.direction.target
-    tokenizer = translator.tokenizer
-    sources, targets = (
-        tokenizer.decode_source([source for source, _ in training]),
-        tokenizer.decode_target([target for _, target in training]),
-    )
+    tokenizer, language = translator.tokenizer, translator.direction.target
+    sources = tokenizer.decode_source([source for source, _ in training])
+    targets = tokenizer.decode_target([target for _, target in training])
     (commonest_target, repeats), *_ = Counter(targets).most_common(1)
-    step = max(1, len(tested) // _MOST)
-    lines = list(zip(tested[::step], result.translations[::step], strict=True))
-    references = [pair.target for pair, _ in lines]
-    chrf = PairwiseChrf()
-    line_scores = [chrf.score(text, pair.target) for pair, text in lines]
-    held_out = list(map(translator.characters.pair, validation[:_MOST]))
-    encoded = zip(
-        tokenizer.encode_source([pair.source for pair in held_out]),
-        tokenizer.encode_target([pair.target for pair in held_out]),
-        strict=True,
-    )
-    most = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
-    valid_ids = [ids for ids in encoded if all(0 < len(side) <= most for side in ids)]
-    train_ids = [ids for ids in training[:: max(1, len(training) // _MOST)] if max(map(len, ids)) <= most]
-    valid, train = Losses(translator, valid_ids), Losses(translator, train_ids)
-    (bleu, chrf2) = _scores(result.translations, [pair.target for pair in tested], language)
-    interval = next((each.interval for each in result.scores if each.name == "BLEU"), None)
-    copy, line = (
-        _scores(texts, references, language)[1]
-        for texts in ([pair.source for pair, _ in lines], [commonest_target] * len(lines))
-    )
-    is_by_bleu = choose_bleu_tokenizer(language)[1] is None
     words = sum(len(text.split()) for text in targets) if has_spaces(language) else 0
-    target_ids = [target for _, target in training]
     known = set(chain.from_iterable(text.split() for text in sources))
+    is_by_bleu = choose_bleu_tokenizer(language)[1] is None
     return Evidence(
         test=result.name,
-        lines=len(lines),
         metric="BLEU" if is_by_bleu else "chrF2",
-        bleu=bleu,
-        bleu_interval=interval,
-        chrf=chrf2,
+        bleu_interval=next((each.interval for each in result.scores if each.name == "BLEU"), None),
         has_spaces=has_spaces(language),
-        nearly_right=sum(each >= _NEARLY_RIGHT for each in line_scores) / len(lines),
-        copied=sum(pair.source == text != pair.target for pair, text in lines) / len(lines),
-        commonest=Counter(text for _, text in lines).most_common(1)[0][1] / len(lines),
-        copy_chrf=copy,
-        line_chrf=line,
-        source_gain=valid.other - valid.own,
-        unrelated=train.unrelated,
-        unrelated_valid=valid.unrelated,
-        unigram_loss=unigram_loss(target_ids, [target for _, target in valid_ids], tokenizer.target_size),
-        valid_loss=valid.own,
-        train_loss=train.own,
-        subwords_per_word=sum(map(len, target_ids)) / words if words else 0.0,
+        subwords_per_word=sum(len(target) for _, target in training) / words if words else 0.0,
         vocabulary=tokenizer.target_size,
         one_target=repeats / len(targets),
         unseen_valid=_unseen([pair.source for pair in validation], known),
         unseen_test=_unseen([pair.source for pair in tested], known),
+        **_of_translations(tested, result.translations, commonest_target, language),
+        **_of_losses(translator, validation, training),
         **curve(history, "bleu" if is_by_bleu else "chrf"),
         **facts,
     )
+
+
+def _of_translations(
+    tested: Sequence[Pair], translations: Sequence[str], commonest_target: str, language: str
+) -> dict[str, Any]:
+    """Return scores of the translations, and of what takes no model; shares of some of the lines."""
+    bleu, chrf = _scores(translations, [pair.target for pair in tested], language)
+    step = max(1, len(tested) // _MOST)
+    pairs, texts = tested[::step], translations[::step]
+    references, count = [pair.target for pair in pairs], len(pairs)
+    metric = PairwiseChrf()
+    line_scores = map(metric.score, texts, references)
+    return {
+        "lines": count,
+        "bleu": bleu,
+        "chrf": chrf,
+        "copy_chrf": _scores([pair.source for pair in pairs], references, language)[1],
+        "line_chrf": _scores([commonest_target] * count, references, language)[1],
+        "nearly_right": sum(each >= _NEARLY_RIGHT for each in line_scores) / count,
+        "copied": sum(pair.source == text != pair.target for pair, text in zip(pairs, texts, strict=True)) / count,
+        "commonest": Counter(texts).most_common(1)[0][1] / count,
+    }
+
+
+def _of_losses(
+    translator: Translator[TorchEngine], validation: Sequence[Pair], training: Sequence[IdPair]
+) -> dict[str, Any]:
+    """Return losses on some pairs of the training and the validation text, with their own sources and with others."""
+    tokenizer, pairs = translator.tokenizer, list(map(translator.characters.pair, validation[:_MOST]))
+    sides = tokenizer.encode_source([pair.source for pair in pairs]), tokenizer.encode_target([p.target for p in pairs])
+    longest = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
+    valid_ids = [ids for ids in zip(*sides, strict=True) if all(0 < len(side) <= longest for side in ids)]
+    train_ids = [ids for ids in training[:: max(1, len(training) // _MOST)] if max(map(len, ids)) <= longest]
+    valid, train = Losses(translator, valid_ids), Losses(translator, train_ids)
+    targets = [target for _, target in training]
+    return {
+        "source_gain": valid.other - valid.own,
+        "unrelated": train.unrelated,
+        "unrelated_valid": valid.unrelated,
+        "unigram_loss": unigram_loss(targets, [target for _, target in valid_ids], tokenizer.target_size),
+        "valid_loss": valid.own,
+        "train_loss": train.own,
+    }
 
 
 class Losses:
