@@ -100,7 +100,7 @@ RUNS = {
         "tatoeba_3k",
         800,
         [*TINY[:1], "model.d_model=16", "model.layers=1", "model.heads=2", "tokenizer.vocab_size=1000"],
-        {"small_model"},
+        {"small_model", "narrow"},
         WEAK | USELESS,
     ),
     "low_rate": Run("tatoeba_10k", 250, [*TINY, "optimizer.lr=0.00001"], {"low_rate"}, USELESS),

@@ -60,6 +60,7 @@ SPOILED = {
     "low_rate": replace(BLIND, valid_loss=5.9, rate=1e-5),
     "noisy": replace(SOUND, unrelated=0.5),
     "stopped_early": replace(BLIND, valid_loss=5.0, passes=0.3, updates=50),
+    "narrow": replace(BLIND, width=16),
     "unrelated": BLIND,
     "other_domain": replace(SOUND, bleu=2.0, chrf=20.0),
     "subwords": replace(WEAK, subwords_per_word=5.0, vocabulary=100),

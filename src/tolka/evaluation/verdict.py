@@ -188,6 +188,13 @@ RULES = [
         "it was trained for {updates} updates ({passes:.1f} passes through its text), which is far too short",
         _LONGER,
     ),
+    # Shuffled text and such a model both ignore the source; only a wider one shows which it is.
+    Rule(
+        "narrow",
+        lambda e: e.is_blind and e.width < 64,
+        "it is too small (model.d_model={width}) to make anything of its source",
+        _LARGER,
+    ),
     Rule(
         "unrelated",
         lambda e: e.is_blind and e.level in (USELESS, WEAK),

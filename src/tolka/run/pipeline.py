@@ -41,7 +41,7 @@ from tolka.translation.translator import Translator
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingOutcome:
     """What a training leads to. verdict: None in processes beside the first."""
 
     state: TrainState
@@ -49,7 +49,7 @@ class Outcome:
     verdict: Verdict | None
 
 
-def run_training(config: TrainConfig) -> Outcome:
+def run_training(config: TrainConfig) -> TrainingOutcome:
     """Train in the run's folder, or continue the run that is there, as one of the processes that train together.
 
     Leaves the best model in `best/` of that folder. ConfigError as `claim`; StoppedError, with the state saved, when a
@@ -70,7 +70,7 @@ def run_training(config: TrainConfig) -> Outcome:
             run.release()
 
 
-def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks) -> Outcome:
+def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks) -> TrainingOutcome:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
     texts = ValidationTexts(run)
@@ -109,7 +109,7 @@ def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.de
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
         raise
     callback.on_end(Ending(run.path, {result.name: result.as_dict() for result in tests}))
-    return Outcome(state, tests, verdict)
+    return TrainingOutcome(state, tests, verdict)
 
 
 def _callback(trackers: Sequence[str], run: RunFolder, texts: ValidationTexts, ranks: Ranks) -> Callback:
