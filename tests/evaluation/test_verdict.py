@@ -7,24 +7,22 @@ from typing import Any, cast
 
 import pytest
 
-from tolka.evaluation.evidence import Losses, curve, unigram_loss
+from tolka.evaluation.evidence import Losses, gained, unigram_loss
 from tolka.evaluation.verdict import RULES, Evidence, verdict
 
 SOUND = Evidence(
     test="test",
     is_validation=False,
     lines=400,
-    metric="BLEU",
+    scale="BLEU",
     bleu=35.0,
     bleu_interval=(33.5, 36.5),
     chrf=56.0,
-    has_spaces=True,
     nearly_right=0.3,
     copied=0.01,
     commonest=0.01,
     copy_chrf=13.0,
     line_chrf=12.0,
-    valid_bleu=35.5,
     valid_chrf=56.5,
     source_gain=2.5,
     unrelated=0.02,
@@ -32,8 +30,6 @@ SOUND = Evidence(
     unigram_loss=6.0,
     valid_loss=1.9,
     train_loss=1.7,
-    lowest_loss=1.9,
-    last_loss=1.9,
     gained=0.2,
     pairs=150_000,
     passes=8.0,
@@ -42,15 +38,15 @@ SOUND = Evidence(
     subwords_per_word=1.4,
     vocabulary=4000,
     one_target=0.0,
-    unseen_valid=0.02,
-    unseen_test=0.02,
     rate=0.001,
     dropout=0.1,
     width=256,
     sides="",
 )
-WEAK = replace(SOUND, bleu=4.0, bleu_interval=(3.5, 4.5), chrf=22.0, valid_bleu=4.0, valid_chrf=22.5)
-BLIND = replace(WEAK, bleu=0.3, chrf=13.5, valid_bleu=0.3, valid_chrf=13.5, source_gain=0.0, valid_loss=3.8)
+WEAK = replace(SOUND, bleu=4.0, bleu_interval=(3.5, 4.5), chrf=22.0, valid_chrf=22.5)
+BLIND = replace(
+    WEAK, bleu=0.3, chrf=13.5, valid_chrf=13.5, source_gain=0.0, unrelated=0.95, unrelated_valid=0.95, valid_loss=3.8
+)
 # The rule that is to give the main reason -> figures of such a training.
 SPOILED = {
     "one_target": replace(BLIND, one_target=0.9, commonest=0.95),
@@ -96,8 +92,8 @@ def test_levels_are_bands_of_bleu(bleu: float, level: str) -> None:
 
 
 def test_without_a_tokenizer_for_bleu_levels_are_bands_of_chrf() -> None:
-    assert replace(SOUND, metric="chrF2", bleu=0.0).level == "usable"
-    assert replace(SOUND, metric="chrF2", bleu=0.0, chrf=46.0, has_spaces=False).level == "good"
+    assert replace(SOUND, scale="chrF2", bleu=0.0).level == "usable"
+    assert replace(SOUND, scale="chrF2 without spaces", bleu=0.0, chrf=46.0).level == "good"
 
 
 @pytest.mark.parametrize("trivial", ["copy_chrf", "line_chrf"])
@@ -123,13 +119,11 @@ def test_a_longer_training_is_priced_at_this_run_s_speed() -> None:
     assert found.next == ["Train longer: 20000 updates in all take about 60 minutes more at this run's speed."]
 
 
-def test_the_curve_compares_its_last_third_with_what_was_before() -> None:
-    history = [{"update": n, "valid_loss": loss, "bleu": 10.0 * n} for n, loss in ((1, 3.0), (2, 2.0), (3, 2.5))]
-    assert curve([*history, {"update": 3, "train_loss": 1.0}], "bleu") == {
-        "gained": 10.0,
-        "lowest_loss": 2.0,
-        "last_loss": 2.5,
-    }
+def test_the_last_third_is_compared_with_all_before() -> None:
+    history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 30.0))]
+    assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 10.0
+    # A decline gained nothing.
+    assert gained([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}], "bleu") == 0.0
 
 
 def test_frequencies_of_tokens_count_the_end_of_each_sentence() -> None:

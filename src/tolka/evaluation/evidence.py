@@ -37,25 +37,22 @@ def gather(
     metrics.jsonl. facts: the fields of Evidence that only the run knows.
     """
     tokenizer, language = translator.tokenizer, translator.direction.target
-    sources = tokenizer.decode_source([source for source, _ in training])
     targets = tokenizer.decode_target([target for _, target in training])
     (commonest_target, repeats), *_ = Counter(targets).most_common(1)
     words = sum(len(text.split()) for text in targets) if has_spaces(language) else 0
-    known = set(chain.from_iterable(text.split() for text in sources))
-    is_by_bleu = choose_bleu_tokenizer(language)[1] is None
+    scale = "chrF2" if has_spaces(language) else "chrF2 without spaces"
+    # BLEU by a tokenizer of another language means little.
+    scale = scale if choose_bleu_tokenizer(language)[1] else "BLEU"
     return Evidence(
         test=result.name,
-        metric="BLEU" if is_by_bleu else "chrF2",
+        scale=scale,
         bleu_interval=next((each.interval for each in result.scores if each.name == "BLEU"), None),
-        has_spaces=has_spaces(language),
         subwords_per_word=sum(len(target) for _, target in training) / words if words else 0.0,
         vocabulary=tokenizer.target_size,
         one_target=repeats / len(targets),
-        unseen_valid=_unseen([pair.source for pair in validation], known),
-        unseen_test=_unseen([pair.source for pair in tested], known),
         **_of_translations(tested, result.translations, commonest_target, language),
         **_of_losses(translator, validation, training),
-        **curve(history, "bleu" if is_by_bleu else "chrf"),
+        gained=gained(history, "bleu" if scale == "BLEU" else "chrf"),
         **facts,
     )
 
@@ -128,25 +125,14 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
     return (nats + ends) / max(1, sum(len(ids) + 1 for ids in text))
 
 
-def curve(history: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
-    """Return the figures of the curve of validations. history: the lines of metrics.jsonl. metric: bleu or chrf."""
-    points = [line for line in history if line.get("valid_loss") is not None and "mean_of_updates" not in line]
-    last = max((line["update"] for line in points), default=0)
-    early = [line.get(metric) or 0.0 for line in points if line["update"] <= last * 2 / 3]
-    late = [line.get(metric) or 0.0 for line in points if line["update"] > last * 2 / 3]
-    losses = [line["valid_loss"] for line in points] or [math.inf]
-    return {
-        "gained": max(late, default=0.0) - max(early, default=0.0),
-        "lowest_loss": min(losses),
-        "last_loss": losses[-1],
-    }
+def gained(history: Sequence[Mapping[str, Any]], metric: str) -> float:
+    """Return what the last third of the updates added to the best validation. metric: bleu or chrf."""
+    points = [line for line in history if "valid_loss" in line and "mean_of_updates" not in line]
+    until = max((line["update"] for line in points), default=0) * 2 / 3
+    early = max((line.get(metric) or 0.0 for line in points if line["update"] <= until), default=0.0)
+    return max((line.get(metric) or 0.0 for line in points), default=0.0) - early
 
 
 def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> tuple[float, float]:
     bleu, chrf = score(hypotheses, references, MetricsConfig(names=["bleu", "chrf"], bootstrap=0), language)
     return bleu.value, chrf.value
-
-
-def _unseen(texts: Sequence[str], known: set[str]) -> float:
-    words = [word for text in texts for word in text.split()]
-    return sum(word not in known for word in words) / max(1, len(words))

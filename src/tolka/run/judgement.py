@@ -45,7 +45,6 @@ def judge(
     validation = best.scores.get("validation") or {}
     facts: dict[str, Any] = {
         "is_validation": not tests,
-        "valid_bleu": validation.get("bleu") or 0.0,
         "valid_chrf": validation.get("chrf") or 0.0,
         "pairs": len(store),
         # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
