@@ -84,7 +84,11 @@ RUNS = {
         "multi30k", 50, [*TINY, "scheduler.warmup=10", "trainer.validate_every=10"], {"stopped_early"}, USELESS
     ),
     "few_subwords": Run(
-        "tatoeba_10k", 300, [*TINY[:2], "tokenizer.vocab_size=100", "tokenizer.byte_fallback=false"], {"subwords"}, WEAK
+        "tatoeba_10k",
+        300,
+        [*TINY[:2], "tokenizer.vocab_size=100", "tokenizer.byte_fallback=false"],
+        {"subwords"},
+        WEAK | USELESS,
     ),
     "noisy": Run("multi30k", 700, TINY, {"noisy"}, GOOD | WEAK | USELESS, half_shuffled),
     "copied": Run("tatoeba_10k", 200, TINY, {"copies", "sides"}, USELESS, lambda source, target: (source, source)),
