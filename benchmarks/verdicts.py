@@ -73,7 +73,7 @@ RUNS = {
     "tatoeba": Run("tatoeba", 2500, [*TINY[:1], "tokenizer.vocab_size=8000"], {"", "improving"}, GOOD),
     "multi30k": Run("multi30k", 1200, TINY, {"", "improving"}, GOOD),
     "multi30k_lstm": Run("multi30k", 400, RECURRENT, {"", "improving"}, GOOD),
-    "libreoffice": Run("libreoffice", 500, TINY, {"", "improving"}, GOOD | WEAK),
+    "libreoffice": Run("libreoffice", 1500, TINY, {"", "improving"}, GOOD | WEAK),
     "tatoeba_10k": Run("tatoeba_10k", 500, TINY, {"", "improving"}, GOOD | WEAK),
     "tatoeba_3k": Run("tatoeba_3k", 400, TINY, {"little_text", "improving"}, WEAK),
     "tatoeba_1k": Run("tatoeba_1k", 400, TINY, {"little_text"}, WEAK | USELESS),
