@@ -66,6 +66,25 @@ def test_two_processes_train_as_one(command: Command, tiny: list[str], tmp_path:
     assert len((two / "samples" / "test.xb.txt").read_text().splitlines()) == 8
 
 
+def test_two_processes_see_the_same_plateau(tiny: list[str], tmp_path: Path) -> None:
+    """With a rate that changes no weight, each validation is equal to the first."""
+    still = ["optimizer.lr=1e-30", "trainer.validate_every=1", "trainer.log_every=1", "trainer.patience=2"]
+    train(
+        *tiny,
+        *still,
+        "scheduler=wsd",
+        "scheduler.horizon=0",
+        "scheduler.warmup=0",
+        "trainer.devices=2",
+        "trainer.average=2",
+    )
+    assert lines(tmp_path / "run", "lr") == pytest.approx([1e-30, 1e-30, 1e-30, 1e-32], rel=1e-9, abs=0.0)
+    for log in ("train.log", "logs/rank1.log"):
+        ending = "training ends at update 4: the rate has decayed since the plateau at update 3"
+        assert ending in (tmp_path / "run" / log).read_text("utf-8")
+    assert "the mean of 2 checkpoints, of updates 3, 4:" in (tmp_path / "run" / "train.log").read_text("utf-8")
+
+
 def test_more_than_the_machine_has(command: Command, tiny: list[str], tmp_path: Path) -> None:
     outcome = command("mt-train", *tiny, "trainer.devices=1000")
     assert outcome.code == 2

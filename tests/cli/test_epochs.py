@@ -40,8 +40,8 @@ def test_epochs_are_updates_and_the_schedule_ends_with_them() -> None:
     assert ten.scheduler.rate(10, 1.0) == pytest.approx(ten.scheduler.floor)
     assert resolved("trainer.accumulate=3").trainer.updates == math.ceil(10 / 3)
     assert resolved("scheduler.horizon=500", "scheduler.warmup=3").scheduler.horizon == 500
-    decay = resolved("scheduler=wsd").scheduler
-    assert (decay.horizon, decay.decay) == (10, 2)
+    decay = resolved("scheduler=wsd").scheduler  # at a plateau, or in time to end with the epochs
+    assert [decay.paced(step, 0.0, 10).rate(step, 1.0) for step in (8, 10)] == pytest.approx([1.0, 0.01])
 
 
 def test_whichever_of_updates_and_epochs_is_over_first() -> None:

@@ -9,7 +9,6 @@ from tolka.config.short_runs import fit_schedule
 from tolka.optim.schedules.base import SCHEDULERS
 
 LINEAR = {"name": "linear", "warmup": 400, "horizon": 20000, "floor": 0.01}
-WSD = {"name": "wsd", "warmup": 400, "horizon": 20000, "floor": 0.01, "decay": 4000}
 
 
 def test_what_shrinks() -> None:
@@ -26,8 +25,6 @@ def test_what_shrinks() -> None:
         (LINEAR, 300, ["horizon"], {"warmup": 30}),
         ({**LINEAR, "horizon": 300}, 20000, ["horizon"], {"warmup": 30}),
         ({**LINEAR, "horizon": 0}, 20000, ["horizon"], {}),
-        (WSD, 1000, [], {"horizon": 1000, "decay": 200}),
-        (WSD, 300, ["decay"], {"horizon": 300, "warmup": 30}),
         ({"warmup": "many"}, 300, [], {}),
         ({"warmup": 400}, "many", [], {}),
     ]

@@ -18,7 +18,7 @@ from tolka.model_directory.resume_state import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OptimizerConfig
-from tolka.optim.schedules.base import LearningRate
+from tolka.optim.schedules.base import LearningRate, SchedulerConfig
 from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.system.device import Precision
 from tolka.training.callbacks import Callback
@@ -46,6 +46,7 @@ class Bench:
         seed: int = 1,
         optimizer: OptimizerConfig | None = None,
         dropout: float = 0.1,
+        schedule: SchedulerConfig | None = None,
         **options: Any,
     ) -> None:
         folder.mkdir(exist_ok=True)
@@ -66,7 +67,7 @@ class Bench:
         self.trainer = Trainer(
             config,
             TrainStep(config, objective, (optimizer or AdamWConfig()).build(model), precision, parallel),
-            LearningRate(InverseSqrtConfig(warmup=5), 0.01, config.updates),
+            LearningRate(schedule or InverseSqrtConfig(warmup=5), 0.01, config.updates),
             DataPosition(loader, config.accumulate, run.log, ALONE, lambda batch: f"{batch.source.tolist()}\n"),
             run,
             self.validate,

@@ -33,7 +33,7 @@ def test_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(sys, "stderr", Terminal())
     text = shown_by(Panel())
-    assert "  1.2 min left, loss 2.500 ▁  12,346 tokens/s, rate 0.001, memory " in text
+    assert "  at most 1.2 min left, loss 2.500 ▁  12,346 tokens/s, rate 0.001, memory " in text
     assert "validation at 10: loss 2.250, PPL 9.49, BLEU 12.3" in text
     assert "nrefs" not in text  # a narrow terminal would cut the signature, which is in the lines above
     assert text.endswith("\r")  # what is printed next begins at the left

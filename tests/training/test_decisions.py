@@ -6,14 +6,24 @@ from typing import Any
 from rows import each_row
 
 from tolka.distributed.ranks import ALONE
+from tolka.optim.schedules.base import LearningRate, SchedulerConfig
+from tolka.optim.schedules.constant import ConstantConfig
+from tolka.optim.schedules.plateau import PlateauConfig
+from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.training.decisions import Decisions
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
+UNTIL_A_PLATEAU = WarmupStableDecayConfig(warmup=10, horizon=0)
 
-def decisions(seconds: float = 0.0, **options: Any) -> Decisions:
+
+def decisions(
+    seconds: float = 0.0, schedule: SchedulerConfig | None = None, logged: list[str] | None = None, **options: Any
+) -> Decisions:
     clock: Any = SimpleNamespace(seconds=seconds)
-    return Decisions(TrainerConfig(**{"updates": 10, **options}), ALONE, clock)
+    config = TrainerConfig(**{"updates": 10, **options})
+    rate = LearningRate(schedule or ConstantConfig(), 1.0, config.updates)
+    return Decisions(config, ALONE, clock, rate, ([] if logged is None else logged).append)
 
 
 @each_row(
@@ -50,3 +60,56 @@ def test_a_request_to_save_holds_until_it_is_done() -> None:
     made.saved()
     made.reason_to_stop(TrainState())
     assert not made.saves
+
+
+def test_a_plateau_begins_a_decay_with_which_training_ends() -> None:
+    logged, before = list[str](), list[int]()
+    made = decisions(schedule=UNTIL_A_PLATEAU, logged=logged, updates=1000, patience=3)
+    state = TrainState(update=64, validated_at=64, stale=3, plateaus=before)
+    assert (made.reason_to_stop(state), state.plateaus) == (None, [64])
+    assert before == []  # which a state to return to may share
+    why = "no better bleu in 3 validations: the rate falls from here"
+    assert logged == [f"{why}, over 16 updates, with which training ends"]
+    # No later validation changes that, nor does the same one again.
+    for update, stale in ((65, 3), (72, 4), (79, 0)):
+        state.update, state.stale, state.validated_at = update, stale, update // 8 * 8
+        assert (made.reason_to_stop(state), state.plateaus, len(logged)) == (None, [64], 1)
+    state.update = 80
+    assert made.reason_to_stop(state) == "the rate has decayed since the plateau at update 64"
+
+
+def test_the_warm_up_has_no_plateau() -> None:
+    made = decisions(schedule=PlateauConfig(warmup=10, patience=2), updates=1000, patience=9)
+    for at, plateaus in ((10, []), (11, [11])):
+        state = TrainState(update=at, validated_at=at, stale=2)
+        assert (made.reason_to_stop(state), state.plateaus) == (None, plateaus)
+
+
+def test_each_row_of_worse_validations_lowers_the_rate_until_patience_ends_it() -> None:
+    logged: list[str] = []
+    made = decisions(schedule=PlateauConfig(warmup=0, patience=2), logged=logged, updates=1000, patience=5)
+    state = TrainState()
+    while (reason := made.reason_to_stop(state)) is None:
+        state.update += 1
+        if state.update % 10 == 0:
+            state.validated_at, state.stale = state.update, state.stale + 1
+    assert (state.update, state.plateaus) == (50, [20, 40])
+    assert reason == "5 validations without a better bleu (trainer.patience)"
+    assert logged[1] == "no better bleu in 4 validations: the rate falls from here, to 0.25 of its peak"
+
+
+@each_row(
+    ("schedule", "update", "stale", "plateaus", "patience", "least", "most"),
+    [
+        (ConstantConfig(), 25, 1, [], 3, 40, 1000),  # validations at 30 and 40 may be the second and third
+        (ConstantConfig(), 25, 0, [], 0, 1000, 1000),
+        (ConstantConfig(), 995, 0, [], 3, 1000, 1000),
+        (UNTIL_A_PLATEAU, 25, 1, [], 3, 50, 1000),  # and a decay of 10 updates
+        (UNTIL_A_PLATEAU, 42, 3, [40], 3, 50, 50),
+    ],
+)
+def test_when_it_ends_at_the_earliest_and_latest(
+    schedule: SchedulerConfig, update: int, stale: int, plateaus: list[int], patience: int, least: int, most: int
+) -> None:
+    made = decisions(schedule=schedule, updates=1000, patience=patience, validate_every=10)
+    assert made.last_updates(TrainState(update=update, stale=stale, plateaus=plateaus)) == (least, most)

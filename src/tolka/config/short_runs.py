@@ -5,7 +5,7 @@ from typing import Any, TypeGuard
 
 # Settings that shrink, and that a resumed run keeps, so that a higher trainer.updates does not bend its curve.
 LENGTHS = ("warmup", "horizon", "decay", "lr_init")
-_WARMUP_SHARE, _DECAY_SHARE = 10, 5  # a tenth of the updates, a fifth of the horizon
+_WARMUP_SHARE = 10  # a tenth of the updates
 
 
 def fit_schedule(
@@ -33,11 +33,6 @@ def fit_schedule(
         if isinstance(fitted.get("lr_init"), int | float):
             # noam's peak is lr_init / sqrt(warmup): it shall stay.
             fitted["lr_init"] = float(f"{fitted['lr_init'] * (max(fitted['warmup'], 1) / warmup) ** 0.5:.3g}")
-    warmup, decay = fitted.get("warmup"), fitted.get("decay")
-    # wsd's decay must fit between the warm-up and the horizon.
-    fits = not _is_length(decay) or not isinstance(warmup, int) or not horizon or warmup + decay <= horizon
-    if "decay" not in typed and not fits:
-        fitted["decay"] = max(1, horizon // _DECAY_SHARE)
     return fitted, {key: value for key, value in fitted.items() if value != scheduler[key]}
 
 

@@ -22,7 +22,8 @@ def announcement(
 ) -> Iterator[str]:
     """Return the lines. epoch: the one that training begins in. reason: why the precision was chosen."""
     yield _batches(loader, epoch)
-    if loader.round == "epoch":
+    # Until a plateau is no number of updates that somebody has chosen.
+    if loader.round == "epoch" and not rate.schedule.decays_at_plateau:
         passes = options.updates * options.accumulate / len(loader.plan(epoch))
         if note := passes_note(options.updates, passes):
             yield f"note: {note}"
@@ -45,8 +46,9 @@ def _batches(loader: Batches, epoch: int) -> str:
 def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
     schedule, updates = rate.schedule, rate.updates
     # A schedule by wall time has its floor when the minutes are over, or at the last update if that comes first.
-    end = f"after {minutes:g} minutes, or " if schedule.by_wall_time else ""
-    yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}"
+    end = f"after {minutes:g} minutes, or " if schedule.by_wall_time and minutes else ""
+    plateau = ", or earlier at a plateau" if schedule.decays_at_plateau else ""
+    yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}{plateau}"
     if isinstance(schedule, EndingConfig) and schedule.horizon not in (0, updates):
         end = f"its floor at update {schedule.horizon} (scheduler.horizon)"
         yield (

@@ -92,7 +92,7 @@ def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
         options = replace(options, updates=updates)
     lengths = dict(config.as_dict()["scheduler"])
     # Only now is it known at which update a schedule ends that was to end with the epochs.
-    if lengths.get("horizon") == 0 and not options.max_minutes:
+    if lengths.get("horizon") == 0 and not options.max_minutes and not config.scheduler.decays_at_plateau:
         lengths["horizon"] = options.updates
     fitted, _ = fit_schedule(lengths, options.updates, {"horizon"})
     changed = {key: fitted[key] for key in LENGTHS if key in fitted}

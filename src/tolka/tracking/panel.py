@@ -41,7 +41,7 @@ class Panel(Callback):
         memory = ", ".join(f"{name.replace('_', ' ')} {size:.1f} GB" for name, size in memory_in_use().items())
         self._show(
             0,
-            f"  {minutes_left:.1f} min left, loss {line['train_loss']:.3f} {curve(self._losses)}  "
+            f"  at most {minutes_left:.1f} min left, loss {line['train_loss']:.3f} {curve(self._losses)}  "
             f"{line['tokens_per_second']:,.0f} tokens/s, rate {line['lr']:.2g}, {memory.replace('gpu memory', 'GPU')}",
         )
 

@@ -72,7 +72,7 @@ class Callback:
 
         line: as in metrics.jsonl: "update", "train_loss" (nats per target token), "lr", "tokens_per_second" (of the
         target), "epoch", "seconds". A number of updates that was there before means that training went back to its last
-        good state. minutes_left: the estimated time until training ends.
+        good state. minutes_left: the estimated time until training ends, at most.
         """
 
     def on_validation(self, line: Mapping[str, Any], result: Validation) -> None:

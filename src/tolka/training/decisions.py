@@ -1,8 +1,10 @@
 """What ends a training, and what saves it in between: requests, the time, and the agreement of all ranks on them."""
 
 import time
+from collections.abc import Callable
 
 from tolka.distributed.ranks import Ranks
+from tolka.optim.schedules.base import LearningRate
 from tolka.system.number_format import count_text
 from tolka.training.options import TrainerConfig
 from tolka.training.state import Clock, GivenUpError, TrainState
@@ -16,8 +18,10 @@ class Decisions:
     stop_reason: why training ends, once that is decided. saves: whether to save `last/` after the next update.
     """
 
-    def __init__(self, config: TrainerConfig, ranks: Ranks, clock: Clock) -> None:
-        self._config, self._clock, self._ranks = config, clock, ranks
+    def __init__(
+        self, config: TrainerConfig, ranks: Ranks, clock: Clock, rate: LearningRate, log: Callable[[str], None]
+    ) -> None:
+        self._config, self._clock, self._ranks, self._rate, self._log = config, clock, ranks, rate, log
         self.stop_reason, self.saves = "", False
         self._stop_asked, self._save_asked = "", False
         self._agreed_seconds = 0.0
@@ -65,7 +69,7 @@ class Decisions:
         return self.seconds / (60 * minutes) if minutes else 0.0
 
     def reason_to_stop(self, state: TrainState) -> str | None:
-        """Return why training ends before the next update, or None."""
+        """Return why training ends before the next update, or None; note a plateau in the state if there is one now."""
         self._agree()
         config = self._config
         if self.stop_reason:
@@ -79,9 +83,48 @@ class Decisions:
         # After one update at least, so that there is a model at the end.
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to continue"
-        if config.patience and state.stale >= config.patience:
+        self._note_plateau(state)
+        last = self._rate.schedule.last_update(state.plateaus)
+        if last is not None and state.update >= last:
+            return f"the rate has decayed since the plateau at update {state.plateaus[0]}"
+        if last is None and config.patience and state.stale >= config.patience:
             return f"{count_text(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None
+
+    def _note_plateau(self, state: TrainState) -> None:
+        """Note in the state that the rate falls from here, if the latest validation shows a plateau.
+
+        What it follows from is saved in `last/`: a resumed run decides the same, and all ranks do.
+        """
+        schedule, at = self._rate.schedule, state.validated_at
+        # During the warm-up a model learns little yet.
+        if at <= schedule.warmup or at in state.plateaus:
+            return
+        if schedule.is_plateau(state.stale, self._config.patience, state.plateaus):
+            # Not in place: the state to which training may have to return shares the list.
+            state.plateaus = [*state.plateaus, at]
+            last = schedule.last_update(state.plateaus)
+            falls = f"to {schedule.lowered(state.plateaus):.2g} of its peak"
+            if last is not None:
+                falls = f"over {count_text(min(last, self._config.updates) - at, 'update')}, with which training ends"
+            stale = count_text(state.stale, "validation")
+            self._log(f"no better {self._config.metric} in {stale}: the rate falls from here, {falls}")
+
+    def last_updates(self, state: TrainState) -> tuple[int, int]:
+        """Return the update with which training ends at the earliest, if no score gets better from now on, and latest.
+
+        trainer.max_minutes may end it before.
+        """
+        config, schedule = self._config, self._rate.schedule
+        if (last := schedule.last_update(state.plateaus)) is not None:
+            return (last := min(last, config.updates)), last
+        if not config.patience:
+            return config.updates, config.updates
+        validation = state.update // config.validate_every + max(0, config.patience - state.stale)
+        last = validation * config.validate_every
+        if schedule.decays_at_plateau:
+            last = schedule.last_update([last]) or last
+        return min(last, config.updates), config.updates
 
     def _agree(self) -> None:
         """Let the ranks decide together what each of them would decide otherwise: a stop, a save, and the time."""

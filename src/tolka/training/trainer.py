@@ -56,10 +56,11 @@ class Trainer:
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
-        self._decisions = Decisions(config, self._ranks, self._clock)
+        self._decisions = Decisions(config, self._ranks, self._clock, rate, run.log)
         self._skipped = SkippedUpdates(data, run)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
-        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, callback)
+        last_updates = self._decisions.last_updates
+        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback)
         self._keeper = CheckpointWriter(run, callback.on_save)
         self._selection = ModelSelection(
             config,
@@ -125,6 +126,7 @@ class Trainer:
                 self._validate_if_due()
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 self._next_update()
+                progress.total = self._decisions.last_updates(self.state)[1]
                 progress.update(self.state.update - progress.n)
         # A stop is to end soon: what is left to do, a resumed run does.
         if not self._decisions.stop_reason:
@@ -136,6 +138,7 @@ class Trainer:
         self.run.log(f"training ends at update {self.state.update}: {self._decisions.stop_reason or reason}")
         if not self._decisions.stop_reason:
             self._log.note_in_warmup("training ended at", self.state.update)
+            self._log.note_gain(self.state)
         return self.state
 
     def _next_update(self) -> None:
@@ -222,7 +225,8 @@ class Trainer:
         group = self.data.group(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
-        rate = self.rate.at(self.state.update, self._decisions.share_of_minutes) * 0.5**self.state.returns
+        share, plateaus = self._decisions.share_of_minutes, self.state.plateaus
+        rate = self.rate.at(self.state.update, share, plateaus) * 0.5**self.state.returns
         result = self.step(self.state.update, rate, group)
         window.add(result)
         self._skipped.add(self.state.update, position, result.applied)

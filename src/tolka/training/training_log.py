@@ -1,11 +1,12 @@
 """What a training reports between its validations: lines for metrics.jsonl and the log, and the time that is left."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tolka.training.callbacks import Callback
-from tolka.training.options import TrainerConfig
+from tolka.training.expected_gain import expected_gain, gain_text
+from tolka.training.options import METRICS, TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import Clock, TrainState, Window
 from tolka.training.warning_signs import Watch
@@ -17,11 +18,18 @@ class TrainingLog:
     """Reports the updates since the last line every `trainer.log_every` updates. window: the sums over them."""
 
     def __init__(
-        self, config: TrainerConfig, run: RunFolder, watch: Watch, clock: Clock, round_name: str, callback: Callback
+        self,
+        config: TrainerConfig,
+        run: RunFolder,
+        watch: Watch,
+        clock: Clock,
+        round_name: str,
+        last_updates: Callable[[TrainState], tuple[int, int]],
+        callback: Callback,
     ) -> None:
-        """round_name: what a pass over the text is called, as in `Batches`."""
+        """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Decisions`."""
         self._config, self._run, self._watch, self._clock = config, run, watch, clock
-        self._round, self._callback = round_name, callback
+        self._round, self._last_updates, self._callback = round_name, last_updates, callback
         self.window = Window()
         self.begin()
 
@@ -34,16 +42,20 @@ class TrainingLog:
         is_due = state.update % self._config.log_every == 0
         # Somebody may wonder whether training works, before `log_every` updates are done. Only the log has that line:
         # metrics.jsonl does not depend on the time.
-        is_awaited = not self._has_line and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
+        is_first = not self._has_line
+        is_awaited = is_first and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
         line = self._line(state, rate) if is_due or is_awaited else None
         if line is not None:
-            minutes_left = self._minutes_left(state)
+            least, most = self._minutes_left(state)
             if is_due:
                 self._run.record(line)
                 self._watch.loss(state.update, line["train_loss"])
-            self._run.log(self._in_words(line, minutes_left), on_bar=is_due)
+            self._run.log(self._in_words(line, least, most), on_bar=is_due)
+            if is_first and f"{least:.1f}" != f"{most:.1f}":
+                without = "" if state.validated_at else ", without validations"
+                self._run.log(f"training takes at least {least:.1f} and at most {most:.1f} minutes from here{without}")
             if is_due:
-                self._callback.on_update(line, minutes_left)
+                self._callback.on_update(line, most)
         if is_due:
             self.window = Window()
 
@@ -56,6 +68,21 @@ class TrainingLog:
                 f"its peak, and the model learns little. Train longer, or in another run type scheduler.warmup="
                 f"{last // 10} (a tenth is usual)"
             )
+
+    def note_gain(self, state: TrainState) -> None:
+        """Log whether more updates would have helped, by the curve of trainer.metric."""
+        metric = self._config.metric
+        name, sign = "valid_loss" if metric == "nll" else metric, METRICS[metric]
+        # A decay raises the score by itself: where a plateau began one, the curve before it counts.
+        end = min(state.plateaus, default=state.update)
+        curve = [
+            (line["update"], sign * line[name])
+            for line in self._run.history()
+            if line.get(name) is not None and "mean_of_updates" not in line and line["update"] <= end
+        ]
+        gain = expected_gain(curve)
+        if gain is not None:
+            self._run.log(gain_text(gain, metric, abs(curve[-1][1])))
 
     def _line(self, state: TrainState, rate: float) -> dict[str, Any] | None:
         """Return a line for metrics.jsonl; None if all updates were skipped."""
@@ -76,14 +103,16 @@ class TrainingLog:
             "seconds": state.seconds,
         }
 
-    def _in_words(self, line: Mapping[str, Any], minutes_left: float) -> str:
+    def _in_words(self, line: Mapping[str, Any], least: float, most: float) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
         figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
-        times = f"{line['seconds'] / 60:.1f} min, {minutes_left:.1f} left"
+        left = f"{most:.1f}" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f}"
+        times = f"{line['seconds'] / 60:.1f} min, {left} left"
         return f"update {line['update']} of {self._config.updates}: {figures}, {times}"
 
-    def _minutes_left(self, state: TrainState) -> float:
-        """Return the minutes until the updates or the minutes are used up, at the pace so far."""
-        config, minutes = self._config, state.seconds / 60
-        by_updates = minutes / state.update * (config.updates - state.update)
-        return min(by_updates, max(0.0, config.max_minutes - minutes)) if config.max_minutes else by_updates
+    def _minutes_left(self, state: TrainState) -> tuple[float, float]:
+        """Return the minutes that training takes at least and at most from here, at the pace so far."""
+        minutes, limit = state.seconds / 60, self._config.max_minutes
+        least, most = (minutes / state.update * (last - state.update) for last in self._last_updates(state))
+        left = max(0.0, limit - minutes) if limit else most
+        return min(least, left), min(most, left)

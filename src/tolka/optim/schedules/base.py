@@ -1,6 +1,7 @@
-"""The contract of learning-rate schedules: pure functions of the step, counted from 1, or of the wall time."""
+"""The contract of learning-rate schedules: pure functions of the step, from 1, of the wall time, or of plateaus."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tolka.errors import ConfigError
@@ -32,10 +33,30 @@ class SchedulerConfig(ABC):
         """Whether the schedule ends with trainer.max_minutes instead of at an update."""
         return False
 
-    def paced(self, step: int, share: float, updates: int) -> "SchedulerConfig":
+    @property
+    def decays_at_plateau(self) -> bool:
+        """Whether a plateau begins a decay with which training ends."""
+        return False
+
+    def is_plateau(self, stale: int, patience: int, plateaus: Sequence[int]) -> bool:
+        """Return whether the rate is to fall after `stale` validations in a row without a better score.
+
+        patience: trainer.patience. plateaus: the updates of the validations at which it was so before.
+        """
+        return False
+
+    def lowered(self, plateaus: Sequence[int]) -> float:
+        """Return the share of the rate that is left after plateaus."""
+        return 1.0
+
+    def last_update(self, plateaus: Sequence[int]) -> int | None:
+        """Return the update at which a decay that began at a plateau ends; None where none has begun."""
+        return None
+
+    def paced(self, step: int, share: float, updates: int, plateaus: Sequence[int] = ()) -> "SchedulerConfig":
         """Return the schedule to follow at update `step`, after `share` of the minutes; itself if it ignores time.
 
-        updates: the most there can be, even if the minutes would allow more.
+        updates: the most there can be, even if the minutes would allow more. plateaus: see `is_plateau`.
         """
         return self
 
@@ -74,7 +95,7 @@ class EndingConfig(SchedulerConfig):
     def by_wall_time(self) -> bool:
         return self.horizon == 0
 
-    def paced(self, step: int, share: float, updates: int) -> "EndingConfig":
+    def paced(self, step: int, share: float, updates: int, plateaus: Sequence[int] = ()) -> "EndingConfig":
         """Return the schedule with its horizon at the last update that the pace so far allows."""
         if not self.by_wall_time:
             return self
@@ -104,9 +125,13 @@ class LearningRate:
     peak: float
     updates: int
 
-    def at(self, update: int, share: float) -> float:
-        """Return the rate of an update (from 1). share: of trainer.max_minutes, that are over; 0 without a limit."""
-        return self.schedule.paced(update, share, self.updates).rate(update, self.peak)
+    def at(self, update: int, share: float, plateaus: Sequence[int] = ()) -> float:
+        """Return the rate of an update (from 1). share: of trainer.max_minutes, that are over; 0 without a limit.
+
+        plateaus: the updates of validations after which the rate falls.
+        """
+        schedule = self.schedule.paced(update, share, self.updates, plateaus)
+        return schedule.rate(update, self.peak) * schedule.lowered(plateaus)
 
 
 SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.optim.schedules")

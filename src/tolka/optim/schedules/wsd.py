@@ -1,11 +1,15 @@
 """The warmup-stable-decay schedule."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tolka.errors import ConfigError
 from tolka.optim.schedules.base import SCHEDULERS, EndingConfig
-from tolka.options.checks import at_least
+from tolka.options.checks import zero_or_more
+
+# A fifth of all updates, as in the paper; at a plateau, a quarter of those so far.
+_DECAY_SHARE = 5
 
 
 @SCHEDULERS.register("wsd")
@@ -15,16 +19,19 @@ class WarmupStableDecayConfig(EndingConfig):
 
     The decay has the shape 1 - sqrt, which Hägele et al. (2024, section 3) found better than a straight line, and as
     good as a cosine once it takes a fifth of the updates.
+
+    With horizon 0 the decay begins when trainer.patience validations have brought nothing better, or in time to end
+    with trainer.max_minutes or trainer.updates.
     """
 
     name: str = "wsd"
     """the kind of schedule: wsd"""
-    decay: int = 4000
-    """updates of the decay, the last ones before the horizon"""
+    decay: int = 0
+    """updates of the decay, the last ones before the horizon; 0 = a fifth of all"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least(self, "scheduler", 1, "decay")
+        zero_or_more(self, "scheduler", "a fifth of the horizon", "decay")
         if not self.by_wall_time and self.warmup + self.decay > self.horizon:
             raise ConfigError(
                 f"scheduler.warmup ({self.warmup}) and scheduler.decay ({self.decay}) do not fit into "
@@ -36,7 +43,28 @@ class WarmupStableDecayConfig(EndingConfig):
         # By wall time the horizon may turn out to be shorter than warm-up and decay together.
         return replace(self, horizon=horizon, decay=min(self.decay, horizon - self.warmup))
 
+    @property
+    def decays_at_plateau(self) -> bool:
+        return self.by_wall_time
+
+    def is_plateau(self, stale: int, patience: int, plateaus: Sequence[int]) -> bool:
+        return self.decays_at_plateau and not plateaus and 0 < patience <= stale
+
+    def last_update(self, plateaus: Sequence[int]) -> int | None:
+        if not (plateaus and self.decays_at_plateau):
+            return None
+        return plateaus[0] + (self.decay or max(1, plateaus[0] // (_DECAY_SHARE - 1)))
+
+    def paced(self, step: int, share: float, updates: int, plateaus: Sequence[int] = ()) -> EndingConfig:
+        """Return the schedule with its end as by time, or earlier with a decay that began at the first plateau."""
+        paced, last = super().paced(step, share, updates), self.last_update(plateaus)
+        if last is None:
+            return paced
+        horizon = max(plateaus[0] + 1, min(paced.horizon, last))
+        return replace(self, horizon=horizon, decay=horizon - plateaus[0])
+
     def decayed(self, step: int) -> float:
         """Return sqrt((step - (horizon - decay)) / decay), and 0 before the decay."""
+        decay = self.decay or max(1, min(self.horizon // _DECAY_SHARE, self.horizon - self.warmup))
         # Negative before the decay: the rate stays at its peak.
-        return math.sqrt(max(0, step - (self.horizon - self.decay)) / self.decay)
+        return math.sqrt(max(0, step - (self.horizon - decay)) / decay)
