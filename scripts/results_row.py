@@ -58,7 +58,7 @@ def row(runs: Sequence[FinishedRun], test: str) -> str:
         test,
         runs[0].parameters,
         spread([run.updates for run in runs], 0),
-        spread([run.minutes for run in runs], 1) + f" min, {runs[0].facts['trained on']}",
+        spread([run.minutes for run in runs], 1) + f" min, {runs[0].card_facts['trained on']}",
     ]
     return f"| {' | '.join([*facts, *cells, perplexity])} |"
 

@@ -157,6 +157,19 @@ def test_a_run_alone_has_a_line_for_each_test_set(tmp_path: Path) -> None:
     assert page.rows[2] == ["other ", "", "33.3 ", "3.46 ", ""]
 
 
+def test_the_verdict_and_its_figures_stand_at_the_top(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a")
+    scores = json.loads((folder / "best" / "scores.json").read_text())
+    sentences = {"sentences": ["It is <useless>.", "It has BLEU 0.1."], "next": ["Train longer."]}
+    scores["verdict"] = {**sentences, "figures": {"source_gain": 0.01234}}
+    (folder / "best" / "scores.json").write_text(json.dumps(scores))
+    text = " ".join(
+        Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8")).text.split()
+    )
+    assert "1 training It is <useless>. It has BLEU 0.1. To try next: Train longer." in text
+    assert "source gain0.0123" in text
+
+
 def test_each_figure_says_what_it_is_and_which_way_is_better(ladder: Path) -> None:
     pytest.importorskip("matplotlib")
     page = Reader(ladder.read_text("utf-8"))

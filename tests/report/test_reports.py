@@ -60,8 +60,16 @@ def test_the_card_has_every_score_with_its_signature() -> None:
 
 
 def test_the_closing_words_end_on_the_next_command() -> None:
-    words = closing_words(Path("runs/my run"), {"best model": "there"}, TESTS)
+    words = closing_words(Path("runs/my run"), {"best model": "there"}, TESTS, {})
     assert words.splitlines()[-1] == "  mt-translate 'runs/my run' FILE"
     assert f"BLEU: {SIGNATURE}" in words
     assert "12.35" in words
-    assert "no test set was given" in closing_words(Path("runs/a"), {"best model": "there"}, {})
+    assert "no test set was given" in closing_words(Path("runs/a"), {"best model": "there"}, {}, {})
+
+
+def test_a_useless_model_is_called_so_and_not_to_be_translated_with() -> None:
+    verdict = {"level": "useless", "sentences": ["This model is useless."], "next": ["Train longer."]}
+    words = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict)
+    assert words.endswith("\nThis model is useless.\n\nnext:\n  Train longer.")
+    weak = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "weak"})
+    assert weak.endswith("next:\n  mt-translate runs/a FILE\n  Train longer.")

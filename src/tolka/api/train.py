@@ -20,6 +20,7 @@ from tolka.distributed import slurm
 from tolka.distributed.processes import RESTARTS, process_count, run_together
 from tolka.errors import LostProcessError, StoppedError, TolkaError
 from tolka.evaluation.tester import TestResult
+from tolka.evaluation.verdict import Verdict
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
 from tolka.run.inputs import Inputs, open_corpus
@@ -38,12 +39,16 @@ _LATE_SECONDS = 5.0  # for the agent to end a process that a signal or the loss 
 
 @dataclass(frozen=True, repr=False)
 class TrainResult:
-    """The result of a training. model: the directory to translate with, as in `tolka.load(result.model)`."""
+    """The result of a training. model: the directory to translate with, as in `tolka.load(result.model)`.
+
+    verdict: whether it is usable, and what to try next; None in processes beside the first.
+    """
 
     model: Path
     state: TrainState
     tests: list[TestResult]
     seconds: float
+    verdict: Verdict | None = None
 
     def __repr__(self) -> str:
         return self.summary()
@@ -60,7 +65,8 @@ class TrainResult:
         }
         if decoding:
             facts["decoding"] = decoding
-        return closing_words(self.model.parent, facts, {test.name: test.as_dict() for test in self.tests})
+        verdict = self.verdict.as_dict() if self.verdict else {}
+        return closing_words(self.model.parent, facts, {test.name: test.as_dict() for test in self.tests}, verdict)
 
 
 def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
@@ -87,8 +93,9 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     started_at = time.perf_counter()
     keep_freed_memory()
     end_with_agent()
-    state, tests = run_training(config)
-    return TrainResult(config.run.folder / "best", state, tests, time.perf_counter() - started_at)
+    outcome = run_training(config)
+    seconds = time.perf_counter() - started_at
+    return TrainResult(config.run.folder / "best", outcome.state, outcome.tests, seconds, outcome.verdict)
 
 
 def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:

@@ -21,7 +21,8 @@ from tolka.translation.translator import Translator
 class TestResult:
     """Scores of one test set, and the seconds that translating it took.
 
-    by_length: BLEU by sentence length. changes: since the model that training started from, if any.
+    by_length: BLEU by sentence length. changes: since the model that training started from, if any. translations: of
+    all sentences, in their order.
     """
 
     __test__ = False  # not a test class, despite its name
@@ -33,6 +34,7 @@ class TestResult:
     seconds: float
     by_length: list[LengthBucket] = field(default_factory=list)
     changes: list[Comparison] = field(default_factory=list)
+    translations: Sequence[str] = field(default=(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for scores.json."""
@@ -90,7 +92,7 @@ class Tester:
         sources = [pair.source for pair in pairs]
         languages = self._language, self._translator.direction.source
         buckets = bleu_by_length(sources, hypotheses, references, self._metrics, *languages)
-        return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes)
+        return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes, hypotheses)
 
     def _translate(self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:
         # All ranks get all translations back, in the order of the pairs.

@@ -62,6 +62,7 @@ def model_card(
                 validation=scores.get("validation") or {},
                 signatures=scores.get("signatures") or {},
                 tests=scores.get("test") or {},
+                verdict=scores.get("verdict"),
                 repository=repository,
                 folder=repository.rpartition("/")[2] or "THIS_FOLDER",
                 has_config=has_config,

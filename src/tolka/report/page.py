@@ -62,6 +62,7 @@ def write_page(
         labels=[run.label for run in runs],
         languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
         facts=common,
+        verdict=runs[0].scores.get("verdict") if len(runs) == 1 else None,  # of several, each has its own page
         most_subwords=_MOST_SUBWORDS,
         scores=scores,
         costs=costs,

@@ -18,8 +18,10 @@ _SYSTEMS = [
 ]
 
 
-def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the closing lines for a terminal. facts: label -> value. tests: as in scores.json under "test"."""
+def closing_words(
+    model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]], verdict: Mapping[str, Any]
+) -> str:
+    """Return the closing lines for a terminal. facts: label -> value. tests, verdict: as in scores.json."""
     rows, signatures = [], {}
     for name, result in tests.items():
         for entry in result["metrics"]:
@@ -38,7 +40,13 @@ def closing_words(model: Path, facts: Mapping[str, str], tests: Mapping[str, Map
         lines += _changes(tests)
     else:
         lines.append("no test set was given: name one with corpus.test")
-    return "\n".join([*lines, "", "next:", f"  mt-translate {shlex.quote(str(model))} FILE"])
+    if verdict:
+        lines += ["", *verdict["sentences"]]
+    advice = verdict.get("next", [])
+    # Nobody is helped by translating with a useless model.
+    if verdict.get("level") != "useless":
+        advice = [f"mt-translate {shlex.quote(str(model))} FILE", *advice]
+    return "\n".join([*lines, "", "next:", *(f"  {each}" for each in advice)])
 
 
 def comparison_table(runs: Sequence[FinishedRun]) -> str:

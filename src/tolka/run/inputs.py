@@ -147,7 +147,7 @@ class Inputs:
         return own[0]
 
     @cached_property
-    def _sample(self) -> tuple[list[list[int]], list[list[int]]]:
+    def sample(self) -> tuple[list[list[int]], list[list[int]]]:
         """The ids of some thousand sources and targets, spread evenly over the training text."""
         store = self._prepared.store
         rows = [int(row) for row in np.linspace(0, len(store) - 1, min(len(store), _SAMPLED))]
@@ -156,7 +156,7 @@ class Inputs:
     def _unspelt_notes(self, model: Path, tokenizer: Tokenizer) -> Iterator[str]:
         """Yield a note for each side of which the model spells much as bytes, or not at all."""
         pieces = {"source": tokenizer.source_pieces, "target": tokenizer.target_pieces}
-        for (side, pieces_of), rows in zip(pieces.items(), self._sample, strict=True):
+        for (side, pieces_of), rows in zip(pieces.items(), self.sample, strict=True):
             ids = list(chain.from_iterable(rows))
             share = unspelt_count(ids, pieces_of) / max(len(ids), 1)
             if share > _MUCH_UNSPELT:
@@ -253,7 +253,7 @@ class Inputs:
         With run.init_from, the first two are the larger ones of this text and of the model's.
         """
         store, tokenizer = self.prepared.store, self.prepared.tokenizer
-        longest, (sources, targets) = int(store.source_lengths.max()), self._sample
+        longest, (sources, targets) = int(store.source_lengths.max()), self.sample
         # Decoded from their ids, as the store keeps no text.
         lines = tokenizer.decode_source(sources)
         share = share_of_several(lines, self.config.corpus.source)

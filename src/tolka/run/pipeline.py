@@ -5,7 +5,7 @@ The whole configuration goes no further down than this package: what a stage cal
 
 import signal
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 import torch
@@ -15,12 +15,14 @@ from tolka.distributed.ranks import Ranks, joined, others_present, process_group
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, StoppedError
 from tolka.evaluation.tester import Tester, TestResult
+from tolka.evaluation.verdict import Verdict
 from tolka.model_directory.card import model_card
 from tolka.model_directory.read import SavedModel, load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
 from tolka.model_directory.write import rescore
 from tolka.run.claim import claim
 from tolka.run.inputs import Inputs
+from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
 from tolka.run.results import draw_plots, write_report
 from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
@@ -38,7 +40,16 @@ from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
 
 
-def run_training(config: TrainConfig) -> tuple[TrainState, list[TestResult]]:
+@dataclass(frozen=True)
+class TrainingOutcome:
+    """What a training leads to. verdict: None in processes beside the first."""
+
+    state: TrainState
+    tests: list[TestResult]
+    verdict: Verdict | None
+
+
+def run_training(config: TrainConfig) -> TrainingOutcome:
     """Train in the run's folder, or continue the run that is there, as one of the processes that train together.
 
     Leaves the best model in `best/` of that folder. ConfigError as `claim`; StoppedError, with the state saved, when a
@@ -59,9 +70,7 @@ def run_training(config: TrainConfig) -> tuple[TrainState, list[TestResult]]:
             run.release()
 
 
-def _train(
-    config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks
-) -> tuple[TrainState, list[TestResult]]:
+def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks) -> TrainingOutcome:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
     texts = ValidationTexts(run)
@@ -87,6 +96,9 @@ def _train(
         best = load_model(run.best)
         translator = Translator.of(best, config.search, decoding_options(config, device), run.log)
         tests = _test(config, run, inputs, best, translator, ranks)
+        verdict = judge(config, run, inputs, best, translator, tests, state, ranks)
+        if ranks.is_first:
+            _write_scores(config, run, best, tests, verdict)
         # No rank ends while another still tests: the others would report it as lost.
         ranks.wait()
         interrupts.check()
@@ -97,7 +109,7 @@ def _train(
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
         raise
     callback.on_end(Ending(run.path, {result.name: result.as_dict() for result in tests}))
-    return state, tests
+    return TrainingOutcome(state, tests, verdict)
 
 
 def _callback(trackers: Sequence[str], run: RunFolder, texts: ValidationTexts, ranks: Ranks) -> Callback:
@@ -167,7 +179,7 @@ def _test(
     translator: Translator[TorchEngine],
     ranks: Ranks,
 ) -> list[TestResult]:
-    """Translate each test set with the best model and score it; writes the scores into `best/` too."""
+    """Translate each test set with the best model and score it."""
     decoding = decoding_options(config, translator.engine.device)
     before = Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None
     tester = Tester(translator, before, config.metrics, config.corpus.target, run.leave, ranks)
@@ -178,11 +190,16 @@ def _test(
         timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
         run.record({"update": best.scores["update"], **timed})
     run.finish()
-    if results and ranks.is_first:
-        tests = {result.name: result.as_dict() for result in results}
-        scores = {**best.scores, "search": asdict(config.search), "test": tests}
-        rescore(run.best, scores, model_card(best.config, best.scores["facts"], scores))
     return results
+
+
+def _write_scores(
+    config: TrainConfig, run: RunFolder, best: SavedModel, tests: Sequence[TestResult], verdict: Verdict | None
+) -> None:
+    """Write the scores of the tests and the verdict into `best/`."""
+    tested = {"search": asdict(config.search), "test": {result.name: result.as_dict() for result in tests}}
+    scores = {**best.scores, **(tested if tests else {}), **({"verdict": verdict.as_dict()} if verdict else {})}
+    rescore(run.best, scores, model_card(best.config, best.scores["facts"], scores))
 
 
 def _report(

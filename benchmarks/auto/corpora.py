@@ -1,0 +1,58 @@
+"""Make the eight corpora of the study: cuts of Tatoeba, Multi30k, and LibreOffice, each with train, valid and test.
+
+    python benchmarks/auto/corpora.py CORPORA OUT
+
+CORPORA holds tatoeba/, multi30k/ and libreoffice/, plain or as .gz. A cut is the first pairs of a shuffle with a fixed
+seed, so that a smaller cut is a part of each larger one. Validation sets have at most 500 pairs, as somebody with a
+small corpus would have; test sets are whole.
+"""
+
+import gzip
+import random
+import sys
+from pathlib import Path
+
+CUTS = {"tatoeba_1k": 1000, "tatoeba_3k": 3000, "tatoeba_10k": 10000, "tatoeba_30k": 30000, "tatoeba_100k": 100000}
+_VALIDATION_PAIRS = 500
+
+
+def lines(path: Path) -> list[str]:
+    """Return the lines of a file, or of the compressed one beside it."""
+    packed = path.with_name(path.name + ".gz")
+    data = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
+    return data.decode("utf-8").removesuffix("\n").split("\n")
+
+
+def pairs(prefix: Path, languages: tuple[str, str]) -> list[tuple[str, ...]]:
+    """Return the pairs of a prefix."""
+    return list(zip(*(lines(prefix.with_name(f"{prefix.name}.{language}")) for language in languages), strict=True))
+
+
+def write(folder: Path, name: str, languages: tuple[str, str], chosen: list[tuple[str, ...]]) -> None:
+    """Write a set of pairs as two files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for side, language in enumerate(languages):
+        (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in chosen), "utf-8", newline="")
+
+
+def main(corpora: Path, out: Path) -> None:
+    """Write all corpora below `out`."""
+    for name, languages, test in (
+        ("tatoeba", ("en", "de"), "test"),
+        ("multi30k", ("en", "de"), "test_2016_flickr"),
+        ("libreoffice", ("en", "ko"), "test"),
+    ):
+        train = pairs(corpora / name / "train", languages)
+        valid = pairs(corpora / name / "valid", languages)
+        random.Random(1).shuffle(valid)
+        cuts = {**(CUTS if name == "tatoeba" else {}), name: len(train)}
+        if len(cuts) > 1:
+            random.Random(1).shuffle(train)
+        for cut, size in cuts.items():
+            write(out / cut, "train", languages, train[:size])
+            write(out / cut, "valid", languages, valid[:_VALIDATION_PAIRS])
+            write(out / cut, "test", languages, pairs(corpora / name / test, languages))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,56 @@
+"""Train one configuration for some minutes of CPU time, test it, and print the figures as one line of JSON.
+
+    OMP_NUM_THREADS=1 python benchmarks/auto/trial.py CORPUS_FOLDER RUN_FOLDER MINUTES [key=value ...]
+
+On one thread CPU time is what the clock would show on an idle machine, so that a busy one changes no result. All that
+tolka times within the process, the schedule's end included, is therefore timed in CPU seconds here.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+LANGUAGES = {"libreoffice": ("en", "ko")}
+
+
+def settings(corpus: Path, run: Path, minutes: float) -> list[str]:
+    """Return what all trials on a corpus have in common."""
+    source, target = LANGUAGES.get(corpus.name, ("en", "de"))
+    return [
+        *("corpus=files", f"corpus.root={corpus}", "corpus.train=train", "corpus.valid=valid", "corpus.test=test"),
+        *(f"corpus.source={source}", f"corpus.target={target}", f"run.dir={run}", f"run.prepared={run / 'prepared'}"),
+        *("trainer.threads=1", "report.page=false", "report.plots=false", "metrics.names=[bleu,chrf]"),
+        *(f"trainer.max_minutes={minutes}", "trainer.samples=0"),
+    ]
+
+
+def main(corpus: Path, run: Path, minutes: float, chosen: list[str]) -> None:
+    """Train and test; the common settings come first, so that a trial can replace them."""
+    import tolka  # after the arguments are read: its imports are not timed
+
+    common = [each for each in settings(corpus, run, minutes) if not any(same_key(each, other) for other in chosen)]
+    time.perf_counter = time.process_time
+    started = time.process_time()
+    result = tolka.train([*common, *chosen])
+    best = json.loads((result.model / "scores.json").read_text("utf-8"))
+    test = result.tests[0].as_dict()
+    figures = {
+        "valid": best["validation"],
+        "test": {metric["name"]: metric["score"] for metric in test["metrics"]},
+        "ppl": test["perplexity"],
+        "updates": result.state.update,
+        "best_update": result.state.best_update,
+        "training_seconds": result.state.seconds,
+        "cpu_seconds": time.process_time() - started,
+    }
+    print(json.dumps(figures))
+
+
+def same_key(a: str, b: str) -> bool:
+    """Return whether two settings set the same key."""
+    return a.partition("=")[0] == b.partition("=")[0]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])

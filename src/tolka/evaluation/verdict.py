@@ -1,0 +1,319 @@
+"""The verdict on a finished training: rules over plain figures, and the sentences that they give.
+
+The first sentence says whether the model is usable, and the main reason. Thresholds are those that told eight sound
+trainings from twelve spoiled ones (`benchmarks/verdicts.py`), unless a line names another source.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+USELESS, WEAK, ROUGH, USABLE, GOOD = "useless", "weak", "rough", "usable", "good"
+
+# Least BLEU of each level: as a rule translations above 30 can be understood, and those above 50 are good and fluent
+# (Lavie 2011, Evaluating the Output of Machine Translation Systems, a tutorial of MT Summit XIII). Where BLEU has no
+# tokenizer of its own, least chrF2: with spaces between words, and without. Nobody has calibrated these two.
+_BANDS = {
+    "BLEU": {GOOD: 50.0, USABLE: 30.0, ROUGH: 12.0},
+    "chrF2": {GOOD: 70.0, USABLE: 50.0, ROUGH: 33.0},
+    "chrF2 without spaces": {GOOD: 45.0, USABLE: 30.0, ROUGH: 18.0},
+}
+_OPENINGS = {
+    USELESS: "This model is useless",
+    WEAK: "This model is not usable yet",
+    ROUGH: "This model is good for rough drafts only",
+    USABLE: "This model is usable if a person corrects its translations",
+    GOOD: "This model is good",
+}
+# Peaks of Adam and AdamW outside of which training is known to stall or to diverge at the sizes here.
+_RATES = 1e-4, 0.01
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The figures of one training. Losses are nats per token without label smoothing or dropout; shares are 0 to 1.
+
+    test: what was scored; is_validation: for want of a test set. scale: of _BANDS. nearly_right: share of its lines
+    with chrF2 of at least 75. copied: share of translations that are their source where the reference is not.
+    commonest: share of the commonest translation. copy_chrf, line_chrf: of the sources as translations, and of the
+    commonest target line. valid_chrf: of the best model's validation. source_gain: by how much each line's own source
+    lowers the validation loss, against another line's. unrelated, unrelated_valid: estimated share of pairs, in the
+    training text and in the validation text, whose own source helps no more than another one. unigram_loss: of the
+    validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
+    what the last third of the training added to the validation score. one_target: share of the commonest target line
+    of the training text. rate: the peak; 0 if the optimizer's usual rates are not known. sides: what is wrong with
+    those of the texts.
+    """
+
+    test: str
+    is_validation: bool
+    lines: int
+    scale: str
+    bleu: float
+    bleu_interval: tuple[float, float] | None
+    chrf: float
+    nearly_right: float
+    copied: float
+    commonest: float
+    copy_chrf: float
+    line_chrf: float
+    valid_chrf: float
+    source_gain: float
+    unrelated: float
+    unrelated_valid: float
+    unigram_loss: float
+    valid_loss: float
+    train_loss: float
+    gained: float
+    pairs: int
+    passes: float
+    updates: int
+    minutes: float
+    subwords_per_word: float
+    vocabulary: int
+    one_target: float
+    rate: float
+    dropout: float
+    width: int
+    sides: str
+
+    @property
+    def score(self) -> float:
+        """The test score that levels are by."""
+        return self.bleu if self.scale == "BLEU" else self.chrf
+
+    @property
+    def has_one_answer(self) -> bool:
+        """Whether most lines get the same translation; of a few lines that may be right."""
+        return self.commonest > 0.5 and self.lines >= 10
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the model makes next to nothing of its source."""
+        # Both, as tokens of single characters follow from the target's own beginning: their source gains little each.
+        return self.source_gain < 0.05 * self.valid_loss and self.unrelated_valid > 0.35
+
+    @property
+    def has_learnt_nothing(self) -> bool:
+        """Whether frequencies of tokens alone would predict the validation text about as well."""
+        return self.valid_loss > 0.93 * self.unigram_loss
+
+    @property
+    def noise(self) -> float:
+        """Estimated share of training pairs that are unrelated, beside what this model cannot tell in any text."""
+        return max(0.0, (self.unrelated - self.unrelated_valid) / max(0.05, 1 - self.unrelated_valid))
+
+    @property
+    def level(self) -> str:
+        """The level of the model by its scores alone."""
+        # Two points: what chance moves a score of some hundred lines by.
+        is_no_better = self.chrf < max(self.copy_chrf, self.line_chrf) + 2.0
+        if is_no_better or self.has_one_answer or (self.bleu < 1.0 and self.chrf < 20.0):
+            return USELESS
+        return next((level for level, least in _BANDS[self.scale].items() if self.score >= least), WEAK)
+
+    @property
+    def is_learnt_by_heart(self) -> bool:
+        """Whether the training text has become far easier for the model than other text."""
+        return self.train_loss < 0.5 * self.valid_loss
+
+    @property
+    def is_improving(self) -> bool:
+        """Whether the last third of the training still added a tenth to the score, or more than a point."""
+        return self.gained > min(1.0, 0.1 * max(self.score, 1.0))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A cause, whether it applies, the reason as a text for `format`, and what to try next."""
+
+    cause: str
+    applies: Callable[[Evidence], bool]
+    reason: str
+    advice: str
+
+
+_CHECK = "Look for what is wrong in the text: mt-train --check with the same settings (a minute or two)."
+_MORE_TEXT = (
+    "Add text, which helps most: {pairs:,} pairs are few. Or begin with a model that knows these languages "
+    "(run.init_from=hub:OWNER/NAME)."
+)
+_LONGER = "Train longer: {longer}."
+_LARGER = "Train a larger model (model.d_model={wider}; {again} or more)."
+# The first that applies is the main reason. Faults of the text come before those of the training, as no setting mends
+# them; then what keeps a model from learning anything; then what limits one that has learnt.
+RULES = [
+    Rule(
+        "one_target",
+        lambda e: e.one_target > 0.3 and e.has_one_answer,
+        "{commonest:.0%} of its translations are one and the same line, and so are {one_target:.0%} of its training "
+        "targets",
+        "Remove the repeated target line from the training files, and train again ({again}).",
+    ),
+    Rule(
+        "copies",
+        lambda e: e.copied > 0.2,
+        "it copies: {copied:.0%} of its translations are their sources",
+        "Drop pairs of two equal sides (cleaning.copies=true), and train again ({again}).",
+    ),
+    Rule("sides", lambda e: bool(e.sides) and e.level in (USELESS, WEAK), "{sides}", _CHECK),
+    Rule(
+        "high_rate",
+        lambda e: e.has_learnt_nothing and e.rate > _RATES[1],
+        "it has learnt nothing, as the learning rate ({rate:g}) is far too high",
+        "Train again with optimizer.lr=0.001 ({again}).",
+    ),
+    Rule(
+        "low_rate",
+        lambda e: (e.has_learnt_nothing or e.is_blind) and 0 < e.rate < _RATES[0],
+        "it has learnt next to nothing, as the learning rate ({rate:g}) is far too low",
+        "Train again with optimizer.lr=0.001 ({again}).",
+    ),
+    Rule(
+        "noisy",
+        lambda e: e.unrelated - e.unrelated_valid > 0.15 and e.unrelated_valid < 0.8,
+        "about {noise:.0%} of its training pairs do not seem to be translations of each other, and hold it back",
+        _CHECK,
+    ),
+    Rule(
+        "stopped_early",
+        lambda e: (e.has_learnt_nothing or e.is_blind) and (e.passes < 2 or e.updates < 300),
+        "it was trained for {updates} updates ({passes:.1f} passes through its text), which is far too short",
+        _LONGER,
+    ),
+    # Shuffled text and such a model both ignore the source; only a wider one shows which it is.
+    Rule(
+        "narrow",
+        lambda e: e.is_blind and e.width < 64,
+        "it is too small (model.d_model={width}) to make anything of its source",
+        _LARGER,
+    ),
+    Rule(
+        "unrelated",
+        lambda e: e.is_blind and e.level in (USELESS, WEAK),
+        "it ignores its source, so line by line its training files do not seem to be translations of each other",
+        _CHECK,
+    ),
+    Rule(
+        "other_domain",
+        lambda e: not e.is_validation and e.chrf < 0.7 * e.valid_chrf and e.valid_chrf > 25.0,
+        "it was trained on text of another kind than the test set {test} (chrF2 {chrf:.1f}, not {valid_chrf:.1f})",
+        "Add training text of the kind to be translated, or fine-tune on it (run.init_from=RUN).",
+    ),
+    Rule(
+        "subwords",
+        lambda e: e.subwords_per_word > 3.0 and e.vocabulary < 500 and e.level in (USELESS, WEAK, ROUGH),
+        "its vocabulary of {vocabulary} subwords cuts a word into {subwords_per_word:.1f}",
+        "Train again with a larger vocabulary (tokenizer.vocab_size=2000; {again}).",
+    ),
+    Rule(
+        "by_heart",
+        lambda e: e.is_learnt_by_heart and e.dropout < 0.2 and e.level in (USELESS, WEAK, ROUGH),
+        "it has learnt its training text by heart (loss {train_loss:.2f} there, {valid_loss:.2f} in validation)",
+        "Train again with more dropout (model.dropout=0.3; {again}), and fewer passes. " + _MORE_TEXT,
+    ),
+    Rule(
+        "little_text",
+        lambda e: e.pairs < 20_000 and e.level in (USELESS, WEAK) and e.train_loss < e.valid_loss - 0.5,
+        "{pairs:,} pairs are too little text to learn these languages from",
+        _MORE_TEXT,
+    ),
+    Rule(
+        "small_model",
+        lambda e: e.passes >= 15 and e.train_loss > e.valid_loss - 0.5 and e.level in (USELESS, WEAK, ROUGH),
+        "it is too small for its text: after {passes:.0f} passes it does not fit even the lines that it was trained on",
+        _LARGER + " Or use less dropout.",
+    ),
+    Rule(
+        "improving",
+        lambda e: e.level in (USELESS, WEAK, ROUGH) and e.is_improving,
+        "it was still improving when its training ended",
+        _LONGER,
+    ),
+]
+
+
+# However it scores, a model that makes nothing of its source translates nothing.
+_WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "stopped_early", "unrelated"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a training. cause: the rule that gave the main reason, or "". next: what to try, each a sentence."""
+
+    level: str
+    cause: str
+    sentences: list[str]
+    next: list[str]
+    figures: Evidence
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for scores.json."""
+        return asdict(self)
+
+
+def verdict(evidence: Evidence) -> Verdict:
+    """Judge a training by its figures."""
+    words = _words(evidence)
+    rule = next((rule for rule in RULES if rule.applies(evidence)), None)
+    level = evidence.level
+    if rule and rule.cause in _WORTHLESS:
+        level = USELESS
+    reason = rule.reason.format(**words) if rule else _score_text(evidence)
+    end = "" if reason.endswith("?") else "."
+    sentences = [f"{_OPENINGS[level]}: {reason}{end}", *_more_sentences(evidence, rule)]
+    advice = [rule.advice.format(**words)] if rule else []
+    if evidence.is_improving and (rule is None or rule.advice != _LONGER):
+        advice.append(_LONGER.format(**words))
+    if not advice and level != GOOD:
+        advice.append((_MORE_TEXT if evidence.pairs < 100_000 else _LARGER).format(**words))
+    return Verdict(level, rule.cause if rule else "", sentences, advice, evidence)
+
+
+def _score_text(evidence: Evidence) -> str:
+    """Return what was scored, and how well."""
+    set_name = "the validation set, as there is no test set" if evidence.is_validation else evidence.test
+    low, high = evidence.bleu_interval or (evidence.bleu, evidence.bleu)
+    interval = f" ({low:.1f} to {high:.1f})" if evidence.bleu_interval else ""
+    return f"BLEU {evidence.bleu:.1f}{interval} and chrF2 {evidence.chrf:.1f} on {set_name}"
+
+
+def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
+    """Yield what follows the first sentence: scores, fit, curve."""
+    if rule:
+        yield f"It has {_score_text(evidence)}."
+    yield (
+        f"{evidence.nearly_right:.0%} of {evidence.lines} lines are nearly right. Copying the source would have chrF2 "
+        f"{evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."
+    )
+    # Where nothing was learnt, the curve says no more.
+    if rule and rule.cause in _WORTHLESS:
+        return
+    losses = f"{evidence.train_loss:.2f} nats a token on training text, {evidence.valid_loss:.2f} in validation"
+    if evidence.is_learnt_by_heart:
+        yield f"It is over-fitted: {losses}."
+    elif evidence.train_loss > evidence.valid_loss - 0.2:
+        yield f"It is not over-fitted: {losses}."
+    else:
+        yield f"It fits its training text somewhat better than other text: {losses}."
+    if evidence.is_improving:
+        yield f"It was still improving: by {evidence.gained:.1f} points in the last third of its training."
+    else:
+        yield f"It had stopped improving: {evidence.gained:+.1f} points in the last third of its training."
+
+
+def _words(evidence: Evidence) -> dict[str, Any]:
+    """Return what reasons and advice are formatted with."""
+    double = 2 * evidence.updates if evidence.updates >= 1000 else 2000
+    minutes = evidence.minutes * (double / max(evidence.updates, 1) - 1)
+    return {
+        **asdict(evidence),
+        "noise": evidence.noise,
+        "again": f"about {_minutes(evidence.minutes)}",
+        "longer": f"{double} updates in all take about {_minutes(minutes)} more at this run's speed",
+        "wider": max(128, 2 * evidence.width),
+    }
+
+
+def _minutes(minutes: float) -> str:
+    return f"{minutes:.0f} minutes" if minutes >= 1.5 else "a minute"

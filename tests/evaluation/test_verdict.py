@@ -1,0 +1,144 @@
+"""The verdict on a training: each rule over plain figures, and how the figures are computed."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from tolka.evaluation.evidence import Losses, gained, unigram_loss
+from tolka.evaluation.verdict import RULES, Evidence, verdict
+
+SOUND = Evidence(
+    test="test",
+    is_validation=False,
+    lines=400,
+    scale="BLEU",
+    bleu=35.0,
+    bleu_interval=(33.5, 36.5),
+    chrf=56.0,
+    nearly_right=0.3,
+    copied=0.01,
+    commonest=0.01,
+    copy_chrf=13.0,
+    line_chrf=12.0,
+    valid_chrf=56.5,
+    source_gain=2.5,
+    unrelated=0.02,
+    unrelated_valid=0.02,
+    unigram_loss=6.0,
+    valid_loss=1.9,
+    train_loss=1.7,
+    gained=0.2,
+    pairs=150_000,
+    passes=8.0,
+    updates=10_000,
+    minutes=60.0,
+    subwords_per_word=1.4,
+    vocabulary=4000,
+    one_target=0.0,
+    rate=0.001,
+    dropout=0.1,
+    width=256,
+    sides="",
+)
+WEAK = replace(SOUND, bleu=4.0, bleu_interval=(3.5, 4.5), chrf=22.0, valid_chrf=22.5)
+BLIND = replace(
+    WEAK, bleu=0.3, chrf=13.5, valid_chrf=13.5, source_gain=0.0, unrelated=0.95, unrelated_valid=0.95, valid_loss=3.8
+)
+# The rule that is to give the main reason -> figures of such a training.
+SPOILED = {
+    "one_target": replace(BLIND, one_target=0.9, commonest=0.95),
+    "copies": replace(WEAK, copied=0.8),
+    "sides": replace(BLIND, sides="data/train: the sides are swapped"),
+    "high_rate": replace(BLIND, valid_loss=6.1, rate=0.5),
+    "low_rate": replace(BLIND, valid_loss=5.9, rate=1e-5),
+    "noisy": replace(SOUND, unrelated=0.5),
+    "stopped_early": replace(BLIND, valid_loss=5.0, passes=0.3, updates=50),
+    "narrow": replace(BLIND, width=16),
+    "unrelated": BLIND,
+    "other_domain": replace(SOUND, bleu=2.0, chrf=20.0),
+    "subwords": replace(WEAK, subwords_per_word=5.0, vocabulary=100),
+    "by_heart": replace(WEAK, train_loss=0.1, valid_loss=5.0, dropout=0.0, pairs=1000, passes=200.0),
+    "little_text": replace(WEAK, train_loss=2.0, valid_loss=4.0, dropout=0.3, pairs=1000, passes=100.0),
+    "small_model": replace(WEAK, train_loss=3.9, valid_loss=4.0, passes=50.0, pairs=3000),
+    "improving": replace(WEAK, gained=1.5, passes=3.0),
+}
+
+
+@pytest.mark.parametrize("cause", SPOILED)
+def test_the_first_sentence_has_the_main_reason(cause: str) -> None:
+    found = verdict(SPOILED[cause])
+    assert found.cause == cause
+    assert found.next
+
+
+def test_every_rule_has_an_example() -> None:
+    assert [rule.cause for rule in RULES] == [*SPOILED]
+
+
+def test_a_sound_training_is_judged_by_its_score() -> None:
+    found = verdict(SOUND)
+    assert (found.level, found.cause) == ("usable", "")
+    assert found.sentences[0] == (
+        "This model is usable if a person corrects its translations: BLEU 35.0 (33.5 to 36.5) and chrF2 56.0 on test."
+    )
+
+
+@pytest.mark.parametrize(("bleu", "level"), [(8.0, "weak"), (20.0, "rough"), (30.0, "usable"), (50.0, "good")])
+def test_levels_are_bands_of_bleu(bleu: float, level: str) -> None:
+    assert replace(SOUND, bleu=bleu).level == level
+
+
+def test_without_a_tokenizer_for_bleu_levels_are_bands_of_chrf() -> None:
+    assert replace(SOUND, scale="chrF2", bleu=0.0).level == "usable"
+    assert replace(SOUND, scale="chrF2 without spaces", bleu=0.0, chrf=46.0).level == "good"
+
+
+@pytest.mark.parametrize("trivial", ["copy_chrf", "line_chrf"])
+def test_no_better_than_a_copy_or_one_line_is_useless(trivial: str) -> None:
+    assert replace(SOUND, **cast("Any", {trivial: 55.0})).level == "useless"
+
+
+def test_one_line_for_most_sources_is_useless() -> None:
+    assert replace(SOUND, commonest=0.6).level == "useless"
+
+
+def test_noise_is_what_the_model_would_tell_apart_in_other_text() -> None:
+    # Of half of the pairs it cannot tell in any text, and it misses half of the others.
+    assert replace(SOUND, unrelated=0.75, unrelated_valid=0.5).noise == 0.5
+
+
+def test_without_a_test_set_the_sentence_says_so() -> None:
+    assert "on the validation set, as there is no test set." in verdict(replace(SOUND, is_validation=True)).sentences[0]
+
+
+def test_a_longer_training_is_priced_at_this_run_s_speed() -> None:
+    found = verdict(replace(SOUND, gained=2.0))
+    assert found.next == ["Train longer: 20000 updates in all take about 60 minutes more at this run's speed."]
+
+
+def test_the_last_third_is_compared_with_all_before() -> None:
+    history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 30.0))]
+    assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 10.0
+    # A decline gained nothing.
+    assert gained([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}], "bleu") == 0.0
+
+
+def test_frequencies_of_tokens_count_the_end_of_each_sentence() -> None:
+    # Seven counts and a vocabulary of 3: token 0 has 3 + 1 of 8, and </s> has 1 + 1.
+    assert unigram_loss([[0, 0, 0, 1]], [[0]], 3) == pytest.approx((math.log(8 / 4) + math.log(8 / 2)) / 2)
+
+
+class Knowing:
+    """Finds a target likely if its source has the same ids."""
+
+    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
+        return [[-1.0 if source == target else -3.0] * (len(target) + 1) for source, target in pairs]
+
+
+def test_a_pair_is_unrelated_if_another_source_is_as_good() -> None:
+    pairs = [([1], [1]), ([2], [2]), ([3], [9]), ([4], [4])]
+    losses = Losses(cast("Any", Knowing()), pairs)
+    assert (losses.own, losses.other, losses.unrelated) == (1.5, 3.0, 0.5)
