@@ -69,12 +69,12 @@ def test_a_plateau_begins_a_decay_with_which_training_ends() -> None:
     assert (made.reason_to_stop(state), state.plateaus) == (None, [64])
     assert before == []  # which a state to return to may share
     why = "no better bleu in 3 validations: the rate falls from here"
-    assert logged == [f"{why}, over 16 updates, with which training ends"]
+    assert logged == [f"{why}, over 32 updates, with which training ends"]
     # No later validation changes that, nor does the same one again.
     for update, stale in ((65, 3), (72, 4), (79, 0)):
         state.update, state.stale, state.validated_at = update, stale, update // 8 * 8
         assert (made.reason_to_stop(state), state.plateaus, len(logged)) == (None, [64], 1)
-    state.update = 80
+    state.update = 96
     assert made.reason_to_stop(state) == "the rate has decayed since the plateau at update 64"
 
 
@@ -104,8 +104,8 @@ def test_each_row_of_worse_validations_lowers_the_rate_until_patience_ends_it() 
         (ConstantConfig(), 25, 1, [], 3, 40, 1000),  # validations at 30 and 40 may be the second and third
         (ConstantConfig(), 25, 0, [], 0, 1000, 1000),
         (ConstantConfig(), 995, 0, [], 3, 1000, 1000),
-        (UNTIL_A_PLATEAU, 25, 1, [], 3, 50, 1000),  # and a decay of 10 updates
-        (UNTIL_A_PLATEAU, 42, 3, [40], 3, 50, 50),
+        (UNTIL_A_PLATEAU, 25, 1, [], 3, 60, 1000),  # and a decay of 20 updates
+        (UNTIL_A_PLATEAU, 42, 3, [40], 3, 60, 60),
     ],
 )
 def test_when_it_ends_at_the_earliest_and_latest(

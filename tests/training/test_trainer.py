@@ -188,7 +188,11 @@ def test_a_run_resumed_around_a_plateau_is_the_same_run(
 @each_row(
     ("schedule", "patience", "rates", "why"),
     [
-        (*UNTIL_A_PLATEAU, [10, 10, 10, 10, 0], "the rate has decayed since the plateau at update 40"),
+        (
+            *UNTIL_A_PLATEAU,
+            [10, 10, 10, 10, 10 * (1 - 0.5**0.5), 0],
+            "the rate has decayed since the plateau at update 40",
+        ),
         (*LOWERED_TWICE, [10, 10, 10, 5, 5, 2.5], "5 validations without a better bleu (trainer.patience)"),
     ],
 )

@@ -161,11 +161,11 @@ def test_a_decay_that_does_not_fit_the_minutes_begins_with_the_warm_up_s_end() -
     assert schedule.paced(10, 0.5, updates=1000) == WarmupStableDecayConfig(warmup=10, horizon=20, decay=10, floor=0.0)
 
 
-def test_a_plateau_begins_a_decay_of_a_quarter_of_the_updates_so_far() -> None:
-    """The rate has fallen by half after a quarter of the 16 updates; without a plateau it falls in time for the end."""
+def test_a_plateau_begins_a_decay_of_half_of_the_updates_so_far() -> None:
+    """The rate has fallen by half after a quarter of the 32 updates; without a plateau it falls in time for the end."""
     schedule = WarmupStableDecayConfig(warmup=10, horizon=0, floor=0.0)
-    assert schedule.last_update([64]) == 80
-    rates = [schedule.paced(step, 0.0, 1000, [64]).rate(step, 1.0) for step in (64, 68, 80, 81)]
+    assert schedule.last_update([64]) == 96
+    rates = [schedule.paced(step, 0.0, 1000, [64]).rate(step, 1.0) for step in (64, 72, 96, 97)]
     assert rates == pytest.approx([1.0, 0.5, 0.0, 0.0])
     assert [schedule.paced(step, 0.0, 100).rate(step, 1.0) for step in (64, 80, 85, 100)] == [1.0, 1.0, 0.5, 0.0]
     # At 72 the minutes allow no more than 72 updates.

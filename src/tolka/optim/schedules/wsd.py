@@ -8,8 +8,9 @@ from tolka.errors import ConfigError
 from tolka.optim.schedules.base import SCHEDULERS, EndingConfig
 from tolka.options.checks import zero_or_more
 
-# A fifth of all updates, as in the paper; at a plateau, a quarter of those so far.
-_DECAY_SHARE = 5
+# A fifth of all updates, as in the paper; at a plateau, half of those so far. On 1000 pairs of Tatoeba en-de that had
+# 22.97 chrF2 (5.86 BLEU), a quarter 22.56 (5.37), and no decay 22.14 (5.08).
+_DECAY_SHARE, _SHARE_AT_PLATEAU = 5, 2
 
 
 @SCHEDULERS.register("wsd")
@@ -27,7 +28,7 @@ class WarmupStableDecayConfig(EndingConfig):
     name: str = "wsd"
     """the kind of schedule: wsd"""
     decay: int = 0
-    """updates of the decay, the last ones before the horizon; 0 = a fifth of all"""
+    """updates of the decay, the last ones before the horizon; 0 = a fifth of all, or half of those before a plateau"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,7 +54,7 @@ class WarmupStableDecayConfig(EndingConfig):
     def last_update(self, plateaus: Sequence[int]) -> int | None:
         if not (plateaus and self.decays_at_plateau):
             return None
-        return plateaus[0] + (self.decay or max(1, plateaus[0] // (_DECAY_SHARE - 1)))
+        return plateaus[0] + (self.decay or max(1, plateaus[0] // _SHARE_AT_PLATEAU))
 
     def paced(self, step: int, share: float, updates: int, plateaus: Sequence[int] = ()) -> EndingConfig:
         """Return the schedule with its end as by time, or earlier with a decay that began at the first plateau."""
