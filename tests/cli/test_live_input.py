@@ -130,7 +130,7 @@ def test_a_terminal_shows_progress_rate_and_time_left(trained: Path, tmp_path: P
     import pty
     import termios
 
-    (tmp_path / "text").write_text("ferry kettle\n" * 1500)
+    (tmp_path / "text").write_text("ferry kettle\n" * 6000)
     master, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 100))
     given = [str(tmp_path / "text")] if place == "file" else []
@@ -161,6 +161,6 @@ def test_a_terminal_shows_progress_rate_and_time_left(trained: Path, tmp_path: P
     if place == "pipe":  # where it ends is not known
         assert re.search(r"translating: \d+ lines \[\d\d:\d\d, +[\d.]+k? lines/s\]", lines[-1]), lines[-1]
     else:
-        pattern = r"translating: +\d+%\|.*\| \d+/1500 \[\d\d:\d\d<\d\d:\d\d, +[\d.]+k? lines/s\]"
+        pattern = r"translating: +\d+%\|.*\| \d+/6000 \[\d\d:\d\d<\d\d:\d\d, +[\d.]+k? lines/s\]"
         assert re.search(pattern, lines[-1]), lines[-1]
-    assert (tmp_path / "out").read_text().count("\n") == 1500
+    assert (tmp_path / "out").read_text().count("\n") == 6000
