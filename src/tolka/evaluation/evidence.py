@@ -12,6 +12,7 @@ from tolka.evaluation.verdict import Evidence
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, choose_bleu_tokenizer, has_spaces, score
 from tolka.text.pairs import Pair
+from tolka.training.expected_gain import last_third_gain, validation_scores
 from tolka.translation.translator import Translator
 
 _LONGEST = 1000  # subwords of a side; longer pairs are not measured
@@ -127,10 +128,8 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
 
 def gained(history: Sequence[Mapping[str, Any]], metric: str) -> float:
     """Return what the last third of the updates added to the best validation. metric: bleu or chrf."""
-    points = [line for line in history if "valid_loss" in line and "mean_of_updates" not in line]
-    until = max((line["update"] for line in points), default=0) * 2 / 3
-    early = max((line.get(metric) or 0.0 for line in points if line["update"] <= until), default=0.0)
-    return max((line.get(metric) or 0.0 for line in points), default=0.0) - early
+    # Before training every score is 0: a training may have no validation in its first two thirds.
+    return last_third_gain([(0, 0.0), *validation_scores(history, metric)]) or 0.0
 
 
 def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 """What a longer training would have brought, by the scores of its validations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tolka.training.options import METRICS
 
@@ -9,15 +10,27 @@ _FEWEST = 6  # validations; with fewer, chance decides what the last third broug
 _WORTH_POINTS, _WORTH_SHARE = 0.3, 0.01
 
 
-def expected_gain(scores: Sequence[tuple[int, float]]) -> float | None:
-    """Return what as many updates again would probably bring: what the last third of them has brought.
+Scores = Sequence[tuple[int, float]]
+"""Update and score of each validation, a higher score for a better model."""
 
-    scores: update and score of each validation, a higher score for a better model. None for too few of them.
-    """
+
+def validation_scores(history: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, float]]:
+    """Return the scores of a training's validations. history: lines of metrics.jsonl. metric: of METRICS."""
+    name = "valid_loss" if metric == "nll" else metric
+    # The mean of checkpoints is not a point of the curve.
+    lines = [line for line in history if line.get(name) is not None and "mean_of_updates" not in line]
+    return [(line["update"], METRICS[metric] * line[name]) for line in lines]
+
+
+def last_third_gain(scores: Scores) -> float | None:
+    """Return what the last third of the updates added to the best score; None if no score is from before."""
     before = [score for update, score in scores if 3 * update <= 2 * scores[-1][0]]
-    if len(scores) < _FEWEST or not before:
-        return None
-    return max(score for _, score in scores) - max(before)
+    return max(score for _, score in scores) - max(before) if before else None
+
+
+def expected_gain(scores: Scores) -> float | None:
+    """Return what as many updates again would probably bring, as the last third did; None for too few validations."""
+    return last_third_gain(scores) if len(scores) >= _FEWEST else None
 
 
 def gain_text(gain: float, metric: str, value: float) -> str:

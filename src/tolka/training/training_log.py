@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tolka.training.callbacks import Callback
-from tolka.training.expected_gain import expected_gain, gain_text
-from tolka.training.options import METRICS, TrainerConfig
+from tolka.training.expected_gain import expected_gain, gain_text, validation_scores
+from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import Clock, TrainState, Window
 from tolka.training.warning_signs import Watch
@@ -72,14 +72,9 @@ class TrainingLog:
     def note_gain(self, state: TrainState) -> None:
         """Log whether more updates would have helped, by the curve of trainer.metric."""
         metric = self._config.metric
-        name, sign = "valid_loss" if metric == "nll" else metric, METRICS[metric]
         # A decay raises the score by itself: where a plateau began one, the curve before it counts.
         end = min(state.plateaus, default=state.update)
-        curve = [
-            (line["update"], sign * line[name])
-            for line in self._run.history()
-            if line.get(name) is not None and "mean_of_updates" not in line and line["update"] <= end
-        ]
+        curve = [point for point in validation_scores(self._run.history(), metric) if point[0] <= end]
         gain = expected_gain(curve)
         if gain is not None:
             self._run.log(gain_text(gain, metric, abs(curve[-1][1])))
