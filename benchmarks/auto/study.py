@@ -81,7 +81,7 @@ def work(table: Path, corpora: Path, out: Path) -> None:
         for number, trial in enumerate(trials(table)):
             if trial in done:
                 continue
-            name = f"{trial[0]}-{trial[1]}-{abs(hash_of(trial))}"
+            name = f"{trial[0]}-{trial[1]}-{hash_of(trial)}"
             with (out / "locks" / name).open("w") as lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -246,7 +246,7 @@ def _model_conflicts(config: TrainConfig) -> Iterator[str]:
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
             "leave it out, or lower batching.tokens and raise trainer.accumulate"
         )
-    # Word dropout draws anew in each pass, too, so that R-Drop has something to compare without any other dropout.
+    # Word dropout draws in each pass again, too, so that R-Drop has something to compare without any other dropout.
     if trainer.r_drop and not (model.stochastic or trainer.word_dropout):
         yield (
             f"trainer.r_drop ({trainer.r_drop:g}) compares two passes that differ in their dropout, and every kind of "

@@ -88,7 +88,7 @@ def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, 
 
 def _histograms(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: str) -> list[dict[str, Any]]:
     """Return the values for the histograms of both sides. unit: of the lengths."""
-    # One scale for both, or sides of unlike lengths would look alike.
+    # One scale for both, or sides of different lengths would look alike.
     highest = max(max(side["histogram"]["counts"]) for side in sides) or 1
     return [
         {

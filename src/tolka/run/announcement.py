@@ -22,7 +22,7 @@ def announcement(
 ) -> Iterator[str]:
     """Return the lines. epoch: the one that training begins in. reason: why the precision was chosen."""
     yield _batches(loader, epoch)
-    # Until a plateau is no number of updates that somebody has chosen.
+    # Nobody has chosen a number of passes where training ends at a plateau.
     if loader.round == "epoch" and not rate.schedule.decays_at_plateau:
         passes = options.updates * options.accumulate / len(loader.plan(epoch))
         if note := passes_note(options.updates, passes):

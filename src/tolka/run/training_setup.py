@@ -194,7 +194,7 @@ def _precision(
     resumed: ResumeState | None,
 ) -> tuple[Precision, str]:
     """Return the precision, and why."""
-    # Decided once for all ranks and for the whole run: a trial by the clock could end differently each time.
+    # Decided once for all ranks and for the whole run: a trial by wall time could end differently each time.
     if resumed:
         return Precision(device, resumed.facts["train"]["precision"]), "as the run began"
     precision, reason = choose_precision(name, device, objective, partial(loader.batch, 0, 0))

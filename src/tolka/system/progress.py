@@ -18,7 +18,7 @@ Say = Callable[[str], object]
 
 
 def silent(message: str) -> None:
-    """Discard a note."""
+    """Discard the message: the `Say` of a caller that wants no notes."""
 
 
 def shows_bars() -> bool:

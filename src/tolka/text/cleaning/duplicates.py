@@ -26,8 +26,8 @@ class MarkSet:
         return new
 
     def _merge(self, values: npt.NDArray[np.uint64]) -> None:
-        # As in a log-structured merge tree: n marks have at most log2(n) levels to search, and each mark is sorted anew
-        # at most as often.
+        # As in a log-structured merge tree: n marks have at most log2(n) levels to search, and each mark is sorted
+        # again at most as often.
         while self._levels and len(self._levels[-1]) < 2 * len(values):
             values = np.concatenate([self._levels.pop(), values])
             values.sort()

@@ -81,7 +81,7 @@ def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
 class _Stream:
     """A parser that continues after a unit, or a part of one, that is not XML.
 
-    After an error it skips to where the unit ends, by its tags alone, and begins anew in the elements around the unit.
+    After an error it skips to where the unit ends, by its tags alone, and begins again in the elements around the unit.
     """
 
     def __init__(self, handler: XmlHandler, limit: LineLimit) -> None:
