@@ -35,6 +35,7 @@ RANKS = {
     "interchange": 18,
     "training": 18,
     "evaluation": 19,
+    "auto": 19,
     "report": 20,
     "tracking": 21,
     "jobs": 21,

@@ -78,7 +78,7 @@ SETTINGS: list[tuple[list[str], list[str]]] = [
     (["trainr.updates=5"], ["unknown key 'trainr.updates'. Did you mean 'trainer.updates'?"]),
     (["trainer.warmup=5"], ["unknown key 'trainer.warmup'. Here it is scheduler.warmup=5"]),
     (["trainer.foo=5"], ["Keys of trainer: trainer.accumulate, ", " more (mt-train --help shows all)."]),
-    (["model=xyz"], ["Known: bilstm_attention, ", " more (mt-train --help shows all)."]),
+    (["model=xyz"], ["Known: auto, ", " more (mt-train --help shows all)."]),
     (["modl=x"], ["unknown key 'modl'. Did you mean 'model'?"]),
     (["model=transformer_tinny"], ["unknown model 'transformer_tinny'. Did you mean 'transformer_tiny'?"]),
     (["search=beem"], ["unknown search 'beem'. Did you mean 'beam'?"]),

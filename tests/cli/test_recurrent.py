@@ -11,7 +11,7 @@ from tolka.config.choices import choices_of
 from tolka.report.plots import gradient_flow_curves
 
 Command = Callable[..., Any]
-RUNGS = [name for name in choices_of("model") if not name.startswith("transformer")]
+RUNGS = [name for name in choices_of("model") if not name.startswith(("auto", "transformer"))]
 
 
 def small(tiny: list[str], model: str) -> list[str]:

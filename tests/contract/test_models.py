@@ -76,7 +76,7 @@ def config(request: pytest.FixtureRequest) -> ModelConfig:
 
 
 def test_every_registered_name_is_tried() -> None:
-    assert set(names_of(SMALL.values())) == set(MODELS.names())
+    assert set(names_of(SMALL.values())) == set(MODELS.names()) - {"auto"}  # which is replaced before anything is built
 
 
 def _near(width: int, step: int) -> list[int]:

@@ -28,7 +28,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
     side = {"characters": 9, "words": 3, "lengths": [1, 2, 3, 4, 5], "languages": {}}
     part = {"name": "train", "pairs": 1000, "source": side, "target": side, "findings": list(findings), "shift": None}
     found: dict[str, Any] = {"training": [part], "kept": None, "leaks": {}, "pace": None, "unfit": "no text"}
-    return {**found, "overlaps": [], "wrong_sides": {}, "tokenised": [], "cleaning": NO_CLEANING, **other}
+    return {**found, "chosen": [], "overlaps": [], "wrong_sides": {}, "tokenised": [], "cleaning": NO_CLEANING, **other}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ SETTINGS = {
     "batching": {},
 }
 PACE = {"tokens_per_second": 1234.5, "memory_bytes": 7e8, "updates": 4000, "epochs": 16.5, "minutes": 65.0}
+CHOSEN = [{"key": "model.dropout", "value": 0.3, "reason": "the less <text>, the more"}]
 KEPT = {"kept": 990, "dropped": {"duplicate": 10}, "changed": {"without markup": 3}}
 
 
@@ -80,9 +81,9 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
         "shift": None,
     }
     pieces = {which: {"total": 77, "lengths": [1] * 5, "histogram": {"starts": [0], "counts": [5]}} for which in SIDES}
-    pace = {**PACE, "parameters": 3_000_000}
+    pace = {**PACE, "parameters": 3_000_000, "at_plateau": False}
     found = {"training": [part], "kept": KEPT, "leaks": {}, "pieces": pieces, "pace": pace, "unfit": ""}
-    found |= {"overlaps": [], "wrong_sides": {}, "tokenised": []}
+    found |= {"chosen": [], "overlaps": [], "wrong_sides": {}, "tokenised": []}
     return {**found, "cleaning": asdict(CleaningConfig()), **other}
 
 
@@ -166,6 +167,15 @@ def test_good_text_and_unfit_text(tmp_path: Path) -> None:
     assert "This text cannot be trained on yet: train.de:7: <bad>" in bad.text
     assert "Nothing yet: see above." in bad.text
     assert "What training takes" not in bad.text
+
+
+def test_settings_that_were_chosen_and_a_training_that_ends_by_itself(tmp_path: Path) -> None:
+    pace = {**PACE, "parameters": 3_000_000, "at_plateau": True}
+    text = written(tmp_path, checkup(chosen=CHOSEN, pace=pace)).text
+    assert "Settings chosen for this text" in text
+    assert "the less <text>, the more" in text
+    assert "at most 1 h 05 min without validations; it ends when they bring nothing better" in text
+    assert "Settings chosen" not in written(tmp_path, checkup()).text
 
 
 @pytest.mark.parametrize("name", ["", "<i>"])

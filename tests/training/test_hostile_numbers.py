@@ -14,6 +14,7 @@ from rows import each_row
 from tolka.config.schemas import _CLASSES, REGISTRIES, build_groups
 from tolka.data.mixture import Mixture
 from tolka.errors import ConfigError, TolkaError
+from tolka.models.auto import AutoOptions
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
 from tolka.optim.schedules.base import SchedulerConfig
@@ -43,6 +44,8 @@ def numeric_keys(found: type) -> dict[str, bool]:
 
 def use(config: Any) -> None:
     """What would be done with it first, where a number could make it fail or never end."""
+    if isinstance(config, AutoOptions):
+        return  # it is replaced before anything is built
     if isinstance(config, ModelConfig):
         check_size(config.sized(300, 300, True), (300, 300), True, torch.device("cpu"))
     elif isinstance(config, SearchConfig):

@@ -5,12 +5,13 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tolka.auto.rules import choices_table
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.plugins import load_plugins, loaded_plugins
 from tolka.config.schemas import TrainConfig, rebuild
@@ -23,6 +24,7 @@ from tolka.evaluation.tester import TestResult
 from tolka.evaluation.verdict import Verdict
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
+from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import Inputs, open_corpus
 from tolka.run.pipeline import run_training
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
@@ -143,6 +145,9 @@ def prepare(config: TrainConfig) -> Prepared:
 
     Another process with the same settings and run.prepared waits meanwhile. TolkaError as `train`.
     """
+    config, choices = with_chosen_settings(config)
+    if choices:
+        say(choices_table([asdict(choice) for choice in choices]))
     inputs = Inputs(config, say)
     inputs.read()
     return inputs.prepared

@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -207,9 +208,11 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     """Print what is found in the text; return DONE whatever it is."""
     from tolka.report.data_check import health_report
     from tolka.report.data_check_page import write_check_page
+    from tolka.run.chosen import with_chosen_settings
     from tolka.run.data_check import check
 
-    findings = check(config)
+    config, choices = with_chosen_settings(config)
+    findings = {**check(config), "chosen": [asdict(choice) for choice in choices]}
     if as_json:
         print_json(findings)
     else:

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from tolka.auto.rules import FRESH
 from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
 from tolka.config.inherited import with_model_settings
 from tolka.config.plugins import load_plugins
@@ -23,10 +24,11 @@ from tolka.config.translate_command import with_long_keys
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.upgrade import lost_settings, removal_message, upgrade_config
+from tolka.models.auto import AutoOptions
 from tolka.system.progress import say
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
-from tolka.training.saved_settings import begun_settings, saved_settings
+from tolka.training.saved_settings import begun_settings, flat, saved_settings
 
 _ABBREVIATIONS = {
     # A switch of its own: an experiment's number of tokens still says how large an update is.
@@ -63,6 +65,7 @@ def train_config(
     values = _ended_by_epochs(values, typed)
     values["scheduler"] = _scheduler(values, typed, trains)
     values["cleaning"] = _cleaning(values, typed)
+    values["run"]["choose"] = _to_choose(values, typed, choices)
     config = TrainConfig(**build_groups(values))
     if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
         # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.
@@ -89,18 +92,51 @@ def check_groups(values: Mapping[str, Any]) -> None:
 def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list[str]:
     """Return the settings, with experiment=sample where no corpus is named, also not by a file of the user's own.
 
-    corpus.train, valid or test alone imply corpus=files, and with corpus.path corpus=hub. ConfigError for a model to
-    start from without text to train it on.
+    A text of the user's own without a named model gets model=auto. corpus.train, valid or test alone imply
+    corpus=files, and with corpus.path corpus=hub. ConfigError for a model to start from without text to train it on.
     """
     typed = {split_setting(setting).key for setting in settings}
-    if typed & {"experiment", "corpus"} or source.primary:
+    if "experiment" in typed or source.primary:
         return list(settings)
+    model = [] if _names_model(typed) else ["model=auto"]
+    if "corpus" in typed:
+        return [*(model if "corpus=sample" not in settings else []), *settings]
     # With corpus.root an experiment is meant, which names the files in that folder.
     if typed & {"corpus.train", "corpus.valid", "corpus.test", "corpus.path"} and "corpus.root" not in typed:
-        return ["corpus=hub" if "corpus.path" in typed else "corpus=files", *settings]
+        return ["corpus=hub" if "corpus.path" in typed else "corpus=files", *model, *settings]
     if "run.init_from" in typed:
         raise ConfigError("run.init_from needs text to train on: name it, with corpus=files corpus.train=... and so on")
     return ["experiment=sample", *settings]
+
+
+def _names_model(typed: Collection[str]) -> bool:
+    """Return whether a model is named, or has settings that only a named one has, such as model.heads."""
+    chosen = {f"model.{field.name}" for field in fields(AutoOptions)} - {"model.parameters"}
+    return bool({*typed} & {"model", "run.init_from"}) or any(key.startswith("model.") for key in {*typed} - chosen)
+
+
+def _to_choose(values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str]) -> list[str]:
+    """Return the settings that are chosen from the training text: with model=auto those that nobody has set.
+
+    choices: the file chosen in each group.
+    """
+    if values["model"].get("name") != AutoOptions.name:
+        return []
+    plain, composed = compose([]), flat(values)
+    defaults = flat(plain.values)
+    # A model=auto says nothing of its settings, and another type of subwords nothing of their number.
+    groups = [group for group in choices if group in typed or choices[group] != plain.choices.get(group)]
+    set_here = {*groups, *typed} - {"model", "tokenizer"}
+
+    def is_set(key: str) -> bool:
+        group = key.partition(".")[0]
+        differs = group != "model" and key in composed and composed[key] != defaults.get(key)
+        return key in set_here or group in set_here or differs
+
+    # An end of one's own is the only one, and a schedule of one's own has its own end.
+    ends = ("trainer.updates", "trainer.epochs")
+    has_end = is_set("scheduler") or any(map(is_set, ends))
+    return [key for key in FRESH if not is_set(key) and not (has_end and key in ends)]
 
 
 def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:

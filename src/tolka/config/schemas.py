@@ -6,6 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
+from tolka.auto.rules import FRESH
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
 from tolka.data.buckets import BatchingConfig
 from tolka.engines.options import DecodingConfig
@@ -62,12 +63,16 @@ class RunConfig:
     """cache of tokenised corpora, shared by runs"""
     licence: str = ""
     """licence of the model, for its card: a name on the Hugging Face Hub, as in cc-by-4.0; empty = not stated"""
+    choose: list[str] = setting(default_factory=list, listed=False)
+    """settings that nobody has typed, and that the training text and the machine decide before training begins"""
 
     def __post_init__(self) -> None:
         # safetensors opens files only by names in UTF-8.
         named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")
         check_name(self.name)
         check_licence(self.licence, "run.licence")
+        if unknown := {*self.choose} - {*FRESH}:
+            raise ConfigError(f"run.choose ({brief(min(unknown))}) must be of the settings {', '.join(FRESH)}")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
 

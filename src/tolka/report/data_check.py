@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tolka.auto.rules import choices_table
 from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
 
@@ -60,7 +61,10 @@ _ALL = "all of it stands in the training text: is it the same file?"
 
 
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
-    """Return the report on a corpus for a terminal. checkup: of `run.data_check.check`."""
+    """Return the report on a corpus for a terminal.
+
+    checkup: of `run.data_check.check`, and as "chosen" the settings that were chosen for the text.
+    """
     lines: list[str] = []
     for diagnosis in checkup["training"]:
         lines += ["", f"{diagnosis['name']}: {count_text(diagnosis['pairs'], 'pair')}", ""]
@@ -74,6 +78,8 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
     if leaks := leak_findings(checkup):
         lines += ["", "held-out text in the training text (case, punctuation and blanks left out):", ""]
         lines += _findings(leaks)
+    if checkup["chosen"]:
+        lines += ["", choices_table(checkup["chosen"])]
     lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
     to_do = advice(checkup)
     if to_do or not checkup["unfit"]:
@@ -197,9 +203,14 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
         return
     yield (
         f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
-        f"{count_text(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {duration(pace['minutes'])} "
-        "without validations"
+        f"{count_text(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {time_in_words(pace)}"
     )
+
+
+def time_in_words(pace: Mapping[str, Any]) -> str:
+    """Return how long a training takes. pace: a `TrainingEstimate`."""
+    time = f"{duration(pace['minutes'])} without validations"
+    return f"at most {time}; it ends when they bring nothing better" if pace["at_plateau"] else time
 
 
 def epochs_in_words(epochs: float | None) -> str:
@@ -225,7 +236,9 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
             yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"
     pairs = sum(diagnosis["pairs"] for diagnosis in checkup["training"])
     pace = checkup["pace"]
-    if pace and pace["epochs"] is not None and (note := passes_note(pace["updates"], pace["epochs"])):
+    if not pace or checkup["chosen"]:
+        return
+    if pace["epochs"] is not None and not pace["at_plateau"] and (note := passes_note(pace["updates"], pace["epochs"])):
         yield note
-    if pace and pairs < 20_000 and pace["parameters"] > 4_000_000:
+    if pairs < 20_000 and pace["parameters"] > 4_000_000:
         yield f"for {count_text(pairs, 'pair')} a smaller model may do better: model=transformer_tiny"

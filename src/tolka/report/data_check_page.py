@@ -11,11 +11,11 @@ import yaml
 from tolka.report.data_check import (
     advice,
     cure_of,
-    duration,
     epochs_in_words,
     leak_cure,
     leak_findings,
     shift_words,
+    time_in_words,
 )
 from tolka.report.render import render
 from tolka.system.atomic import replace_text
@@ -31,7 +31,7 @@ _GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # of settings on whic
 def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping[str, Any]) -> Path:
     """Write check.html into a folder, which is created if need be; return its path.
 
-    settings: `TrainConfig.as_dict`; checkup: of `run.data_check.check`.
+    settings: `TrainConfig.as_dict`; checkup: as in `health_report`.
     """
     codes = [settings["corpus"][side] for side in _SIDES]
     subwords = checkup["pieces"]
@@ -47,6 +47,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         kept=_cleaning_counts(checkup["kept"]),
         subwords=_histograms([subwords[side] for side in _SIDES], codes, "subwords") if subwords else [],
         pace=_pace(checkup["pace"]) if checkup["pace"] else {},
+        chosen=checkup["chosen"],
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +67,7 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
         "held-out text": f"leaks: {_count_text(len(leaks), 'finding')}" if leaks else "does not leak",
     }
     if checkup["pace"]:
-        facts["training here"] = f"{duration(checkup['pace']['minutes'])}, without validations"
+        facts["training here"] = time_in_words(checkup["pace"])
     return facts
 
 
@@ -195,7 +196,7 @@ def _cleaning_counts(tally: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _pace(pace: Mapping[str, Any]) -> dict[str, str]:
     return {
-        "time": f"{duration(pace['minutes'])}, without validations",
+        "time": time_in_words(pace),
         "speed": f"{pace['tokens_per_second']:,.0f} target tokens/s",
         "memory": f"{pace['memory_bytes'] / 1e9:.1f} GB",
         "updates": f"{pace['updates']:,}{epochs_in_words(pace['epochs'])}",

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import torch
 
+from tolka.auto.rules import choices_table
 from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks, joined, others_present, process_group
 from tolka.engines.torch_engine import TorchEngine
@@ -20,6 +21,7 @@ from tolka.model_directory.card import model_card
 from tolka.model_directory.read import SavedModel, load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
 from tolka.model_directory.write import rescore
+from tolka.run.chosen import with_chosen_settings
 from tolka.run.claim import claim
 from tolka.run.inputs import Inputs
 from tolka.run.judgement import judge
@@ -62,7 +64,11 @@ def run_training(config: TrainConfig) -> TrainingOutcome:
         # Before the folder is claimed: a device that does not exist leaves no run behind.
         device = ready_device(config.trainer)
         try:
+            # Each rank reads the text for itself; `claim` finds out where ranks have chosen differently.
+            config, choices = with_chosen_settings(config)
             resuming = claim(run, config, ranks)
+            if choices:
+                run.log(choices_table([asdict(choice) for choice in choices]))
             if ranks.size > 1:
                 move_native_lines(rank_log(run.path, ranks.rank))
             return _train(config, run, resuming, device, ranks)

@@ -13,7 +13,8 @@ _MIN_UPDATES, _MAX_UPDATES, _SECONDS = 3, 50, 10.0  # limits on the updates that
 class TrainingEstimate:
     """Speed, memory and length of a training, without its validations.
 
-    memory_bytes: the peak of this process so far. epochs: None for a stream, whose length is unknown.
+    memory_bytes: the peak of this process so far. epochs: None for a stream, whose length is unknown. at_plateau:
+    whether training ends earlier where validations bring nothing better.
     """
 
     tokens_per_second: float
@@ -22,6 +23,7 @@ class TrainingEstimate:
     epochs: float | None
     minutes: float
     parameters: int
+    at_plateau: bool
 
 
 def estimate_training(trainer: Trainer) -> TrainingEstimate:
@@ -47,4 +49,5 @@ def estimate_training(trainer: Trainer) -> TrainingEstimate:
         updates / updates_per_epoch if trainer.loader.round == "epoch" else None,
         minutes,
         trainer.step.objective.model.parameter_count(),
+        trainer.rate.schedule.decays_at_plateau,
     )

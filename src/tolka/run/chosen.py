@@ -1,0 +1,59 @@
+"""Settings that nobody has typed, chosen from the training text and the machine before a run begins."""
+
+from tolka.auto.rules import FRESH, Choice, choose
+from tolka.auto.text_facts import TextFacts
+from tolka.config.choices import preset
+from tolka.config.schemas import TrainConfig, cross_check, rebuild
+from tolka.errors import DataError
+from tolka.models.auto import AutoOptions
+from tolka.run.inputs import open_corpus
+from tolka.system.progress import silent
+from tolka.training.saved_settings import begun_settings, flat
+
+
+def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]]:
+    """Return the configuration with the settings of `run.choose` filled in, and what was chosen now.
+
+    A run that has begun continues with what it chose then. DataError or ConfigError where the text cannot be read, or
+    where typed settings do not fit.
+    """
+    if not config.run.choose:
+        return config, []
+    before, chosen = config.as_dict(), config.as_dict()
+    begun = _chosen_before(config)
+    choices = [] if begun else _choices(config)
+    for choice in begun or choices:
+        group, _, key = choice.key.partition(".")
+        if choice.key not in config.run.choose:
+            # A typed key of a group that is chosen.
+            if key in before[group]:
+                chosen[group][key] = before[group][key]
+            continue
+        if key:
+            chosen[group][key] = choice.value
+        else:
+            chosen[group] = preset(group, choice.value) if isinstance(choice.value, str) else dict(choice.value)
+    chosen["run"]["choose"] = []
+    complete = rebuild(chosen)
+    cross_check(complete)
+    return complete, [choice for choice in choices if choice.key in config.run.choose]
+
+
+def _choices(config: TrainConfig) -> list[Choice]:
+    """Return what the training text calls for."""
+    family = config.model.family if isinstance(config.model, AutoOptions) else "any"
+    try:
+        corpus, _ = open_corpus(config, silent)
+    except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
+        corpus = config.corpus.open()
+    return choose(TextFacts.of(corpus), family)
+
+
+def _chosen_before(config: TrainConfig) -> list[Choice]:
+    """Return what a run has begun with, which nobody needs the reasons of again; [] where none has begun."""
+    begun = begun_settings(config.run.folder)
+    if not begun:
+        return []
+    saved = rebuild(begun).as_dict()
+    found = {**saved, **flat(saved)}
+    return [Choice(key, found[key], "") for key in FRESH if key in found]

@@ -1,0 +1,62 @@
+"""model=auto: what is typed stays, the rest is chosen once, and a run that has begun keeps it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tolka.auto.rules import FRESH
+from tolka.config.command_line import train_config, with_recipe
+from tolka.errors import ConfigError
+from tolka.run.chosen import with_chosen_settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> list[str]:
+    for name in ("train", "valid"):
+        (tmp_path / f"{name}.xa").write_text("a b c d\n" * 50)
+        (tmp_path / f"{name}.xb").write_text("x y z\n" * 50)
+    return [
+        *(f"corpus.train={tmp_path}/train", f"corpus.valid={tmp_path}/valid", "corpus.source=xa", "corpus.target=xb"),
+        f"run.dir={tmp_path}/run",
+    ]
+
+
+def test_a_text_of_ones_own_has_its_model_chosen(settings: list[str]) -> None:
+    chosen, choices = with_chosen_settings(train_config(with_recipe(settings)))
+    assert chosen.as_dict()["model"]["name"] == "transformer"
+    assert [choice.key for choice in choices] == list(FRESH)
+    assert all(choice.reason for choice in choices)
+    assert {choice.key: choice.value for choice in choices}["tokenizer.vocab_size"] == chosen.tokenizer.vocab_size
+
+
+@pytest.mark.parametrize("named", ["model=lstm", "model.heads=2", "experiment=sample", "corpus=sample"])
+def test_a_named_model_is_not_replaced(settings: list[str], named: str) -> None:
+    assert "model=auto" not in with_recipe([named, *settings])
+
+
+def test_what_is_typed_stays(settings: list[str]) -> None:
+    typed = ["model.dropout=0.25", "model.d_model=48", "batching.tokens=777", "optimizer=muon"]
+    chosen, choices = with_chosen_settings(train_config(with_recipe([*typed, *settings])))
+    model = chosen.as_dict()["model"]
+    assert (model["dropout"], model["d_model"], chosen.batching.tokens) == (0.25, 48, 777)
+    assert chosen.as_dict()["optimizer"] == train_config(["corpus=files", *typed, *settings]).as_dict()["optimizer"]
+    keys = {choice.key for choice in choices}
+    assert "model.layers" in keys
+    assert not keys & {"model.dropout", "model.d_model", "batching.tokens", "optimizer.lr"}
+
+
+def test_typed_values_that_do_not_fit_are_an_error(settings: list[str]) -> None:
+    config = train_config(with_recipe(["model.d_model=47", "model.family=transformer", *settings]))
+    with pytest.raises(ConfigError, match=r"model\.d_model \(47\) must be a multiple of model\.heads"):
+        with_chosen_settings(config)
+
+
+def test_a_run_that_has_begun_keeps_its_choice(settings: list[str], tmp_path: Path) -> None:
+    before = train_config([*settings, "corpus=files", "model=gru", "tokenizer.vocab_size=333", "optimizer.lr=0.5"])
+    (tmp_path / "run" / "last").mkdir(parents=True)
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(before.as_dict()))
+    chosen, choices = with_chosen_settings(train_config(with_recipe([*settings, "trainer.max_minutes=3"])))
+    assert not choices
+    assert chosen.model == before.model
+    assert (chosen.tokenizer.vocab_size, chosen.optimizer.lr, chosen.trainer.max_minutes) == (333, 0.5, 3)
