@@ -232,3 +232,12 @@ def test_one_of_anything_has_no_plural(command: Command, tiny: list[str], corpus
     err = command("mt-train", "--check", *tiny, f"corpus.train={tmp_path / 'one'}", "scheduler.warmup=0").err
     assert "one: 1 pair\n" in err
     assert not re.search(r"(?<![\d.,])1 (pair|line|update|row|column|text|number)s\b", err)
+
+
+def test_one_pair_teaches_nothing(command: Command, tiny: list[str], tmp_path: Path) -> None:
+    for side in ("xa", "xb"):
+        (tmp_path / f"one.{side}").write_text("a b c\n")
+    outcome = command("mt-train", *tiny, f"corpus.train={tmp_path}/one")
+    assert outcome.code == 1
+    assert "the training text has one pair, from which nothing can be learnt" in outcome.error
+    assert not (tmp_path / "run" / "best").exists()

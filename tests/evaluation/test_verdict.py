@@ -54,6 +54,7 @@ SPOILED = {
     "sides": replace(BLIND, sides="data/train: the sides are swapped"),
     "high_rate": replace(BLIND, valid_loss=6.1, rate=0.5),
     "low_rate": replace(BLIND, valid_loss=5.9, rate=1e-5),
+    "few_pairs": replace(BLIND, pairs=8),
     "noisy": replace(SOUND, unrelated=0.5),
     "stopped_early": replace(BLIND, valid_loss=5.0, passes=0.3, updates=50),
     "narrow": replace(BLIND, width=16),

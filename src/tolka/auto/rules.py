@@ -9,6 +9,7 @@ from typing import Any
 
 from tolka.auto.text_facts import TextFacts
 from tolka.metrics.tables import table
+from tolka.system.number_format import count_text
 
 FRESH = (
     *("model", "model.d_model", "model.layers", "model.dropout", "tokenizer.vocab_size", "batching.tokens"),
@@ -71,7 +72,8 @@ def choose(text: TextFacts, family: str = "any") -> list[Choice]:
     updates = max(1, round(text.pairs * (text.words * _SUBWORDS + 1) / row.tokens))  # of one pass through the text
     interval = min(max(updates, _LEAST_INTERVAL), _MOST_INTERVAL)
     better = f"{size} better than a Transformer, which other programs could use (model.family=transformer)"
-    few = text.validation < _FEW_LINES
+    lines = count_text(text.validation, "validation pair")
+    metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
     return [
         Choice("model", row.preset, better if family == "any" and row.preset.startswith("bilstm") else size),
         Choice("model.d_model", row.d_model, size),
@@ -87,7 +89,7 @@ def choose(text: TextFacts, family: str = "any") -> list[Choice]:
         Choice("trainer.epochs", 0 if text.streamed else row.passes, "passes through the text at most"),
         Choice("trainer.validate_every", interval, f"{interval / updates:.1f} passes through the text"),
         Choice("trainer.patience", _PATIENCE, "validations"),
-        Choice("trainer.metric", "nll" if few else "bleu", f"{text.validation} validation pairs"),
+        Choice("trainer.metric", *metric),
     ]
 
 

@@ -170,6 +170,12 @@ RULES = [
         "Train again with optimizer.lr=0.001 ({again}).",
     ),
     Rule(
+        "few_pairs",
+        lambda e: e.is_blind and e.pairs < 500,
+        "{pairs} pairs are far too few to learn a language from",
+        _MORE_TEXT,
+    ),
+    Rule(
         "noisy",
         lambda e: e.unrelated - e.unrelated_valid > 0.15 and e.unrelated_valid < 0.8,
         "about {noise:.0%} of its training pairs do not seem to be translations of each other, and hold it back",
@@ -234,7 +240,7 @@ RULES = [
 
 
 # However it scores, a model that makes nothing of its source translates nothing.
-_WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "stopped_early", "unrelated"}
+_WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "few_pairs", "stopped_early", "unrelated"}
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,12 @@ class Inputs:
 
     @property
     def loss(self) -> str:
-        """Why so much of the training text is left out that a training stops; "" if it continues."""
+        """Why so little of the training text is left, or so much left out, that a training stops; "" if it goes on."""
+        if self.prepared.tally.kept == 1 and not self.corpus.stream:
+            return (
+                "the training text has one pair, from which nothing can be learnt: some 10 000 are needed for rough "
+                "translations, and some 100 to fine-tune a model that knows both languages (run.init_from)"
+            )
         loss = describe_loss(self.prepared.tally, self.config.cleaning, self.config.batching.max_length)
         return loss and f"{loss} (listed in {self.prepared.folder / REJECTED})"
 
