@@ -1,10 +1,11 @@
-"""Make the eight corpora of the study: cuts of Tatoeba, Multi30k, and LibreOffice, each with train, valid and test.
+"""Make the corpora of the study: cuts of Tatoeba, Multi30k, and LibreOffice, each with train, valid and test.
 
     python benchmarks/auto/corpora.py CORPORA OUT
 
 CORPORA holds tatoeba/, multi30k/ and libreoffice/, plain or as .gz. A cut is the first pairs of a shuffle with a fixed
 seed, so that a smaller cut is a part of each larger one. Validation sets have at most 500 pairs, as somebody with a
-small corpus would have; test sets are whole.
+small corpus would have; test sets are whole. Small cuts of Multi30k and LibreOffice are for fine-tuning a model of
+Tatoeba, whose own domain is their second test set, `old`.
 """
 
 import gzip
@@ -13,7 +14,8 @@ import sys
 from pathlib import Path
 
 CUTS = {"tatoeba_1k": 1000, "tatoeba_3k": 3000, "tatoeba_10k": 10000, "tatoeba_30k": 30000, "tatoeba_100k": 100000}
-_VALIDATION_PAIRS = 500
+SMALL = (300, 3000)  # pairs to fine-tune with
+_VALIDATION_PAIRS, _OLD_PAIRS = 500, 500
 
 
 def lines(path: Path) -> list[str]:
@@ -52,6 +54,14 @@ def main(corpora: Path, out: Path) -> None:
             write(out / cut, "train", languages, train[:size])
             write(out / cut, "valid", languages, valid[:_VALIDATION_PAIRS])
             write(out / cut, "test", languages, pairs(corpora / name / test, languages))
+        for size in SMALL if name != "tatoeba" else ():
+            small = out / f"{name}_{size}"
+            random.Random(1).shuffle(train)
+            write(small, "train", languages, train[:size])
+            write(small, "valid", languages, valid[: min(_VALIDATION_PAIRS, size // 3)])
+            write(small, "test", languages, pairs(corpora / name / test, languages))
+            if languages == ("en", "de"):
+                write(small, "old", languages, pairs(corpora / "tatoeba" / "test", languages)[:_OLD_PAIRS])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python benchmarks/auto/trial.py CORPUS_FOLDER RUN_FOLDER MINUTES [key=value ...]
 
 On one thread CPU time is what the clock would show on an idle machine, so that a busy one changes no result. All that
-tolka times within the process, the schedule's end included, is therefore timed in CPU seconds here.
+tolka times within the process, the schedule's end included, is therefore timed in CPU seconds here. In a setting
+CORPORA stands for the folder that the corpora are in.
 """
 
 import json
@@ -11,14 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-LANGUAGES = {"libreoffice": ("en", "ko")}
-
 
 def settings(corpus: Path, run: Path, minutes: float) -> list[str]:
     """Return what all trials on a corpus have in common."""
-    source, target = LANGUAGES.get(corpus.name, ("en", "de"))
+    source, target = "en", "ko" if (corpus / "train.ko").exists() else "de"
+    tests = "[test,old]" if (corpus / "old.en").exists() else "[test]"
     return [
-        *("corpus=files", f"corpus.root={corpus}", "corpus.train=train", "corpus.valid=valid", "corpus.test=test"),
+        *("corpus=files", f"corpus.root={corpus}", "corpus.train=train", "corpus.valid=valid", f"corpus.test={tests}"),
         *(f"corpus.source={source}", f"corpus.target={target}", f"run.dir={run}", f"run.prepared={run / 'prepared'}"),
         *("trainer.threads=1", "report.page=false", "report.plots=false", "metrics.names=[bleu,chrf]"),
         *(f"trainer.max_minutes={minutes}", "trainer.samples=0"),
@@ -34,10 +34,14 @@ def main(corpus: Path, run: Path, minutes: float, chosen: list[str]) -> None:
     started = time.process_time()
     result = tolka.train([*common, *chosen])
     best = json.loads((result.model / "scores.json").read_text("utf-8"))
+    scores = {
+        test.name: {metric["name"]: metric["score"] for metric in test.as_dict()["metrics"]} for test in result.tests
+    }
     test = result.tests[0].as_dict()
     figures = {
         "valid": best["validation"],
-        "test": {metric["name"]: metric["score"] for metric in test["metrics"]},
+        "test": scores.pop("test"),
+        **scores,
         "ppl": test["perplexity"],
         "updates": result.state.update,
         "best_update": result.state.best_update,
@@ -53,4 +57,5 @@ def same_key(a: str, b: str) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])
+    chosen = [setting.replace("CORPORA", str(Path(sys.argv[1]).parent)) for setting in sys.argv[4:]]
+    main(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), chosen)
