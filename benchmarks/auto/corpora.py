@@ -13,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-CUTS = {"tatoeba_1k": 1000, "tatoeba_3k": 3000, "tatoeba_10k": 10000, "tatoeba_30k": 30000, "tatoeba_100k": 100000}
+CUTS = {f"tatoeba_{size}k": 1000 * size for size in (1, 3, 5, 10, 30, 100)}
 SMALL = (300, 3000)  # pairs to fine-tune with
 _VALIDATION_PAIRS, _OLD_PAIRS = 500, 500
 

@@ -1,8 +1,9 @@
-"""The rules that settings are chosen by: one table, and the few steps that read it.
+"""The rules that settings are chosen by: a table for each family, and the few steps that read it.
 
 The figures were measured by `benchmarks/auto/`; docs/results.md has them.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,20 @@ FRESH = (
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A setting that was chosen, and the reason in a few words."""
+
+    key: str
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True)
 class TextSize:
-    """Settings that suit a text of up to `words` running words on its longer side."""
+    """Settings that suit a text of up to `words` running words on its longer side.
+
+    passes: through the text, as many as were usual before validations brought nothing better.
+    """
 
     words: float
     preset: str
@@ -35,13 +48,60 @@ class TextSize:
     passes: int
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A setting that was chosen, and the reason in a few words."""
+SIZES = {
+    "rnn": [
+        TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.002, 200, 50),
+        TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 4000, 1024, 0.002, 200, 30),
+        TextSize(math.inf, "bilstm_attention", 256, 1, 0.1, 8000, 2048, 0.002, 400, 20),
+    ],
+    "transformer": [
+        TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 200),
+        TextSize(150_000, "transformer_tiny", 128, 3, 0.3, 2000, 1024, 0.002, 200, 50),
+        TextSize(500_000, "transformer_tiny", 128, 3, 0.2, 4000, 2048, 0.003, 400, 40),
+        TextSize(3_000_000, "transformer_tiny", 128, 3, 0.1, 8000, 2048, 0.003, 400, 30),
+        TextSize(30_000_000, "transformer_small", 256, 3, 0.1, 8000, 4096, 0.001, 400, 20),
+        TextSize(math.inf, "transformer_base", 512, 6, 0.1, 16000, 8192, 0.0007, 4000, 10),
+    ],
+}
+# How often a word comes, where a recurrent model with attention is better than a Transformer.
+_RNN_FROM, _RNN_TO = 4.0, 14.0
+_MOST_PASSES = 2  # times the usual ones
+# Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
+_SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
+_FEW_LINES = 50  # of a validation set: BLEU of fewer says little
+_LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations
+_PATIENCE = 4
+_STREAMED_UPDATES = 200_000
 
-    key: str
-    value: Any
-    reason: str
+
+def choose(text: TextFacts, family: str = "any") -> list[Choice]:
+    """Return the settings of FRESH for a text. family: of AutoOptions."""
+    family, why = _family(text) if family == "any" else (family, "model.family is typed")
+    size = next(size for size in SIZES[family] if text.pairs * text.words <= size.words)
+    extent = f"for {text.pairs} pairs of {text.words:.0f} words"
+    subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(size.vocabulary / 1000))
+    updates = max(1, round(text.pairs * (text.words * subwords + 1) / size.tokens))  # of one pass through the text
+    interval = min(max(updates, _LEAST_INTERVAL), _MOST_INTERVAL)
+    lines = count_text(text.validation, "validation pair")
+    metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
+    ends = "none is set beforehand"
+    return [
+        Choice("model", size.preset, why),
+        Choice("model.d_model", size.d_model, extent),
+        Choice("model.layers", size.layers, extent),
+        Choice("model.dropout", size.dropout, "the less text, the more"),
+        Choice("tokenizer.vocab_size", size.vocabulary, "the less text, the fewer: each must be seen often"),
+        Choice("batching.tokens", size.tokens, f"about {count_text(updates, 'update')} in a pass through the text"),
+        Choice("optimizer.lr", size.rate, "suits this model and batch"),
+        Choice("scheduler", "wsd", "the rate falls when validations bring nothing better, and training ends"),
+        Choice("scheduler.horizon", 0, ends),
+        Choice("scheduler.warmup", size.warmup, "suits this rate"),
+        Choice("trainer.updates", _STREAMED_UPDATES if text.streamed else 0, "at most" if text.streamed else ends),
+        Choice("trainer.epochs", *((0, ends) if text.streamed else (_MOST_PASSES * size.passes, "at most"))),
+        Choice("trainer.validate_every", interval, f"{interval / updates:.1f} passes through the text"),
+        Choice("trainer.patience", _PATIENCE, "validations that bring nothing better"),
+        Choice("trainer.metric", *metric),
+    ]
 
 
 def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
@@ -50,50 +110,9 @@ def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
     return "chosen for this text; what is typed wins\n\n" + table(rows, ["setting", "value", "because"], "lll")
 
 
-ROWS = (
-    TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 400),
-    TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.002, 200, 100),
-    TextSize(500_000, "transformer_tiny", 128, 3, 0.2, 8000, 2048, 0.003, 400, 60),
-    TextSize(5_000_000, "transformer_small", 256, 3, 0.1, 8000, 2048, 0.001, 400, 30),
-    TextSize(float("inf"), "transformer_base", 512, 6, 0.1, 16000, 8192, 0.0007, 4000, 20),
-)
-_FAMILIES = {"any": "", "transformer": "transformer", "rnn": "bilstm"}
-_SUBWORDS = 1.3  # for a word, with vocabularies of these sizes
-_FEW_LINES = 50  # of a validation set: BLEU and chrF of fewer say little
-_LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations
-_PATIENCE = 4
-_STREAMED_UPDATES = 200_000
-
-
-def choose(text: TextFacts, family: str = "any") -> list[Choice]:
-    """Return the settings of FRESH for a text. family: of AutoOptions."""
-    row = row_for(text, family)
-    size = f"for {text.pairs} pairs of {text.words:.0f} words"
-    updates = max(1, round(text.pairs * (text.words * _SUBWORDS + 1) / row.tokens))  # of one pass through the text
-    interval = min(max(updates, _LEAST_INTERVAL), _MOST_INTERVAL)
-    better = f"{size} better than a Transformer, which other programs could use (model.family=transformer)"
-    lines = count_text(text.validation, "validation pair")
-    metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
-    return [
-        Choice("model", row.preset, better if family == "any" and row.preset.startswith("bilstm") else size),
-        Choice("model.d_model", row.d_model, size),
-        Choice("model.layers", row.layers, size),
-        Choice("model.dropout", row.dropout, "the less text, the more"),
-        Choice("tokenizer.vocab_size", row.vocabulary, f"for {text.vocabulary} different words"),
-        Choice("batching.tokens", row.tokens, f"{updates} updates in a pass through the text"),
-        Choice("optimizer.lr", row.rate, "suits this model and batch"),
-        Choice("scheduler", "wsd", "the rate falls when validations bring nothing better, and training ends"),
-        Choice("scheduler.horizon", 0, "no end is set beforehand"),
-        Choice("scheduler.warmup", row.warmup, "suits this rate"),
-        Choice("trainer.updates", _STREAMED_UPDATES if text.streamed else 0, "at most"),
-        Choice("trainer.epochs", 0 if text.streamed else row.passes, "passes through the text at most"),
-        Choice("trainer.validate_every", interval, f"{interval / updates:.1f} passes through the text"),
-        Choice("trainer.patience", _PATIENCE, "validations"),
-        Choice("trainer.metric", *metric),
-    ]
-
-
-def row_for(text: TextFacts, family: str = "any") -> TextSize:
-    """Return the row for a text of this size, among those of the family that is wanted."""
-    rows = [row for row in ROWS if row.preset.startswith(_FAMILIES[family])]
-    return next((row for row in rows if text.pairs * text.words <= row.words), rows[-1])
+def _family(text: TextFacts) -> tuple[str, str]:
+    """Return the better family for a text, and why."""
+    often = f"a word comes {text.repetition:.1f} times"
+    if not _RNN_FROM <= text.repetition <= _RNN_TO:
+        return "transformer", f"{often}, too {'seldom' if text.repetition < _RNN_FROM else 'often'} for a recurrent model"
+    return "rnn", f"{often}: by 3 BLEU or more better than a Transformer, which can be exported (model.family)"

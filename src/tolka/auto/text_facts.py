@@ -7,23 +7,22 @@ from itertools import islice
 from tolka.text.corpora.base import Corpus
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
-_LONGEST_WORD = 20.0  # characters on average; a text of longer "words" has no spaces between words
-_CHARACTERS_PER_WORD = 2.0  # of such a text: about as many subwords as a spaced text has for its words
+_LONGEST_WORD = 20  # characters on average; a text of longer "words" has no spaces between words
+_WORD = 2  # characters of such a text that count as a word: about as many subwords as a spaced text has for its words
 
 
 @dataclass(frozen=True)
 class TextFacts:
     """Facts of a training text, before cleaning.
 
-    pairs: of the whole text. words: of a pair's longer side, on average. distinct: share of the pairs that no earlier
-    one equals. vocabulary: different words of both sides. read: the pairs that these facts come from. validation: pairs
-    of the validation set. streamed: whether the text is only the beginning of a stream.
+    pairs: of the whole text, without those that an earlier one equals. words: of a pair's longer side, on average.
+    repetition: how often a word comes, on average over the different words of both sides. read: the pairs that these
+    come from. validation: pairs of the validation set. streamed: whether the text is only the beginning of a stream.
     """
 
     pairs: int
     words: float
-    distinct: float
-    vocabulary: int
+    repetition: float
     read: int
     validation: int
     streamed: bool
@@ -31,32 +30,34 @@ class TextFacts:
     @classmethod
     def of(cls, corpus: Corpus) -> "TextFacts":
         """Read the beginning of each training text, in proportion to its length; DataError where one is unreadable."""
-        sources = corpus.train
-        counts = [source.count() for source in sources]
+        counts = [source.count() for source in corpus.train]
         share = min(1.0, _MOST_READ / max(sum(counts), 1))
-        read, words = 0, 0.0
+        read, longer, both = 0, 0, 0
         pairs: set[int] = set()
-        vocabulary: set[str] = set()
-        for source, count in zip(sources, counts, strict=True):
+        vocabularies: tuple[set[str], set[str]] = set(), set()
+        for source, count in zip(corpus.train, counts, strict=True):
             for pair in islice(source.read(), max(1, round(share * count))):
-                sides = pair.source.split(), pair.target.split()
                 read += 1
                 pairs.add(hash((pair.source, pair.target)))
-                words += max(map(_word_count, sides))
-                vocabulary.update(*sides)
-        validation = sum(source.count() for source in corpus.valid)
+                sides = [_words(pair.source), _words(pair.target)]
+                longer += max(map(len, sides))
+                both += sum(map(len, sides))
+                for vocabulary, words in zip(vocabularies, sides, strict=True):
+                    vocabulary.update(words)
+        distinct = len(pairs) / max(read, 1)
         return cls(
-            pairs=sum(counts),
-            words=words / max(read, 1),
-            distinct=len(pairs) / max(read, 1),
-            vocabulary=len(vocabulary),
+            pairs=round(distinct * sum(counts)),
+            words=longer / max(read, 1),
+            repetition=both / max(sum(map(len, vocabularies)), 1),
             read=read,
-            validation=validation,
+            validation=sum(source.count() for source in corpus.valid),
             streamed=corpus.stream is not None,
         )
 
 
-def _word_count(words: Sequence[str]) -> float:
-    """Return how many words a side has, or would have if there were spaces between them."""
-    characters = sum(map(len, words))
-    return characters / _CHARACTERS_PER_WORD if characters > _LONGEST_WORD * len(words) else len(words)
+def _words(text: str) -> Sequence[str]:
+    """Return the words of a text; pieces of two characters where it has no spaces between words."""
+    words = text.split()
+    if len(text) <= _LONGEST_WORD * len(words):
+        return words
+    return [text[start : start + _WORD] for start in range(0, len(text), _WORD)]
