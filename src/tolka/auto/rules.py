@@ -113,6 +113,8 @@ def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
 def _family(text: TextFacts) -> tuple[str, str]:
     """Return the better family for a text, and why."""
     often = f"a word comes {text.repetition:.1f} times"
-    if not _RNN_FROM <= text.repetition <= _RNN_TO:
-        return "transformer", f"{often}, too {'seldom' if text.repetition < _RNN_FROM else 'often'} for a recurrent model"
+    if text.repetition < _RNN_FROM:
+        return "transformer", f"{often}, too seldom for a recurrent model"
+    if text.repetition > _RNN_TO:
+        return "transformer", f"{often}, which is enough for a Transformer"
     return "rnn", f"{often}: by 3 BLEU or more better than a Transformer, which can be exported (model.family)"
