@@ -12,6 +12,7 @@ import yaml
 from safetensors.torch import load_file
 
 from conftest import arguments_of
+from tolka.auto.rules import TUNING_SIZES
 from tolka.cli import train
 from tolka.cli.common import guarded
 from tolka.config.command_line import train_config
@@ -109,7 +110,8 @@ def test_adapters_are_merged_saved_and_resumed(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path, options: list[str]
 ) -> None:
     """Five updates and two more, as seven at once; best/ translates like any model; the adapter merges into the old."""
-    lora = going_on(tiny, trained, "finetuning.lora_rank=2", "optimizer.lr=0.01", *options)
+    constant = "scheduler=constant"  # others depend on when training ends
+    lora = going_on(tiny, trained, "finetuning.lora_rank=2", "optimizer.lr=0.01", constant, *options)
     assert command("mt-train", *lora).code == 0
     assert command("mt-train", *lora, "trainer.updates=7").code == 0
     straight = [*lora, f"run.dir={tmp_path / 'straight'}", "trainer.updates=7"]
@@ -318,3 +320,17 @@ def test_an_experiment_s_or_the_sample_s_languages_stay(tiny: list[str], trained
     for settings, direction in ((["experiment=tatoeba"], ("en", "de")), (["corpus=sample"], ("en", "ko"))):
         corpus = train_config([*settings, init]).corpus
         assert (corpus.source, corpus.target) == direction
+
+
+def test_what_nobody_types_is_chosen_by_the_size_of_the_text(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path
+) -> None:
+    outcome = command("mt-train", *going_on(tiny, trained, "model.dropout=0.05"))
+    assert outcome.code == 0
+    written = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert written["optimizer"]["lr"] == TUNING_SIZES[0].rate
+    assert (written["model"]["dropout"], written["trainer"]["updates"]) == (0.05, 5)  # typed
+    assert written["run"]["choose"] == []
+    assert "chosen for this text" in outcome.err
+    by_hand = train_config([*going_on(tiny, trained), "experiment=finetune"])
+    assert by_hand.run.choose == []

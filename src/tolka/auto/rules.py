@@ -18,6 +18,8 @@ FRESH = (
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
+TUNED = ("model.dropout", "trainer.label_smoothing", *FRESH[5:])
+"""The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
 @dataclass(frozen=True)
@@ -74,23 +76,61 @@ _PATIENCE = 4
 _STREAMED_UPDATES = 200_000
 
 
+@dataclass(frozen=True)
+class TuningSize:
+    """Settings that suit fine-tuning on up to `pairs` pairs. passes: as in TextSize."""
+
+    pairs: float
+    dropout: float
+    smoothing: float
+    tokens: int
+    rate: float
+    warmup: int
+    passes: int
+
+
+TUNING_SIZES = [
+    TuningSize(1000, 0.3, 0.1, 1024, 0.0003, 50, 30),
+    TuningSize(10_000, 0.3, 0.1, 1024, 0.001, 50, 20),
+    TuningSize(math.inf, 0.1, 0.1, 4096, 0.0005, 200, 10),
+]
+
+
+def choose_tuning(text: TextFacts) -> list[Choice]:
+    """Return the settings of TUNED for a text to fine-tune a model on."""
+    size = next(size for size in TUNING_SIZES if text.pairs <= size.pairs)
+    extent = f"for {text.pairs} pairs"
+    return [
+        Choice("model.dropout", size.dropout, "the less text, the more"),
+        Choice("trainer.label_smoothing", size.smoothing, extent),
+        *_course(text, size, _SUBWORDS - _FEWER * 3),
+    ]
+
+
 def choose(text: TextFacts, family: str = "any") -> list[Choice]:
     """Return the settings of FRESH for a text. family: of AutoOptions."""
     family, why = _family(text) if family == "any" else (family, "model.family is typed")
     size = next(size for size in SIZES[family] if text.pairs * text.words <= size.words)
     extent = f"for {text.pairs} pairs of {text.words:.0f} words"
     subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(size.vocabulary / 1000))
-    updates = max(1, round(text.pairs * (text.words * subwords + 1) / size.tokens))  # of one pass through the text
-    interval = min(max(updates, _LEAST_INTERVAL), _MOST_INTERVAL)
-    lines = count_text(text.validation, "validation pair")
-    metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
-    ends = "none is set beforehand"
     return [
         Choice("model", size.preset, why),
         Choice("model.d_model", size.d_model, extent),
         Choice("model.layers", size.layers, extent),
         Choice("model.dropout", size.dropout, "the less text, the more"),
         Choice("tokenizer.vocab_size", size.vocabulary, "the less text, the fewer: each must be seen often"),
+        *_course(text, size, subwords),
+    ]
+
+
+def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float) -> list[Choice]:
+    """Return the settings of the batches, the rate, and the end. subwords: of a word."""
+    updates = max(1, round(text.pairs * (text.words * subwords + 1) / size.tokens))  # of one pass through the text
+    interval = min(max(updates, _LEAST_INTERVAL), _MOST_INTERVAL)
+    lines = count_text(text.validation, "validation pair")
+    metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
+    ends = "none is set beforehand"
+    return [
         Choice("batching.tokens", size.tokens, f"about {count_text(updates, 'update')} in a pass through the text"),
         Choice("optimizer.lr", size.rate, "suits this model and batch"),
         Choice("scheduler", "wsd", "the rate falls when validations bring nothing better, and training ends"),

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from tolka.auto.rules import FRESH
+from tolka.auto.rules import FRESH, TUNED
 from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
 from tolka.config.inherited import with_model_settings
 from tolka.config.plugins import load_plugins
@@ -53,7 +53,6 @@ def train_config(
     if "run.init_from" in typed and "experiment" not in typed:
         # A tenth of the usual rate and an early end: old text is forgotten within a few hundred updates.
         overrides = ["experiment=finetune", *overrides]
-        typed.add("experiment")
     composed = compose(overrides, source)
     values, choices = composed.values, composed.choices
     check_groups(values)
@@ -116,13 +115,14 @@ def _names_model(typed: Collection[str]) -> bool:
 
 
 def _to_choose(values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str]) -> list[str]:
-    """Return the settings that are chosen from the training text: with model=auto those that nobody has set.
+    """Return the settings that are chosen from the training text, which are those that nobody has set.
 
-    choices: the file chosen in each group.
+    Only with model=auto, and for a model to start from without an experiment. choices: the file of each group.
     """
-    if values["model"].get("name") != AutoOptions.name:
+    is_tuned = bool(values["run"]["init_from"]) and "experiment" not in typed
+    if values["model"].get("name") != AutoOptions.name and not is_tuned:
         return []
-    plain, composed = compose([]), flat(values)
+    plain, composed = compose(["experiment=finetune"] if is_tuned else []), flat(values)
     defaults = flat(plain.values)
     # A model=auto says nothing of its settings, and another type of subwords nothing of their number.
     groups = [group for group in choices if group in typed or choices[group] != plain.choices.get(group)]
@@ -136,7 +136,7 @@ def _to_choose(values: Mapping[str, Any], typed: Collection[str], choices: Mappi
     # An end of one's own is the only one, and a schedule of one's own has its own end.
     ends = ("trainer.updates", "trainer.epochs")
     has_end = is_set("scheduler") or any(map(is_set, ends))
-    return [key for key in FRESH if not is_set(key) and not (has_end and key in ends)]
+    return [key for key in (TUNED if is_tuned else FRESH) if not is_set(key) and not (has_end and key in ends)]
 
 
 def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:

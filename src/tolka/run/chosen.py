@@ -1,6 +1,6 @@
 """Settings that nobody has typed, chosen from the training text and the machine before a run begins."""
 
-from tolka.auto.rules import FRESH, Choice, choose
+from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.schemas import TrainConfig, cross_check, rebuild
@@ -41,12 +41,12 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
 
 def _choices(config: TrainConfig) -> list[Choice]:
     """Return what the training text calls for."""
-    family = config.model.family if isinstance(config.model, AutoOptions) else "any"
     try:
         corpus, _ = open_corpus(config, silent)
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
         corpus = config.corpus.open()
-    return choose(TextFacts.of(corpus), family)
+    text = TextFacts.of(corpus)
+    return choose(text, config.model.family) if isinstance(config.model, AutoOptions) else choose_tuning(text)
 
 
 def _chosen_before(config: TrainConfig) -> list[Choice]:
@@ -56,4 +56,4 @@ def _chosen_before(config: TrainConfig) -> list[Choice]:
         return []
     saved = rebuild(begun).as_dict()
     found = {**saved, **flat(saved)}
-    return [Choice(key, found[key], "") for key in FRESH if key in found]
+    return [Choice(key, found[key], "") for key in dict.fromkeys((*FRESH, *TUNED)) if key in found]
