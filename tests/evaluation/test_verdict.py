@@ -42,6 +42,7 @@ SOUND = Evidence(
     dropout=0.1,
     width=256,
     sides="",
+    parent="hub:Helsinki-NLP/opus-mt-xa-xb",
 )
 WEAK = replace(SOUND, bleu=4.0, bleu_interval=(3.5, 4.5), chrf=22.0, valid_chrf=22.5)
 BLIND = replace(

@@ -28,7 +28,16 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
     side = {"characters": 9, "words": 3, "lengths": [1, 2, 3, 4, 5], "languages": {}}
     part = {"name": "train", "pairs": 1000, "source": side, "target": side, "findings": list(findings), "shift": None}
     found: dict[str, Any] = {"training": [part], "kept": None, "leaks": {}, "pace": None, "unfit": "no text"}
-    return {**found, "chosen": [], "overlaps": [], "wrong_sides": {}, "tokenised": [], "cleaning": NO_CLEANING, **other}
+    return {
+        **found,
+        "chosen": [],
+        "parent": "",
+        "overlaps": [],
+        "wrong_sides": {},
+        "tokenised": [],
+        "cleaning": NO_CLEANING,
+        **other,
+    }
 
 
 @pytest.mark.parametrize(
@@ -114,3 +123,10 @@ def test_the_report_shows_an_example_in_one_line() -> None:
 
 def test_minutes_make_hours() -> None:
     assert (duration(65.0), duration(0.4)) == ("1 h 05 min", "0 h 00 min")
+
+
+def test_little_text_is_told_of_a_model_to_begin_with() -> None:
+    pace = {"tokens_per_second": 1.0, "updates": 1, "epochs": 1.0, "parameters": 1, "at_plateau": False, "minutes": 1.0}
+    found = checkup(pace=pace, parent="hub:Helsinki-NLP/opus-mt-xa-xb")
+    assert "run.init_from=hub:Helsinki-NLP/opus-mt-xa-xb" in " ".join(advice(found))
+    assert "run.init_from" not in " ".join(advice({**found, "parent": ""}))

@@ -206,13 +206,18 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
 
 def _check(config: "TrainConfig", as_json: bool) -> int:
     """Print what is found in the text; return DONE whatever it is."""
+    from tolka.formats.hub import opus_mt_name
     from tolka.report.data_check import health_report
     from tolka.report.data_check_page import write_check_page
     from tolka.run.chosen import with_chosen_settings
     from tolka.run.data_check import check
 
     config, choices = with_chosen_settings(config)
-    findings = {**check(config), "chosen": [asdict(choice) for choice in choices]}
+    findings = {
+        **check(config),
+        "chosen": [asdict(choice) for choice in choices],
+        "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
+    }
     if as_json:
         print_json(findings)
     else:

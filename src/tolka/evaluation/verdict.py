@@ -42,7 +42,7 @@ class Evidence:
     validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
     what the last third of the training added to the validation score. one_target: share of the commonest target line
     of the training text. rate: the peak; 0 if the optimizer's usual rates are not known. sides: what is wrong with
-    those of the texts.
+    those of the texts. parent: the name that a model of these languages would have.
     """
 
     test: str
@@ -76,6 +76,7 @@ class Evidence:
     dropout: float
     width: int
     sides: str
+    parent: str
 
     @property
     def score(self) -> float:
@@ -135,8 +136,8 @@ class Rule:
 
 _CHECK = "Look for what is wrong in the text: mt-train --check with the same settings (a minute or two)."
 _MORE_TEXT = (
-    "Add text, which helps most: {pairs:,} pairs are few. Or begin with a model that knows these languages "
-    "(run.init_from=hub:OWNER/NAME)."
+    "Add text, which helps most: {pairs:,} pairs are few. Or begin with a model that knows these languages, if there "
+    "is one of this name: run.init_from={parent}"
 )
 _LONGER = "Train longer: {longer}."
 _LARGER = "Train a larger model (model.d_model={wider}; {again} or more)."

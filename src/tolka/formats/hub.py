@@ -13,6 +13,12 @@ _PICKLED = "pytorch_model.bin"  # downloaded only if there is no safetensors fil
 _SECONDS = 10.0  # for the Hub to answer
 
 
+def opus_mt_name(source: str, target: str) -> str:
+    """Return the name that an OPUS-MT model of these languages would have; not every pair of languages has one."""
+    source, target = (code.replace("_", "-").partition("-")[0].lower() for code in (source, target))
+    return f"{_HUB}Helsinki-NLP/opus-mt-{source}-{target}"
+
+
 def local_folder(name: str | Path) -> Path:
     """Return the folder of a model; `hub:OWNER/NAME` is downloaded, or read from the Hub's cache when offline.
 

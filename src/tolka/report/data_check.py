@@ -8,6 +8,7 @@ from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
 
 MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
+_FEW_PAIRS = 100_000  # of which a model that was trained on millions knows more
 _SHOWN = 60  # characters of an example
 _MIXED = (
     # iconv stops at a line of the other encoding, or reads UTF-8 as that one.
@@ -63,7 +64,8 @@ _ALL = "all of it stands in the training text: is it the same file?"
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
     """Return the report on a corpus for a terminal.
 
-    checkup: of `run.data_check.check`, and as "chosen" the settings that were chosen for the text.
+    checkup: of `run.data_check.check`, and as "chosen" the settings that were chosen for the text. "parent": the
+    name of a model to start from.
     """
     lines: list[str] = []
     for diagnosis in checkup["training"]:
@@ -236,6 +238,11 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
             yield f"{diagnosis['name']}: mend the alignment from pair {diagnosis['shift']['first']} on"
     pairs = sum(diagnosis["pairs"] for diagnosis in checkup["training"])
     pace = checkup["pace"]
+    if pace and pairs < _FEW_PAIRS and checkup["parent"]:
+        yield (
+            f"{count_text(pairs, 'pair')} are few: begin with a model of more text, if there is one of the usual name, "
+            f"run.init_from={checkup['parent']}"
+        )
     if not pace or checkup["chosen"]:
         return
     if pace["epochs"] is not None and not pace["at_plateau"] and (note := passes_note(pace["updates"], pace["epochs"])):

@@ -10,6 +10,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.evidence import gather
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict, verdict
+from tolka.formats.hub import opus_mt_name
 from tolka.model_directory.read import SavedModel
 from tolka.run.inputs import Inputs
 from tolka.training.run_folder import RunFolder
@@ -55,6 +56,7 @@ def judge(
         "dropout": settings["model"].get("dropout", 0.0),
         "width": settings["model"]["d_model"],
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
+        "parent": opus_mt_name(*config.corpus.direction),
     }
     sample = list(zip(*inputs.sample, strict=True))
     return verdict(gather(translator, result, pairs, inputs.validation_pairs, sample, history, facts))
