@@ -46,6 +46,19 @@ def test_what_is_typed_stays(settings: list[str]) -> None:
     assert not keys & {"model.dropout", "model.d_model", "batching.tokens", "optimizer.lr"}
 
 
+def test_an_end_or_a_schedule_of_ones_own_is_the_only_one(settings: list[str]) -> None:
+    def left(*typed: str) -> set[str]:
+        return {*FRESH} - {*train_config(with_recipe([*typed, *settings])).run.choose}
+
+    ends = {"trainer.updates", "trainer.epochs"}
+    assert left() == set()
+    assert left("trainer.epochs=3") == left("trainer.updates=30") == ends
+    assert left("trainer.max_minutes=3") == set()
+    schedule = {"scheduler", "scheduler.horizon", "scheduler.warmup", "trainer.patience"}
+    assert left("scheduler=cosine") == ends | schedule
+    assert left("scheduler.warmup=7") == {"scheduler.warmup"}
+
+
 def test_typed_values_that_do_not_fit_are_an_error(settings: list[str]) -> None:
     config = train_config(with_recipe(["model.d_model=47", "model.family=transformer", *settings]))
     with pytest.raises(ConfigError, match=r"model\.d_model \(47\) must be a multiple of model\.heads"):

@@ -62,9 +62,9 @@ def train_config(
     # The name comes before the schedule and the cleaning: these are read from the run's folder if it has begun.
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values = _ended_by_epochs(values, typed)
-    values["scheduler"] = _scheduler(values, typed, trains)
-    values["cleaning"] = _cleaning(values, typed)
     values["run"]["choose"] = _to_choose(values, typed, choices)
+    values["scheduler"] = _scheduler(values, typed, trains and "scheduler.warmup" not in values["run"]["choose"])
+    values["cleaning"] = _cleaning(values, typed)
     config = TrainConfig(**build_groups(values))
     if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
         # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.
@@ -134,9 +134,9 @@ def _to_choose(values: Mapping[str, Any], typed: Collection[str], choices: Mappi
         return key in set_here or group in set_here or differs
 
     # An end of one's own is the only one, and a schedule of one's own has its own end.
-    ends = ("trainer.updates", "trainer.epochs")
-    has_end = is_set("scheduler") or any(map(is_set, ends))
-    return [key for key in (TUNED if is_tuned else FRESH) if not is_set(key) and not (has_end and key in ends)]
+    ends = ["trainer.updates", "trainer.epochs"]
+    left_out = [*ends, "trainer.patience"] if is_set("scheduler") else ends if any(map(is_set, ends)) else []
+    return [key for key in (TUNED if is_tuned else FRESH) if not is_set(key) and key not in left_out]
 
 
 def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:

@@ -4,6 +4,7 @@ from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.schemas import TrainConfig, cross_check, rebuild
+from tolka.config.short_runs import fit_schedule
 from tolka.errors import DataError
 from tolka.models.auto import AutoOptions
 from tolka.run.inputs import open_corpus
@@ -33,6 +34,12 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
             chosen[group][key] = choice.value
         else:
             chosen[group] = preset(group, choice.value) if isinstance(choice.value, str) else dict(choice.value)
+    if choices:
+        chosen["scheduler"], _ = fit_schedule(
+            chosen["scheduler"],
+            chosen["trainer"]["updates"],
+            () if "scheduler.warmup" in config.run.choose else ("warmup",),
+        )
     chosen["run"]["choose"] = []
     complete = rebuild(chosen)
     cross_check(complete)
