@@ -44,7 +44,7 @@ def main(out: Path) -> None:
         shared = set.intersection(*(set(each["settings"]) for each in trials))
         print(f"\n{corpus}, {minutes} minutes; all with {short([s for s in trials[0]['settings'] if s in shared])}:\n")
         print(
-            "| settings | BLEU | chrF2 | bits a character | updates | minutes | old BLEU |\n|---|---|---|---|---|---|---|"
+            "| settings | BLEU | chrF2 | bits a character | updates | minutes | old BLEU |", "|---" * 7 + "|", sep="\n"
         )
         print("\n".join(row(each, shared) for each in trials))
 
