@@ -5,11 +5,14 @@ from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.schemas import TrainConfig, cross_check, rebuild
 from tolka.config.short_runs import fit_schedule
-from tolka.errors import DataError
+from tolka.errors import ConfigError, DataError
 from tolka.models.auto import AutoOptions
 from tolka.run.inputs import open_corpus
+from tolka.system.memory import total_memory_bytes
 from tolka.system.progress import silent
 from tolka.training.saved_settings import begun_settings, flat
+
+_LEAST_MEMORY = 7e8  # bytes: 0.6 GB were measured with the smallest choice
 
 
 def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]]:
@@ -47,7 +50,13 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
 
 
 def _choices(config: TrainConfig) -> list[Choice]:
-    """Return what the training text calls for."""
+    """Return what the training text calls for; ConfigError on a machine with too little memory for any model."""
+    memory = total_memory_bytes()
+    if 0 < memory < _LEAST_MEMORY:
+        raise ConfigError(
+            f"this machine has {memory / 1e9:.1f} GB of memory, and training takes {_LEAST_MEMORY / 1e9:.1f} GB at least: "
+            "use another one, or name a tiny model (model=gru model.d_model=32)"
+        )
     try:
         corpus, _ = open_corpus(config, silent)
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
