@@ -37,8 +37,8 @@ _EXAMPLES = """examples:
                                                 languages, sizes and tokenizer are the model's
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train --rerun runs/mine                    the same once more, in runs/mine-again
-The same command again continues where the run stopped. With text of your own and no model=..., model, vocabulary, batch,
-rate and end are chosen for the text (model=auto): --check shows them with reasons, and what is typed wins.
+The same command again continues where the run stopped. With text of your own and no model=..., model, vocabulary,
+batch, rate and end are chosen for the text (model=auto): --check shows them with reasons, and what is typed wins.
 
 settings (key=value; a list is [a,b]):
 """

@@ -54,8 +54,8 @@ def _choices(config: TrainConfig) -> list[Choice]:
     memory = total_memory_bytes()
     if 0 < memory < _LEAST_MEMORY:
         raise ConfigError(
-            f"this machine has {memory / 1e9:.1f} GB of memory, and training takes {_LEAST_MEMORY / 1e9:.1f} GB at least: "
-            "use another one, or name a tiny model (model=gru model.d_model=32)"
+            f"this machine has {memory / 1e9:.1f} GB of memory, and training takes {_LEAST_MEMORY / 1e9:.1f} GB at "
+            "least; use another one, or name a tiny model (model=gru model.d_model=32)"
         )
     try:
         corpus, _ = open_corpus(config, silent)
