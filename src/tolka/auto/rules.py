@@ -66,7 +66,7 @@ SIZES = {
     ],
 }
 # How often a word comes, where a recurrent model with attention is better than a Transformer.
-_RNN_FROM, _RNN_TO = 4.0, 14.0
+_RNN_FROM, _RNN_TO = 5.0, 14.0
 _MOST_PASSES = 2  # times the usual ones
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
