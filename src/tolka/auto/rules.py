@@ -67,7 +67,8 @@ SIZES = {
 }
 # How often a word comes, where a recurrent model with attention is better than a Transformer.
 _RNN_FROM, _RNN_TO = 5.0, 14.0
-_MOST_PASSES = 2  # times the usual ones
+MARGIN = 2
+"""Passes through the text at most, as a multiple of the usual ones."""
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
@@ -137,7 +138,10 @@ def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float) -> li
         Choice("scheduler.horizon", 0, ends),
         Choice("scheduler.warmup", size.warmup, "suits this rate"),
         Choice("trainer.updates", _STREAMED_UPDATES if text.streamed else 0, "at most" if text.streamed else ends),
-        Choice("trainer.epochs", *((0, ends) if text.streamed else (_MOST_PASSES * size.passes, "at most"))),
+        Choice(
+            "trainer.epochs",
+            *((0, ends) if text.streamed else (MARGIN * size.passes, f"at most; {size.passes} are usual")),
+        ),
         Choice("trainer.validate_every", interval, f"{interval / updates:.1f} passes through the text"),
         Choice("trainer.patience", _PATIENCE, "validations that bring nothing better"),
         Choice("trainer.metric", *metric),

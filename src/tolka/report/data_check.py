@@ -1,9 +1,9 @@
 """The findings about a corpus as text for a terminal: facts, problems with an example each, and advice."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tolka.auto.rules import choices_table
+from tolka.auto.rules import MARGIN, choices_table
 from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
 
@@ -82,7 +82,7 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
         lines += _findings(leaks)
     if checkup["chosen"]:
         lines += ["", choices_table(checkup["chosen"])]
-    lines += ["", *_pace(checkup["pace"], checkup["unfit"])]
+    lines += ["", *_pace(checkup["pace"], checkup["unfit"], checkup["chosen"])]
     to_do = advice(checkup)
     if to_do or not checkup["unfit"]:
         lines += ["", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)]
@@ -199,20 +199,24 @@ def _cleaning_counts(tally: Mapping[str, Any]) -> str:
     return text + (f"; changed: {changed}" if changed else "")
 
 
-def _pace(pace: Mapping[str, Any] | None, unfit: str) -> Iterator[str]:
+def _pace(pace: Mapping[str, Any] | None, unfit: str, chosen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if pace is None:
         yield f"this text cannot be trained on yet: {unfit}"
         return
     yield (
         f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
-        f"{count_text(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {time_in_words(pace)}"
+        f"{count_text(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {time_in_words(pace, chosen)}"
     )
 
 
-def time_in_words(pace: Mapping[str, Any]) -> str:
-    """Return how long a training takes. pace: a `TrainingEstimate`."""
-    time = f"{duration(pace['minutes'])} without validations"
-    return f"at most {time}; it ends when they bring nothing better" if pace["at_plateau"] else time
+def time_in_words(pace: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> str:
+    """Return how long a training takes. pace: a `TrainingEstimate`. chosen: as in `health_report`."""
+    most = f"{duration(pace['minutes'])} without validations"
+    if not pace["at_plateau"]:
+        return most
+    if any(choice["key"] == "trainer.epochs" for choice in chosen):
+        return f"about {duration(pace['minutes'] / MARGIN)}, as is usual for such a text, and at most {most}"
+    return f"at most {most}; it ends when they bring nothing better"
 
 
 def epochs_in_words(epochs: float | None) -> str:

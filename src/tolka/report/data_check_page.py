@@ -46,7 +46,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
         kept=_cleaning_counts(checkup["kept"]),
         subwords=_histograms([subwords[side] for side in _SIDES], codes, "subwords") if subwords else [],
-        pace=_pace(checkup["pace"]) if checkup["pace"] else {},
+        pace=_pace(checkup["pace"], checkup["chosen"]) if checkup["pace"] else {},
         chosen=checkup["chosen"],
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
     )
@@ -67,7 +67,7 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
         "held-out text": f"leaks: {_count_text(len(leaks), 'finding')}" if leaks else "does not leak",
     }
     if checkup["pace"]:
-        facts["training here"] = time_in_words(checkup["pace"])
+        facts["training here"] = time_in_words(checkup["pace"], checkup["chosen"])
     return facts
 
 
@@ -194,9 +194,9 @@ def _cleaning_counts(tally: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _pace(pace: Mapping[str, Any]) -> dict[str, str]:
+def _pace(pace: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {
-        "time": time_in_words(pace),
+        "time": time_in_words(pace, chosen),
         "speed": f"{pace['tokens_per_second']:,.0f} target tokens/s",
         "memory": f"{pace['memory_bytes'] / 1e9:.1f} GB",
         "updates": f"{pace['updates']:,}{epochs_in_words(pace['epochs'])}",
