@@ -46,6 +46,11 @@ def test_the_family_is_that_which_was_better_where_words_come_as_often(repetitio
     assert chosen_for(text(10_000, repetition=repetition))["model"].startswith(model)
 
 
+def test_only_a_gpu_trains_wide_models() -> None:
+    widths = [choose(text(10_000_000), gpu=gpu)[1].value for gpu in (False, True)]
+    assert widths == [256, 512]
+
+
 def test_bleu_of_a_few_lines_chooses_no_model() -> None:
     assert chosen_for(replace(text(1000), validation=3))["trainer.metric"] == "nll"
     assert chosen_for(text(1000))["trainer.metric"] == "bleu"

@@ -71,6 +71,7 @@ MARGIN = 2
 """Passes through the text at most, as a multiple of the usual ones."""
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
+_WIDEST_ON_CPU = 256
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations
 _PATIENCE = 4
@@ -108,11 +109,13 @@ def choose_tuning(text: TextFacts) -> list[Choice]:
     ]
 
 
-def choose(text: TextFacts, family: str = "any") -> list[Choice]:
-    """Return the settings of FRESH for a text. family: of AutoOptions."""
+def choose(text: TextFacts, family: str = "any", gpu: bool = False) -> list[Choice]:
+    """Return the settings of FRESH for a text. family: of AutoOptions. gpu: whether one trains."""
     family, why = _family(text) if family == "any" else (family, "model.family is typed")
-    size = next(size for size in SIZES[family] if text.pairs * text.words <= size.words)
-    extent = f"for {text.pairs} pairs of {text.words:.0f} words"
+    # A wider model would take days on a CPU.
+    sizes = [size for size in SIZES[family] if gpu or size.d_model <= _WIDEST_ON_CPU]
+    size = next((size for size in sizes if text.pairs * text.words <= size.words), sizes[-1])
+    extent = f"for {text.pairs} pairs of {text.words:.0f} words{'' if gpu else ' on a CPU'}"
     subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(size.vocabulary / 1000))
     return [
         Choice("model", size.preset, why),

@@ -8,6 +8,7 @@ from tolka.config.short_runs import fit_schedule
 from tolka.errors import ConfigError, DataError
 from tolka.models.auto import AutoOptions
 from tolka.run.inputs import open_corpus
+from tolka.system.device import choose_device
 from tolka.system.memory import total_memory_bytes
 from tolka.system.progress import silent
 from tolka.training.saved_settings import begun_settings, flat
@@ -62,7 +63,9 @@ def _choices(config: TrainConfig) -> list[Choice]:
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
         corpus = config.corpus.open()
     text = TextFacts.of(corpus)
-    return choose(text, config.model.family) if isinstance(config.model, AutoOptions) else choose_tuning(text)
+    if not isinstance(config.model, AutoOptions):
+        return choose_tuning(text)
+    return choose(text, config.model.family, choose_device(config.trainer.device).type == "cuda")
 
 
 def _chosen_before(config: TrainConfig) -> list[Choice]:
