@@ -52,12 +52,12 @@ class TextSize:
 
 SIZES = {
     "rnn": [
-        TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.002, 200, 50),
-        TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 4000, 1024, 0.002, 200, 30),
-        TextSize(math.inf, "bilstm_attention", 256, 1, 0.1, 8000, 2048, 0.002, 400, 20),
+        TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.004, 200, 40),
+        TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 4000, 1024, 0.004, 200, 30),
+        TextSize(math.inf, "bilstm_attention", 256, 1, 0.1, 8000, 2048, 0.004, 400, 20),
     ],
     "transformer": [
-        TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 200),
+        TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 150),
         TextSize(150_000, "transformer_tiny", 128, 3, 0.3, 2000, 1024, 0.002, 200, 50),
         TextSize(500_000, "transformer_tiny", 128, 3, 0.2, 4000, 2048, 0.003, 400, 40),
         TextSize(3_000_000, "transformer_tiny", 128, 3, 0.1, 8000, 2048, 0.003, 400, 30),
