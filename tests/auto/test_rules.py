@@ -10,11 +10,12 @@ from tolka.auto.rules import FRESH, SIZES, choose
 from tolka.auto.text_facts import TextFacts
 from tolka.models.options import MODELS
 from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
 from tolka.text.pairs import ParallelFiles
 
 
 def text(pairs: int, words: float = 7.0, repetition: float = 1.0) -> TextFacts:
-    return TextFacts(pairs, words, repetition, pairs, 500, False)
+    return TextFacts(pairs, words, repetition, 60, pairs, 500, False)
 
 
 def chosen_for(facts: TextFacts, family: str = "any") -> dict[str, Any]:
@@ -60,6 +61,20 @@ def test_a_stream_has_no_passes() -> None:
     chosen = chosen_for(replace(text(1000), streamed=True))
     assert not chosen["trainer.epochs"]
     assert chosen["trainer.updates"]
+    assert chosen["model.d_model"] == 256
+
+
+def test_much_text_is_for_a_transformer_however_seldom_its_words_come() -> None:
+    assert chosen_for(text(10_000_000, repetition=9.0))["model"].startswith("transformer")
+
+
+def test_every_character_has_a_subword() -> None:
+    assert chosen_for(replace(text(1000), characters=2200))["tokenizer.vocab_size"] > 256 + 2200
+
+
+def test_typed_tokens_decide_how_often_to_validate() -> None:
+    often, seldom = ({c.key: c.value for c in choose(text(50_000), tokens=tokens)} for tokens in (1024, 8192))
+    assert often["trainer.validate_every"] > seldom["trainer.validate_every"]
 
 
 def write(folder: Path, sources: list[str], targets: list[str]) -> Corpus:
@@ -69,17 +84,27 @@ def write(folder: Path, sources: list[str], targets: list[str]) -> Corpus:
     return Corpus([[text]], [text], [])
 
 
+XA_XB = Direction("xa", "xb")
+
+
 def test_facts_of_a_text(tmp_path: Path) -> None:
-    facts = TextFacts.of(write(tmp_path, ["a b c", "a b", "a b"], ["x", "y z u v", "y z u v"]))
-    assert facts == TextFacts(pairs=2, words=11 / 3, repetition=16 / 8, read=3, validation=3, streamed=False)
+    facts = TextFacts.of(write(tmp_path, ["a b c", "a b", "a b"], ["x", "y z u v", "y z u v"]), XA_XB)
+    assert facts == TextFacts(
+        pairs=2, words=11 / 3, repetition=16 / 8, characters=9, read=3, validation=3, streamed=False
+    )
 
 
 def test_a_text_without_spaces_counts_its_characters(tmp_path: Path) -> None:
-    facts = TextFacts.of(write(tmp_path, ["one two"], ["私は" * 20]))
+    facts = TextFacts.of(write(tmp_path, ["one two"], ["私は" * 20]), XA_XB)
     assert (facts.words, facts.repetition) == (20, 22 / 3)
+
+
+def test_a_language_without_spaces_counts_the_characters_of_short_lines_too(tmp_path: Path) -> None:
+    facts = TextFacts.of(write(tmp_path, ["one two"], ["一二三四"]), Direction("en", "zh"))
+    assert (facts.words, facts.repetition) == (2, 1)
 
 
 def test_only_the_beginning_of_a_large_text_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.auto.text_facts._MOST_READ", 10)
-    facts = TextFacts.of(write(tmp_path, ["a"] * 50 + ["b"] * 50, ["x"] * 100))
+    facts = TextFacts.of(write(tmp_path, ["a"] * 50 + ["b"] * 50, ["x"] * 100), XA_XB)
     assert (facts.read, facts.repetition) == (10, 10)

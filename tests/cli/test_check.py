@@ -234,6 +234,18 @@ def test_one_of_anything_has_no_plural(command: Command, tiny: list[str], corpus
     assert not re.search(r"(?<![\d.,])1 (pair|line|update|row|column|text|number)s\b", err)
 
 
+def test_a_text_that_nothing_can_be_chosen_for_is_examined_all_the_same(
+    command: Command, corpus: Path, tmp_path: Path
+) -> None:
+    for side, lines in (("xa", 30), ("xb", 40)):
+        (tmp_path / f"uneven.{side}").write_text("a b c\n" * lines)
+    texts = [f"corpus.train={tmp_path}/uneven", f"corpus.valid={corpus}/valid", "corpus.source=xa", "corpus.target=xb"]
+    outcome = command("mt-train", "--check", *texts, f"run.dir={tmp_path}/run")
+    assert outcome.code == 0
+    assert "lines that the target has more" in outcome.err
+    assert (tmp_path / "run" / "check.html").exists()
+
+
 def test_one_pair_teaches_nothing(command: Command, tiny: list[str], tmp_path: Path) -> None:
     for side in ("xa", "xb"):
         (tmp_path / f"one.{side}").write_text("a b c\n")

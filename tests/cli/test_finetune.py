@@ -332,5 +332,6 @@ def test_what_nobody_types_is_chosen_by_the_size_of_the_text(
     assert (written["model"]["dropout"], written["trainer"]["updates"]) == (0.05, 5)  # typed
     assert written["run"]["choose"] == []
     assert "chosen for this text" in outcome.err
+    assert "Or begin with a model" not in outcome.err
     by_hand = train_config([*going_on(tiny, trained), "experiment=finetune"])
     assert by_hand.run.choose == []

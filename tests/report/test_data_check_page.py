@@ -81,7 +81,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
         "shift": None,
     }
     pieces = {which: {"total": 77, "lengths": [1] * 5, "histogram": {"starts": [0], "counts": [5]}} for which in SIDES}
-    pace = {**PACE, "parameters": 3_000_000, "at_plateau": False}
+    pace = {**PACE, "parameters": 3_000_000, "at_plateau": False, "unlimited_minutes": 65.0}
     found = {"training": [part], "kept": KEPT, "leaks": {}, "pieces": pieces, "pace": pace, "unfit": ""}
     found |= {"chosen": [], "parent": "", "overlaps": [], "wrong_sides": {}, "tokenised": []}
     return {**found, "cleaning": asdict(CleaningConfig()), **other}
@@ -170,7 +170,7 @@ def test_good_text_and_unfit_text(tmp_path: Path) -> None:
 
 
 def test_settings_that_were_chosen_and_a_training_that_ends_by_itself(tmp_path: Path) -> None:
-    pace = {**PACE, "parameters": 3_000_000, "at_plateau": True}
+    pace = {**PACE, "parameters": 3_000_000, "at_plateau": True, "unlimited_minutes": 65.0}
     text = written(tmp_path, checkup(chosen=CHOSEN, pace=pace)).text
     assert "Settings chosen for this text" in text
     assert "the less <text>, the more" in text

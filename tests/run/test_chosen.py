@@ -7,6 +7,8 @@ import yaml
 
 from tolka.auto.rules import FRESH
 from tolka.config.command_line import train_config, with_recipe
+from tolka.config.compose import CONFIGS, ConfigSource
+from tolka.config.sweep import plan
 from tolka.errors import ConfigError
 from tolka.run.chosen import with_chosen_settings
 
@@ -44,6 +46,48 @@ def test_what_is_typed_stays(settings: list[str]) -> None:
     keys = {choice.key for choice in choices}
     assert "model.layers" in keys
     assert not keys & {"model.dropout", "model.d_model", "batching.tokens", "optimizer.lr"}
+
+
+def test_a_run_of_another_family_is_not_continued(settings: list[str], tmp_path: Path) -> None:
+    before = train_config([*settings, "corpus=files", "model=transformer_tiny"])
+    (tmp_path / "run" / "last").mkdir(parents=True)
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(before.as_dict()))
+    with pytest.raises(ConfigError, match=r"another kind of model \(transformer\) than model\.family=rnn"):
+        with_chosen_settings(train_config(with_recipe(["model.family=rnn", *settings])))
+
+
+def test_what_a_file_of_ones_own_sets_stays(settings: list[str], tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "defaults: [train, override model: auto, override corpus: files, _self_]\n"
+        "model: {d_model: 64, dropout: 0.05}\nbatching: {tokens: 512}\n"
+    )
+    own = ConfigSource(tmp_path, "mine")
+    chosen, choices = with_chosen_settings(train_config(with_recipe(settings, own), own))
+    model = chosen.as_dict()["model"]
+    assert (model["d_model"], model["dropout"], chosen.batching.tokens) == (64, 0.05, 512)
+    assert "tokenizer.vocab_size" in {choice.key for choice in choices}
+
+
+@pytest.mark.parametrize(
+    "typed", ["trainer.r_drop=5", "scheduler.warmup=25000", "model.layers=0", "model.dropout=null"]
+)
+def test_what_fits_once_all_is_chosen_is_allowed(settings: list[str], typed: str) -> None:
+    assert with_chosen_settings(train_config(with_recipe([typed, *settings])))[0].run.choose == []
+
+
+@pytest.mark.parametrize("typed", ["tokenizer=word", "tokenizer=char"])
+def test_words_and_characters_are_not_counted_as_subwords(settings: list[str], typed: str) -> None:
+    assert "tokenizer.vocab_size" not in train_config(with_recipe([typed, *settings])).run.choose
+
+
+def test_the_table_has_what_is_used(settings: list[str]) -> None:
+    chosen, choices = with_chosen_settings(train_config(with_recipe(["trainer.updates=20", *settings])))
+    assert {each.key: each.value for each in choices}["scheduler.warmup"] == chosen.scheduler.warmup == 2
+
+
+def test_trainings_of_a_sweep_are_compared_by_one_metric(settings: list[str]) -> None:
+    swept = plan([*with_recipe(settings), "model.dropout=0.1,0.2"], CONFIGS).trainings
+    assert [len(swept), *("trainer.metric" in each.config.run.choose for each in swept)] == [2, False, False]
 
 
 def test_an_end_or_a_schedule_of_ones_own_is_the_only_one(settings: list[str]) -> None:

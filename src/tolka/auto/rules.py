@@ -1,6 +1,6 @@
 """The rules that settings are chosen by: a table for each family, and the few steps that read it.
 
-The figures were measured by `benchmarks/auto/`; docs/results.md has them.
+The figures were measured by `benchmarks/auto/`; docs/choosing.md has them.
 """
 
 import math
@@ -18,7 +18,7 @@ FRESH = (
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
-TUNED = ("model.dropout", "trainer.label_smoothing", *FRESH[5:])
+TUNED = ("model.dropout", *FRESH[5:])
 """The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
@@ -67,13 +67,14 @@ SIZES = {
 }
 # How often a word comes, where a recurrent model with attention is better than a Transformer.
 _RNN_FROM, _RNN_TO = 5.0, 14.0
+_RNN_WORDS = 500_000  # on the longer side; nobody has measured more text of that kind
 MARGIN = 2
 """Passes through the text at most, as a multiple of the usual ones."""
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
 _WIDEST_ON_CPU = 256
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
-_LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations
+_LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
 _STREAMED_UPDATES = 200_000
 
@@ -84,7 +85,6 @@ class TuningSize:
 
     pairs: float
     dropout: float
-    smoothing: float
     tokens: int
     rate: float
     warmup: int
@@ -92,45 +92,51 @@ class TuningSize:
 
 
 TUNING_SIZES = [
-    TuningSize(1000, 0.3, 0.1, 1024, 0.0003, 50, 30),
-    TuningSize(10_000, 0.3, 0.1, 1024, 0.001, 50, 20),
-    TuningSize(math.inf, 0.1, 0.1, 4096, 0.0005, 200, 10),
+    TuningSize(1000, 0.3, 1024, 0.0003, 50, 30),
+    TuningSize(10_000, 0.3, 1024, 0.001, 50, 20),
+    TuningSize(math.inf, 0.1, 4096, 0.0005, 200, 10),
 ]
 
 
-def choose_tuning(text: TextFacts) -> list[Choice]:
-    """Return the settings of TUNED for a text to fine-tune a model on."""
-    size = next(size for size in TUNING_SIZES if text.pairs <= size.pairs)
-    extent = f"for {text.pairs} pairs"
-    return [
-        Choice("model.dropout", size.dropout, "the less text, the more"),
-        Choice("trainer.label_smoothing", size.smoothing, extent),
-        *_course(text, size, _SUBWORDS - _FEWER * 3),
-    ]
+def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
+    """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`."""
+    size = next(
+        size for size in TUNING_SIZES if (text.pairs <= size.pairs and not text.streamed) or size.pairs == math.inf
+    )
+    dropout = Choice("model.dropout", size.dropout, "the less text, the more")
+    return [dropout, *_course(text, size, _SUBWORDS - _FEWER * 3, tokens)]
 
 
-def choose(text: TextFacts, family: str = "any", gpu: bool = False) -> list[Choice]:
-    """Return the settings of FRESH for a text. family: of AutoOptions. gpu: whether one trains."""
+def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0) -> list[Choice]:
+    """Return the settings of FRESH for a text.
+
+    family: of AutoOptions. gpu: whether one trains. tokens: of an update, where they are typed.
+    """
     family, why = _family(text) if family == "any" else (family, "model.family is typed")
     # A wider model would take days on a CPU.
     sizes = [size for size in SIZES[family] if gpu or size.d_model <= _WIDEST_ON_CPU]
-    size = next((size for size in sizes if text.pairs * text.words <= size.words), sizes[-1])
-    extent = f"for {text.pairs} pairs of {text.words:.0f} words{'' if gpu else ' on a CPU'}"
-    subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(size.vocabulary / 1000))
+    fitting = [size for size in sizes if text.pairs * text.words <= size.words and not text.streamed]
+    size = [*fitting, sizes[-1]][0]
+    length = "a stream, whose length is not known" if text.streamed else f"{text.pairs} pairs of {text.words:.0f} words"
+    extent = f"for {length}{'' if gpu else ', on a CPU'}"
+    # Each character has a subword of its own, and so has each byte.
+    vocabulary = max(size.vocabulary, -(-(256 + text.characters) // 100) * 120)
+    subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(vocabulary / 1000))
     return [
         Choice("model", size.preset, why),
         Choice("model.d_model", size.d_model, extent),
         Choice("model.layers", size.layers, extent),
         Choice("model.dropout", size.dropout, "the less text, the more"),
-        Choice("tokenizer.vocab_size", size.vocabulary, "the less text, the fewer: each must be seen often"),
-        *_course(text, size, subwords),
+        Choice("tokenizer.vocab_size", vocabulary, "the less text, the fewer: each must be seen often"),
+        *_course(text, size, subwords, tokens),
     ]
 
 
-def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float) -> list[Choice]:
-    """Return the settings of the batches, the rate, and the end. subwords: of a word."""
-    updates = max(1, round(text.pairs * (text.words * subwords + 1) / size.tokens))  # of one pass through the text
-    interval = min(max(updates, _LEAST_INTERVAL), _MOST_INTERVAL)
+def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float, tokens: int) -> list[Choice]:
+    """Return the settings of the batches, the rate, and the end. subwords: of a word. tokens: as in `choose`."""
+    # Of one pass through the text.
+    updates = max(1, round(text.pairs * (text.words * subwords + 1) / (tokens or size.tokens)))
+    interval = min(max(updates, min(_LEAST_INTERVAL, 10 * updates)), _MOST_INTERVAL)
     lines = count_text(text.validation, "validation pair")
     metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
     ends = "none is set beforehand"
@@ -160,8 +166,10 @@ def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
 def _family(text: TextFacts) -> tuple[str, str]:
     """Return the better family for a text, and why."""
     often = f"a word comes {text.repetition:.1f} times"
+    if text.streamed or text.pairs * text.words > _RNN_WORDS:
+        return "transformer", "there is enough text for it"
     if text.repetition < _RNN_FROM:
         return "transformer", f"{often}, too seldom for a recurrent model"
     if text.repetition > _RNN_TO:
         return "transformer", f"{often}, which is enough for a Transformer"
-    return "rnn", f"{often}: by 3 BLEU or more better than a Transformer, which can be exported (model.family)"
+    return "rnn", f"{often}: 3 BLEU or more better than a Transformer (model.family=transformer can be exported)"

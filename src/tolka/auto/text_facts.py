@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from tolka.metrics.scores import has_spaces
 from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
 _LONGEST_WORD = 20  # characters on average; a text of longer "words" has no spaces between words
@@ -16,30 +18,36 @@ class TextFacts:
     """Facts of a training text, before cleaning.
 
     pairs: of the whole text, without those that an earlier one equals. words: of a pair's longer side, on average.
-    repetition: how often a word comes, on average over the different words of both sides. read: the pairs that these
-    come from. validation: pairs of the validation set. streamed: whether the text is only the beginning of a stream.
+    repetition: how often a word comes, on average over the different words of both sides. characters: different ones
+    of both sides. read: the pairs that these come from. validation: pairs of the validation set. streamed: whether the
+    text is only the beginning of a stream.
     """
 
     pairs: int
     words: float
     repetition: float
+    characters: int
     read: int
     validation: int
     streamed: bool
 
     @classmethod
-    def of(cls, corpus: Corpus) -> "TextFacts":
+    def of(cls, corpus: Corpus, direction: Direction) -> "TextFacts":
         """Read the beginning of each training text, in proportion to its length; DataError where one is unreadable."""
         counts = [source.count() for source in corpus.train]
         share = min(1.0, _MOST_READ / max(sum(counts), 1))
         read, longer, both = 0, 0, 0
         pairs: set[int] = set()
         vocabularies: tuple[set[str], set[str]] = set(), set()
+        characters: set[str] = set()
+        spaced = [has_spaces(language) for language in direction]
         for source, count in zip(corpus.train, counts, strict=True):
             for pair in islice(source.read(), max(1, round(share * count))):
                 read += 1
                 pairs.add(hash((pair.source, pair.target)))
-                sides = [_words(pair.source), _words(pair.target)]
+                texts = pair.source, pair.target
+                sides = [_words(text, spaces) for text, spaces in zip(texts, spaced, strict=True)]
+                characters.update(*texts)
                 longer += max(map(len, sides))
                 both += sum(map(len, sides))
                 for vocabulary, words in zip(vocabularies, sides, strict=True):
@@ -49,15 +57,17 @@ class TextFacts:
             pairs=round(distinct * sum(counts)),
             words=longer / max(read, 1),
             repetition=both / max(sum(map(len, vocabularies)), 1),
+            characters=len(characters),
             read=read,
-            validation=sum(source.count() for source in corpus.valid),
+            # That of a stream is not known before it is read.
+            validation=sum(source.count() or sum(1 for _ in source.read()) for source in corpus.valid),
             streamed=corpus.stream is not None,
         )
 
 
-def _words(text: str) -> Sequence[str]:
-    """Return the words of a text; pieces of two characters where it has no spaces between words."""
+def _words(text: str, has_spaces: bool) -> Sequence[str]:
+    """Return the words of a text; pieces of two characters where there are no spaces between words."""
     words = text.split()
-    if len(text) <= _LONGEST_WORD * len(words):
+    if has_spaces and len(text) <= _LONGEST_WORD * len(words):
         return words
     return [text[start : start + _WORD] for start in range(0, len(text), _WORD)]

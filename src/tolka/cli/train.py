@@ -12,7 +12,7 @@ from tolka.cli import common
 from tolka.cli.common import DONE, FAILED, Parser, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.distributed import slurm
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, DataError
 from tolka.system.progress import say
 from tolka.version import __version__
 
@@ -200,6 +200,8 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
     import yaml
 
     several = len(configs) > 1
+    if any(config.run.choose for config in configs):
+        say("note: the settings in run.choose are decided from the training text: --check shows them")
     for config in configs:
         print(yaml.safe_dump(config.as_dict(), allow_unicode=True, sort_keys=False, explicit_start=several), end="")
     return DONE
@@ -213,7 +215,10 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     from tolka.run.chosen import with_chosen_settings
     from tolka.run.data_check import check
 
-    config, choices = with_chosen_settings(config)
+    try:
+        config, choices = with_chosen_settings(config)
+    except DataError:  # a broken text, which the check describes
+        choices = []
     findings = {
         **check(config),
         "chosen": [asdict(choice) for choice in choices],

@@ -51,7 +51,7 @@ def train_config(
     overrides = expand_abbreviations(load_plugins(typed_settings(overrides, settings)))
     typed = {split_setting(override).key for override in overrides}
     if "run.init_from" in typed and "experiment" not in typed:
-        # A tenth of the usual rate and an early end: old text is forgotten within a few hundred updates.
+        # Frequent validation and an early end: old text is forgotten within a few hundred updates.
         overrides = ["experiment=finetune", *overrides]
     composed = compose(overrides, source)
     values, choices = composed.values, composed.choices
@@ -62,16 +62,18 @@ def train_config(
     # The name comes before the schedule and the cleaning: these are read from the run's folder if it has begun.
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values = _ended_by_epochs(values, typed)
-    values["run"]["choose"] = _to_choose(values, typed, choices)
+    values["run"]["choose"] = _to_choose(values, typed, choices, source)
     values["scheduler"] = _scheduler(values, typed, trains and "scheduler.warmup" not in values["run"]["choose"])
     values["cleaning"] = _cleaning(values, typed)
     config = TrainConfig(**build_groups(values))
     if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
         # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.
         config = replace(config, trainer=replace(config.trainer, gradient_flow=False))
-    cross_check(config)
     _check_languages(config, typed)
-    _check_warmup(config, typed)
+    if not config.run.choose:  # else this follows when all settings are known
+        cross_check(config)
+    if "trainer.updates" not in config.run.choose:
+        _check_warmup(config, typed)
     config = _with_width(config, typed)
     for note in _notes(config, typed, choices["experiment"]):
         say(f"note: {note}")
@@ -114,22 +116,29 @@ def _names_model(typed: Collection[str]) -> bool:
     return bool({*typed} & {"model", "run.init_from"}) or any(key.startswith("model.") for key in {*typed} - chosen)
 
 
-def _to_choose(values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str]) -> list[str]:
+def _to_choose(
+    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource
+) -> list[str]:
     """Return the settings that are chosen from the training text, which are those that nobody has set.
 
-    Only with model=auto, and for a model to start from without an experiment. choices: the file of each group.
+    Only with model=auto, and for a model to start from without an experiment or a file of the user's own. choices: the
+    file of each group. In files, a value that equals the default is not set.
     """
-    is_tuned = bool(values["run"]["init_from"]) and "experiment" not in typed
+    is_tuned = bool(values["run"]["init_from"]) and "experiment" not in typed and not source.primary
     if values["model"].get("name") != AutoOptions.name and not is_tuned:
         return []
     plain, composed = compose(["experiment=finetune"] if is_tuned else []), flat(values)
     defaults = flat(plain.values)
     # A model=auto says nothing of its settings, and another type of subwords nothing of their number.
+    tokenizer = values["tokenizer"]
+    counted = {"tokenizer.vocab_size"} if tokenizer.get("model") or tokenizer.get("type") in ("char", "word") else set()
     groups = [group for group in choices if group in typed or choices[group] != plain.choices.get(group)]
-    set_here = {*groups, *typed} - {"model", "tokenizer"}
+    set_here = ({*groups, *typed} - {"model", "tokenizer"}) | counted
 
     def is_set(key: str) -> bool:
         group = key.partition(".")[0]
+        if group == "model" and not is_tuned:
+            return key != "model" and composed.get(key) not in (None, *((0,) if key != "model.dropout" else ()))
         differs = group != "model" and key in composed and composed[key] != defaults.get(key)
         return key in set_here or group in set_here or differs
 
@@ -316,7 +325,7 @@ def _notes(config: TrainConfig, typed: Collection[str], experiment: str) -> Iter
     if config.run.init_from and experiment != "finetune" and "optimizer.lr" not in typed:
         yield (
             f"the rate ({config.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
-            "experiment=finetune, which run.init_from has by itself, trains with a tenth of the usual rate"
+            "without an experiment, run.init_from has one chosen by the number of pairs"
         )
     # One more than max_length, for </s>.
     longest, limit = config.batching.max_length + 1, config.model.longest

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,4 +179,7 @@ def plan_training(base: Path, label: str, settings: Sequence[str], source: Confi
     """Return one training of a sweep, in its own folder below `base`."""
     own = [setting for setting in settings if split_setting(setting).key not in _PLACES]
     folder = base / label
-    return PlannedTraining(label, folder, train_config([*own, f"run.name={label}", f"run.dir={folder}"], source))
+    config = train_config([*own, f"run.name={label}", f"run.dir={folder}"], source)
+    # By one metric: their results are compared, and a sweeper knows its direction before any text is read.
+    choose = [key for key in config.run.choose if key != "trainer.metric"]
+    return PlannedTraining(label, folder, replace(config, run=replace(config.run, choose=choose)))

@@ -42,7 +42,8 @@ class Evidence:
     validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
     what the last third of the training added to the validation score. one_target: share of the commonest target line
     of the training text. rate: the peak; 0 if the optimizer's usual rates are not known. sides: what is wrong with
-    those of the texts. parent: the name that a model of these languages would have.
+    those of the texts. parent: the name that a model of these languages would have;
+    "" where training began with one.
     """
 
     test: str
@@ -135,10 +136,7 @@ class Rule:
 
 
 _CHECK = "Look for what is wrong in the text: mt-train --check with the same settings (a minute or two)."
-_MORE_TEXT = (
-    "Add text, which helps most: {pairs:,} pairs are few. Or begin with a model that knows these languages, if there "
-    "is one of this name: run.init_from={parent}"
-)
+_MORE_TEXT = "Add text, which helps most: {pairs:,} pairs are few.{begin}"
 _LONGER = "Train longer: {longer}."
 _LARGER = "Train a larger model (model.d_model={wider}; {again} or more)."
 # The first that applies is the main reason. Faults of the text come before those of the training, as no setting mends
@@ -318,6 +316,9 @@ def _words(evidence: Evidence) -> dict[str, Any]:
         "noise": evidence.noise,
         "again": f"about {_minutes(evidence.minutes)}",
         "longer": f"{double} updates in all take about {_minutes(minutes)} more at this run's speed",
+        "begin": evidence.parent
+        and " Or begin with a model that knows these languages, if there is one of this name: "
+        f"run.init_from={evidence.parent}",
         "wider": max(128, 2 * evidence.width),
     }
 

@@ -214,8 +214,9 @@ def time_in_words(pace: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) 
     most = f"{duration(pace['minutes'])} without validations"
     if not pace["at_plateau"]:
         return most
-    if any(choice["key"] == "trainer.epochs" for choice in chosen):
-        return f"about {duration(pace['minutes'] / MARGIN)}, as is usual for such a text, and at most {most}"
+    usual = pace["unlimited_minutes"] / MARGIN
+    if usual < pace["minutes"] and any(choice["key"] == "trainer.epochs" and choice["value"] for choice in chosen):
+        return f"about {duration(usual)}, as is usual for such a text, and at most {most}"
     return f"at most {most}; it ends when they bring nothing better"
 
 

@@ -1,11 +1,14 @@
 """Settings that nobody has typed, chosen from the training text and the machine before a run begins."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.schemas import TrainConfig, cross_check, rebuild
 from tolka.config.short_runs import fit_schedule
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.models.auto import AutoOptions
 from tolka.run.inputs import open_corpus
 from tolka.system.device import choose_device
@@ -27,6 +30,7 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
     before, chosen = config.as_dict(), config.as_dict()
     begun = _chosen_before(config)
     choices = [] if begun else _choices(config)
+    _check_family(config, begun)
     for choice in begun or choices:
         group, _, key = choice.key.partition(".")
         if choice.key not in config.run.choose:
@@ -47,7 +51,10 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
     chosen["run"]["choose"] = []
     complete = rebuild(chosen)
     cross_check(complete)
-    return complete, [choice for choice in choices if choice.key in config.run.choose]
+    values = flat(complete.as_dict())
+    return complete, [
+        replace(each, value=values.get(each.key, each.value)) for each in choices if each.key in config.run.choose
+    ]
 
 
 def _choices(config: TrainConfig) -> list[Choice]:
@@ -56,16 +63,28 @@ def _choices(config: TrainConfig) -> list[Choice]:
     if 0 < memory < _LEAST_MEMORY:
         raise ConfigError(
             f"this machine has {memory / 1e9:.1f} GB of memory, and training takes {_LEAST_MEMORY / 1e9:.1f} GB at "
-            "least; use another one, or name a tiny model (model=gru model.d_model=32)"
+            "least: use another one"
         )
     try:
         corpus, _ = open_corpus(config, silent)
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
         corpus = config.corpus.open()
-    text = TextFacts.of(corpus)
+    text = TextFacts.of(corpus, config.corpus.direction)
+    tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):
-        return choose_tuning(text)
-    return choose(text, config.model.family, choose_device(config.trainer.device).type == "cuda")
+        return choose_tuning(text, tokens)
+    return choose(text, config.model.family, choose_device(config.trainer.device).type == "cuda", tokens)
+
+
+def _check_family(config: TrainConfig, begun: Sequence[Choice]) -> None:
+    """Raise ConfigError where a run that has begun is of another family than is typed now."""
+    names = [choice.value["name"] for choice in begun if choice.key == "model"]
+    wanted = getattr(config.model, "family", "any")
+    if names and wanted not in ("any", *names):
+        raise ConfigError(
+            f"{config.run.folder} holds a run of another kind of model ({names[0]}) than model.family={wanted}: choose "
+            "another run.name"
+        )
 
 
 def _chosen_before(config: TrainConfig) -> list[Choice]:
@@ -73,6 +92,9 @@ def _chosen_before(config: TrainConfig) -> list[Choice]:
     begun = begun_settings(config.run.folder)
     if not begun:
         return []
-    saved = rebuild(begun).as_dict()
+    try:
+        saved = rebuild(begun).as_dict()
+    except TolkaError:  # which `claim` reports
+        return []
     found = {**saved, **flat(saved)}
     return [Choice(key, found[key], "") for key in dict.fromkeys((*FRESH, *TUNED)) if key in found]

@@ -240,13 +240,16 @@ class Inputs:
     @property
     def loss(self) -> str:
         """Why so little of the training text is left, or so much left out, that a training stops; "" if it goes on."""
-        if self.prepared.tally.kept == 1 and not self.corpus.stream:
-            return (
-                "the training text has one pair, from which nothing can be learnt: some 10 000 are needed for rough "
-                "translations, and some 100 to fine-tune a model that knows both languages (run.init_from)"
-            )
-        loss = describe_loss(self.prepared.tally, self.config.cleaning, self.config.batching.max_length)
-        return loss and f"{loss} (listed in {self.prepared.folder / REJECTED})"
+        tally = self.prepared.tally
+        if loss := describe_loss(tally, self.config.cleaning, self.config.batching.max_length):
+            return f"{loss} (listed in {self.prepared.folder / REJECTED})"
+        if tally.kept > 1 or self.corpus.stream:
+            return ""
+        return (
+            f"the training text has one pair{' left' if tally.total > 1 else ''}, from which nothing can be learnt: "
+            "some 10 000 are needed for rough translations, and some 100 to fine-tune a model that knows both "
+            "languages (run.init_from)"
+        )
 
     def _spelling_note(self, pairs: Sequence[Pair], name: str) -> str:
         return references_note([pair.target for pair in pairs], self.config.cleaning.unicode, name)

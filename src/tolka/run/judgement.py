@@ -56,7 +56,7 @@ def judge(
         "dropout": settings["model"].get("dropout", 0.0),
         "width": settings["model"]["d_model"],
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
-        "parent": opus_mt_name(*config.corpus.direction),
+        "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
     }
     sample = list(zip(*inputs.sample, strict=True))
     return verdict(gather(translator, result, pairs, inputs.validation_pairs, sample, history, facts))

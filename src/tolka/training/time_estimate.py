@@ -14,7 +14,8 @@ class TrainingEstimate:
     """Speed, memory and length of a training, without its validations.
 
     memory_bytes: the peak of this process so far. epochs: None for a stream, whose length is unknown. at_plateau:
-    whether training ends earlier where validations bring nothing better.
+    whether training ends earlier where validations bring nothing better. unlimited_minutes: without
+    trainer.max_minutes.
     """
 
     tokens_per_second: float
@@ -24,6 +25,7 @@ class TrainingEstimate:
     minutes: float
     parameters: int
     at_plateau: bool
+    unlimited_minutes: float
 
 
 def estimate_training(trainer: Trainer) -> TrainingEstimate:
@@ -39,7 +41,7 @@ def estimate_training(trainer: Trainer) -> TrainingEstimate:
         timed += 1
     seconds, tokens = time.perf_counter() - started_at, trainer.state.tokens - tokens_before
     updates, most_minutes = trainer.config.updates, trainer.config.max_minutes
-    minutes = updates * seconds / timed / 60
+    unlimited = minutes = updates * seconds / timed / 60
     if most_minutes and minutes > most_minutes:
         updates, minutes = int(updates * most_minutes / minutes), most_minutes
     return TrainingEstimate(
@@ -49,5 +51,6 @@ def estimate_training(trainer: Trainer) -> TrainingEstimate:
         updates / updates_per_epoch if trainer.loader.round == "epoch" else None,
         minutes,
         trainer.step.objective.model.parameter_count(),
-        trainer.rate.schedule.decays_at_plateau,
+        trainer.rate.schedule.decays_at_plateau and trainer.config.patience > 0,
+        unlimited,
     )
