@@ -52,7 +52,7 @@ class TextSize:
 
 SIZES = {
     "rnn": [
-        TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.004, 200, 40),
+        TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.006, 200, 60),
         TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 4000, 1024, 0.004, 200, 30),
         TextSize(math.inf, "bilstm_attention", 256, 1, 0.1, 8000, 2048, 0.004, 400, 20),
     ],
@@ -66,7 +66,7 @@ SIZES = {
     ],
 }
 # How often a word comes, where a recurrent model with attention is better than a Transformer.
-_RNN_FROM, _RNN_TO = 5.0, 14.0
+_RNN_FROM, _RNN_TO = 4.0, 14.0
 _RNN_WORDS = 500_000  # on the longer side; nobody has measured more text of that kind
 MARGIN = 2
 """Passes through the text at most, as a multiple of the usual ones."""
