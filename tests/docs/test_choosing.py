@@ -8,6 +8,8 @@ from tolka.auto.rules import SIZES, TUNING_SIZES, TextSize, TuningSize
 
 PAGE = Path(__file__).parents[2] / "docs" / "choosing.md"
 
+ALL: list[TextSize | TuningSize] = [*SIZES["rnn"], *SIZES["transformer"], *TUNING_SIZES]
+
 
 def row(size: TextSize | TuningSize) -> str:
     most, *others = astuple(size)
@@ -17,10 +19,8 @@ def row(size: TextSize | TuningSize) -> str:
 
 def test_every_row_of_the_rules_is_on_the_page() -> None:
     text = PAGE.read_text("utf-8")
-    sizes = [*SIZES["rnn"], *SIZES["transformer"], *TUNING_SIZES]
-    assert [size for size in sizes if row(size) not in text] == []
+    assert [size for size in ALL if row(size) not in text] == []
 
 
 if __name__ == "__main__":
-    for each in (*SIZES["rnn"], *SIZES["transformer"], *TUNING_SIZES):
-        print(row(each))
+    print("\n".join(map(row, ALL)))
