@@ -18,7 +18,7 @@ FRESH = (
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
-TUNED = ("model.dropout", *FRESH[5:])
+TUNED = FRESH[5:]
 """The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
@@ -84,7 +84,6 @@ class TuningSize:
     """Settings that suit fine-tuning on up to `pairs` pairs. passes: as in TextSize."""
 
     pairs: float
-    dropout: float
     tokens: int
     rate: float
     warmup: int
@@ -92,9 +91,9 @@ class TuningSize:
 
 
 TUNING_SIZES = [
-    TuningSize(1000, 0.3, 1024, 0.0003, 50, 30),
-    TuningSize(10_000, 0.3, 1024, 0.001, 50, 20),
-    TuningSize(math.inf, 0.1, 4096, 0.0005, 200, 10),
+    TuningSize(1000, 1024, 0.0001, 50, 60),
+    TuningSize(10_000, 1024, 0.001, 50, 30),
+    TuningSize(math.inf, 4096, 0.0005, 200, 10),
 ]
 
 
@@ -103,8 +102,7 @@ def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
     size = next(
         size for size in TUNING_SIZES if (text.pairs <= size.pairs and not text.streamed) or size.pairs == math.inf
     )
-    dropout = Choice("model.dropout", size.dropout, "the less text, the more")
-    return [dropout, *_course(text, size, _SUBWORDS - _FEWER * 3, tokens)]
+    return _course(text, size, _SUBWORDS - _FEWER * 3, tokens)
 
 
 def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0) -> list[Choice]:
