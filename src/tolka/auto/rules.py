@@ -99,9 +99,8 @@ TUNING_SIZES = [
 
 def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
     """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`."""
-    size = next(
-        size for size in TUNING_SIZES if (text.pairs <= size.pairs and not text.streamed) or size.pairs == math.inf
-    )
+    pairs = math.inf if text.streamed else text.pairs
+    size = next(size for size in TUNING_SIZES if pairs <= size.pairs)
     return _course(text, size, _SUBWORDS - _FEWER * 3, tokens)
 
 
@@ -113,8 +112,7 @@ def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int 
     family, why = _family(text) if family == "any" else (family, "model.family is typed")
     # A wider model would take days on a CPU.
     sizes = [size for size in SIZES[family] if gpu or size.d_model <= _WIDEST_ON_CPU]
-    fitting = [size for size in sizes if text.pairs * text.words <= size.words and not text.streamed]
-    size = [*fitting, sizes[-1]][0]
+    size = next((size for size in sizes if text.running_words <= size.words), sizes[-1])
     length = "a stream, whose length is not known" if text.streamed else f"{text.pairs} pairs of {text.words:.0f} words"
     extent = f"for {length}{'' if gpu else ', on a CPU'}"
     # Each character has a subword of its own, and so has each byte.
@@ -164,7 +162,7 @@ def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
 def _family(text: TextFacts) -> tuple[str, str]:
     """Return the better family for a text, and why."""
     often = f"a word comes {text.repetition:.1f} times"
-    if text.streamed or text.pairs * text.words > _RNN_WORDS:
+    if text.running_words > _RNN_WORDS:
         return "transformer", "there is enough text for it"
     if text.repetition < _RNN_FROM:
         return "transformer", f"{often}, too seldom for a recurrent model"

@@ -1,5 +1,6 @@
 """Facts of a training text that settings are chosen by."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -30,6 +31,11 @@ class TextFacts:
     read: int
     validation: int
     streamed: bool
+
+    @property
+    def running_words(self) -> float:
+        """Words of the longer sides; inf for a stream, whose end is not known."""
+        return math.inf if self.streamed else self.pairs * self.words
 
     @classmethod
     def of(cls, corpus: Corpus, direction: Direction) -> "TextFacts":

@@ -1,7 +1,7 @@
 """From the settings typed on a command line to a configuration, with notes on what is seldom intended."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,17 +129,20 @@ def _to_choose(
         return []
     plain, composed = compose(["experiment=finetune"] if is_tuned else []), flat(values)
     defaults = flat(plain.values)
-    # A model=auto says nothing of its settings, and another type of subwords nothing of their number.
+    # Another type of subwords says nothing of their number.
     tokenizer = values["tokenizer"]
     counted = {"tokenizer.vocab_size"} if tokenizer.get("model") or tokenizer.get("type") in ("char", "word") else set()
     groups = [group for group in choices if group in typed or choices[group] != plain.choices.get(group)]
-    set_here = ({*groups, *typed} - {"model", "tokenizer"}) | counted
+    set_here = ({*groups, *typed} - {"tokenizer"}) | counted
+    open_model = asdict(AutoOptions())
 
     def is_set(key: str) -> bool:
         group = key.partition(".")[0]
-        if group == "model" and not is_tuned:
-            return key != "model" and composed.get(key) not in (None, *((0,) if key != "model.dropout" else ()))
-        differs = group != "model" and key in composed and composed[key] != defaults.get(key)
+        if key == "model":
+            return False
+        if group == "model":
+            return bool(composed.get(key) != open_model[key.partition(".")[2]])
+        differs = key in composed and composed[key] != defaults.get(key)
         return key in set_here or group in set_here or differs
 
     # An end of one's own is the only one, and a schedule of one's own has its own end.

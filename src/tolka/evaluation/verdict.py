@@ -42,8 +42,7 @@ class Evidence:
     validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
     what the last third of the training added to the validation score. one_target: share of the commonest target line
     of the training text. rate: the peak; 0 if the optimizer's usual rates are not known. sides: what is wrong with
-    those of the texts. parent: the name that a model of these languages would have;
-    "" where training began with one.
+    those of the texts. parent: the name that a model of these languages would have; "" where training began with one.
     """
 
     test: str

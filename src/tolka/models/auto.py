@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 
 from tolka.errors import ConfigError
 from tolka.models.options import MAX_LAYERS, MAX_WIDTH, MODELS, ModelConfig
-from tolka.options.checks import at_most, one_of, zero_or_more
+from tolka.options.checks import at_most, one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class AutoOptions(ModelConfig):
         zero_or_more(self, "model", "chosen", "d_model", "layers", "parameters")
         at_most(self, "model", MAX_WIDTH, "d_model")
         at_most(self, "model", MAX_LAYERS, "layers")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ConfigError(f"model.dropout ({self.dropout:g}) must be at least 0 and below 1")
+        if self.dropout is not None:
+            share_below_one(self, "model", "dropout")
 
     def resolved(self, shared: bool) -> Self:
         """Return itself: there is nothing to derive yet."""

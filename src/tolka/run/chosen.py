@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
+from tolka.auto.rules import FRESH, Choice, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.schemas import TrainConfig, cross_check, rebuild
@@ -97,4 +97,4 @@ def _chosen_before(config: TrainConfig) -> list[Choice]:
     except TolkaError:  # which `claim` reports
         return []
     found = {**saved, **flat(saved)}
-    return [Choice(key, found[key], "") for key in dict.fromkeys((*FRESH, *TUNED)) if key in found]
+    return [Choice(key, found[key], "") for key in FRESH if key in found]
