@@ -47,6 +47,7 @@ def main(corpus: Path, run: Path, minutes: float, chosen: list[str]) -> None:
         "best_update": result.state.best_update,
         "training_seconds": result.state.seconds,
         "cpu_seconds": time.process_time() - started,
+        "verdict": best["verdict"],
     }
     print(json.dumps(figures))
 

@@ -1,13 +1,13 @@
 """From the settings typed on a command line to a configuration, with notes on what is seldom intended."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from tolka.auto.rules import FRESH, TUNED
 from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
 from tolka.config.inherited import with_model_settings
+from tolka.config.open_settings import names_model, settings_to_choose
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import (
     REGISTRIES,
@@ -24,11 +24,10 @@ from tolka.config.translate_command import with_long_keys
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.upgrade import lost_settings, removal_message, upgrade_config
-from tolka.models.auto import AutoOptions
 from tolka.system.progress import say
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
-from tolka.training.saved_settings import begun_settings, flat, saved_settings
+from tolka.training.saved_settings import begun_settings, saved_settings
 
 _ABBREVIATIONS = {
     # A switch of its own: an experiment's number of tokens still says how large an update is.
@@ -62,7 +61,7 @@ def train_config(
     # The name comes before the schedule and the cleaning: these are read from the run's folder if it has begun.
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values = _ended_by_epochs(values, typed)
-    values["run"]["choose"] = _to_choose(values, typed, choices, source)
+    values["run"]["choose"] = settings_to_choose(values, typed, choices, source)
     values["scheduler"] = _scheduler(values, typed, trains and "scheduler.warmup" not in values["run"]["choose"])
     values["cleaning"] = _cleaning(values, typed)
     config = TrainConfig(**build_groups(values))
@@ -99,7 +98,7 @@ def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list
     typed = {split_setting(setting).key for setting in settings}
     if "experiment" in typed or source.primary:
         return list(settings)
-    model = [] if _names_model(typed) else ["model=auto"]
+    model = [] if names_model(typed) else ["model=auto"]
     if "corpus" in typed:
         return [*(model if "corpus=sample" not in settings else []), *settings]
     # With corpus.root an experiment is meant, which names the files in that folder.
@@ -108,47 +107,6 @@ def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list
     if "run.init_from" in typed:
         raise ConfigError("run.init_from needs text to train on: name it, with corpus=files corpus.train=... and so on")
     return ["experiment=sample", *settings]
-
-
-def _names_model(typed: Collection[str]) -> bool:
-    """Return whether a model is named, or has settings that only a named one has, such as model.heads."""
-    chosen = {f"model.{field.name}" for field in fields(AutoOptions)} - {"model.parameters"}
-    return bool({*typed} & {"model", "run.init_from"}) or any(key.startswith("model.") for key in {*typed} - chosen)
-
-
-def _to_choose(
-    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource
-) -> list[str]:
-    """Return the settings that are chosen from the training text, which are those that nobody has set.
-
-    Only with model=auto, and for a model to start from without an experiment or a file of the user's own. choices: the
-    file of each group. In files, a value that equals the default is not set.
-    """
-    is_tuned = bool(values["run"]["init_from"]) and "experiment" not in typed and not source.primary
-    if values["model"].get("name") != AutoOptions.name and not is_tuned:
-        return []
-    plain, composed = compose(["experiment=finetune"] if is_tuned else []), flat(values)
-    defaults = flat(plain.values)
-    # Another type of subwords says nothing of their number.
-    tokenizer = values["tokenizer"]
-    counted = {"tokenizer.vocab_size"} if tokenizer.get("model") or tokenizer.get("type") in ("char", "word") else set()
-    groups = [group for group in choices if group in typed or choices[group] != plain.choices.get(group)]
-    set_here = ({*groups, *typed} - {"tokenizer"}) | counted
-    open_model = asdict(AutoOptions())
-
-    def is_set(key: str) -> bool:
-        group = key.partition(".")[0]
-        if key == "model":
-            return False
-        if group == "model":
-            return bool(composed.get(key) != open_model[key.partition(".")[2]])
-        differs = key in composed and composed[key] != defaults.get(key)
-        return key in set_here or group in set_here or differs
-
-    # An end of one's own is the only one, and a schedule of one's own has its own end.
-    ends = ["trainer.updates", "trainer.epochs"]
-    left_out = [*ends, "trainer.patience"] if is_set("scheduler") else ends if any(map(is_set, ends)) else []
-    return [key for key in (TUNED if is_tuned else FRESH) if not is_set(key) and key not in left_out]
 
 
 def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
