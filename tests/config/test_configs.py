@@ -144,10 +144,6 @@ def test_quoted_paths_arrive_as_they_were() -> None:
             "and these are not limited: set them, or scheduler.horizon=20000 to have it fall until trainer.updates",
         ),
         (["scheduler=wsd", "scheduler.horizon=0", "trainer.patience=0"], "and these are not limited: set them, or "),
-        (
-            ["scheduler=plateau", "trainer.patience=3"],
-            "scheduler.patience (3) must be below trainer.patience (3), or training would end before",
-        ),
         (["experiment=null"], "unknown experiment 'null'."),
         (["trainer.threads=3000000000"], "trainer.threads (3000000000) must be at most 1024"),
         (["updates"], "'updates' is not a setting; write key=value"),

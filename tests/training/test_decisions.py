@@ -8,7 +8,6 @@ from rows import each_row
 from tolka.distributed.ranks import ALONE
 from tolka.optim.schedules.base import LearningRate, SchedulerConfig
 from tolka.optim.schedules.constant import ConstantConfig
-from tolka.optim.schedules.plateau import PlateauConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.training.decisions import Decisions
 from tolka.training.options import TrainerConfig
@@ -63,53 +62,47 @@ def test_a_request_to_save_holds_until_it_is_done() -> None:
 
 
 def test_a_plateau_begins_a_decay_with_which_training_ends() -> None:
-    logged, before = list[str](), list[int]()
+    logged: list[str] = []
     made = decisions(schedule=UNTIL_A_PLATEAU, logged=logged, updates=1000, patience=3)
-    state = TrainState(update=64, validated_at=64, stale=3, plateaus=before)
-    assert (made.reason_to_stop(state), state.plateaus) == (None, [64])
-    assert before == []  # which a state to return to may share
+    state = TrainState(update=64, validated_at=64, stale=2)
+    assert (made.reason_to_stop(state), state.plateau) == (None, 0)
+    state.stale = 3
+    assert (made.reason_to_stop(state), state.plateau) == (None, 64)
     why = "no better bleu in 3 validations: the rate falls from here"
     assert logged == [f"{why}, over 32 updates, with which training ends"]
     # No later validation changes that, nor does the same one again.
     for update, stale in ((65, 3), (72, 4), (79, 0)):
         state.update, state.stale, state.validated_at = update, stale, update // 8 * 8
-        assert (made.reason_to_stop(state), state.plateaus, len(logged)) == (None, [64], 1)
+        assert (made.reason_to_stop(state), state.plateau, len(logged)) == (None, 64, 1)
     state.update = 96
     assert made.reason_to_stop(state) == "the rate has decayed since the plateau at update 64"
 
 
 def test_the_warm_up_has_no_plateau() -> None:
-    made = decisions(schedule=PlateauConfig(warmup=10, patience=2), updates=1000, patience=9)
-    for at, plateaus in ((10, []), (11, [11])):
+    made = decisions(schedule=UNTIL_A_PLATEAU, updates=1000, patience=2)
+    for at, plateau, ends in ((10, 0, True), (11, 11, False)):
         state = TrainState(update=at, validated_at=at, stale=2)
-        assert (made.reason_to_stop(state), state.plateaus) == (None, plateaus)
+        assert (bool(made.reason_to_stop(state)), state.plateau) == (ends, plateau)
 
 
-def test_each_row_of_worse_validations_lowers_the_rate_until_patience_ends_it() -> None:
-    logged: list[str] = []
-    made = decisions(schedule=PlateauConfig(warmup=0, patience=2), logged=logged, updates=1000, patience=5)
-    state = TrainState()
-    while (reason := made.reason_to_stop(state)) is None:
-        state.update += 1
-        if state.update % 10 == 0:
-            state.validated_at, state.stale = state.update, state.stale + 1
-    assert (state.update, state.plateaus) == (50, [20, 40])
-    assert reason == "5 validations without a better bleu (trainer.patience)"
-    assert logged[1] == "no better bleu in 4 validations: the rate falls from here, to 0.25 of its peak"
+def test_without_patience_no_plateau_begins_a_decay() -> None:
+    state = TrainState(update=64, validated_at=64, stale=99)
+    made = decisions(schedule=UNTIL_A_PLATEAU, updates=1000, patience=0)
+    assert (made.reason_to_stop(state), state.plateau) == (None, 0)
 
 
 @each_row(
-    ("schedule", "update", "stale", "plateaus", "patience", "least", "most"),
+    ("schedule", "update", "stale", "plateau", "patience", "least", "most"),
     [
-        (ConstantConfig(), 25, 1, [], 3, 40, 1000),  # validations at 30 and 40 may be the second and third
-        (ConstantConfig(), 25, 0, [], 0, 1000, 1000),
-        (ConstantConfig(), 995, 0, [], 3, 1000, 1000),
-        (UNTIL_A_PLATEAU, 25, 1, [], 3, 60, 1000),  # and a decay of 20 updates
-        (UNTIL_A_PLATEAU, 42, 3, [40], 3, 60, 60),
+        (ConstantConfig(), 25, 1, 0, 3, 40, 1000),  # validations at 30 and 40 may be the second and third
+        (ConstantConfig(), 25, 0, 0, 0, 1000, 1000),
+        (ConstantConfig(), 995, 0, 0, 3, 1000, 1000),
+        (UNTIL_A_PLATEAU, 25, 1, 0, 3, 60, 1000),  # and a decay of 20 updates
+        (UNTIL_A_PLATEAU, 42, 3, 40, 3, 60, 60),
     ],
 )
 def test_when_it_ends_at_the_earliest_and_latest(
-    schedule: SchedulerConfig, update: int, stale: int, plateaus: list[int], patience: int, least: int, most: int
+    schedule: SchedulerConfig, update: int, stale: int, plateau: int, patience: int, least: int, most: int
 ) -> None:
     made = decisions(schedule=schedule, updates=1000, patience=patience, validate_every=10)
-    assert made.last_updates(TrainState(update=update, stale=stale, plateaus=plateaus)) == (least, most)
+    assert made.last_updates(TrainState(update=update, stale=stale, plateau=plateau)) == (least, most)

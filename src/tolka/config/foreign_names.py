@@ -106,7 +106,7 @@ model.max_positions: there are 512 learned positions; later ones share the last
 model.scale_embeddings: embeddings are multiplied by sqrt(d_model), but for imported models without that
 optim optimizer_type: optimizer=adamw, adam, muon, sgd or adafactor
 lr_scheduler lr_scheduler_type decay_method learning_rate_scheduler_type lr_decay: scheduler=inverse_sqrt, noam, linear,
-    cosine, wsd, plateau or constant
+    cosine, wsd (with scheduler.horizon=0 it waits for a plateau) or constant
 warmup_ratio: scheduler.warmup=N is a number of updates
 criterion: the loss is cross-entropy; trainer.label_smoothing smooths it
 adam_betas: optimizer.beta1=0.9 optimizer.beta2=0.98

@@ -17,7 +17,6 @@ from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
-from tolka.optim.schedules.plateau import PlateauConfig
 from tolka.options.checks import check_licence, named_in_utf8
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
@@ -210,11 +209,6 @@ def _training_conflicts(config: TrainConfig) -> Iterator[str]:
         yield (
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
-        )
-    if isinstance(config.scheduler, PlateauConfig) and 0 < trainer.patience <= config.scheduler.patience:
-        yield (
-            f"scheduler.patience ({config.scheduler.patience}) must be below trainer.patience ({trainer.patience}), or "
-            "training would end before the rate is lowered"
         )
     if config.batching.sampling and not config.tokenizer.can_sample:
         yield (

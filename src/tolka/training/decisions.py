@@ -84,9 +84,9 @@ class Decisions:
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to continue"
         self._note_plateau(state)
-        last = self._rate.schedule.last_update(state.plateaus)
+        last = self._rate.schedule.last_update(state.plateau)
         if last is not None and state.update >= last:
-            return f"the rate has decayed since the plateau at update {state.plateaus[0]}"
+            return f"the rate has decayed since the plateau at update {state.plateau}"
         if last is None and config.patience and state.stale >= config.patience:
             return f"{count_text(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None
@@ -98,17 +98,16 @@ class Decisions:
         """
         schedule, at = self._rate.schedule, state.validated_at
         # During the warm-up a model learns little yet.
-        if at <= schedule.warmup or at in state.plateaus:
+        if state.plateau or at <= schedule.warmup or not 0 < self._config.patience <= state.stale:
             return
-        if schedule.is_plateau(state.stale, self._config.patience, state.plateaus):
-            # Not in place: the state to which training may have to return shares the list.
-            state.plateaus = [*state.plateaus, at]
-            last = schedule.last_update(state.plateaus)
-            falls = f"to {schedule.lowered(state.plateaus):.2g} of its peak"
-            if last is not None:
-                falls = f"over {count_text(min(last, self._config.updates) - at, 'update')}, with which training ends"
+        if (last := schedule.last_update(at)) is not None:
+            state.plateau = at
+            updates = count_text(min(last, self._config.updates) - at, "update")
             stale = count_text(state.stale, "validation")
-            self._log(f"no better {self._config.metric} in {stale}: the rate falls from here, {falls}")
+            self._log(
+                f"no better {self._config.metric} in {stale}: the rate falls from here, over {updates}, with which "
+                "training ends"
+            )
 
     def last_updates(self, state: TrainState) -> tuple[int, int]:
         """Return the update with which training ends at the earliest, if no score gets better from now on, and latest.
@@ -116,14 +115,14 @@ class Decisions:
         trainer.max_minutes may end it before.
         """
         config, schedule = self._config, self._rate.schedule
-        if (last := schedule.last_update(state.plateaus)) is not None:
+        if (last := schedule.last_update(state.plateau)) is not None:
             return (last := min(last, config.updates)), last
         if not config.patience:
             return config.updates, config.updates
         validation = state.update // config.validate_every + max(0, config.patience - state.stale)
         last = validation * config.validate_every
         if schedule.decays_at_plateau:
-            last = schedule.last_update([last]) or last
+            last = schedule.last_update(last) or last
         return min(last, config.updates), config.updates
 
     def _agree(self) -> None:

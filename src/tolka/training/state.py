@@ -24,7 +24,7 @@ class TrainState:
     best_update: int = 0
     best_mean_of: list[int] = field(default_factory=list)  # updates whose mean is the best model, if it is a mean
     stale: int = 0  # validations since the best one
-    plateaus: list[int] = field(default_factory=list)  # updates of validations after which the rate falls
+    plateau: int = 0  # update of the validation after which the rate falls until training ends; 0 before
     validated_at: int = 0
     kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric, of the kept checkpoints
     kept_nll: dict[str, float] = field(default_factory=dict)  # update -> validation loss, as far as it is known

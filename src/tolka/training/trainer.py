@@ -225,8 +225,8 @@ class Trainer:
         group = self.data.group(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
-        share, plateaus = self._decisions.share_of_minutes, self.state.plateaus
-        rate = self.rate.at(self.state.update, share, plateaus) * 0.5**self.state.returns
+        rate = self.rate.at(self.state.update, self._decisions.share_of_minutes, self.state.plateau)
+        rate *= 0.5**self.state.returns
         result = self.step(self.state.update, rate, group)
         window.add(result)
         self._skipped.add(self.state.update, position, result.applied)

@@ -73,7 +73,7 @@ class TrainingLog:
         """Log whether more updates would have helped, by the curve of trainer.metric."""
         metric = self._config.metric
         # A decay raises the score by itself: where a plateau began one, the curve before it counts.
-        end = min(state.plateaus, default=state.update)
+        end = state.plateau or state.update
         curve = [point for point in validation_scores(self._run.history(), metric) if point[0] <= end]
         gain = expected_gain(curve)
         if gain is not None:

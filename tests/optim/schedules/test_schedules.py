@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.errors import ConfigError
-from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, LearningRate, SchedulerConfig
+from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, SchedulerConfig
 from tolka.optim.schedules.constant import ConstantConfig
 from tolka.optim.schedules.cosine import CosineConfig
 from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.optim.schedules.linear import LinearConfig
 from tolka.optim.schedules.noam import NoamConfig
-from tolka.optim.schedules.plateau import PlateauConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 
 ENDING: list[type[EndingConfig]] = [LinearConfig, CosineConfig, WarmupStableDecayConfig]
@@ -164,33 +163,18 @@ def test_a_decay_that_does_not_fit_the_minutes_begins_with_the_warm_up_s_end() -
 def test_a_plateau_begins_a_decay_of_half_of_the_updates_so_far() -> None:
     """The rate has fallen by half after a quarter of the 32 updates; without a plateau it falls in time for the end."""
     schedule = WarmupStableDecayConfig(warmup=10, horizon=0, floor=0.0)
-    assert schedule.last_update([64]) == 96
-    rates = [schedule.paced(step, 0.0, 1000, [64]).rate(step, 1.0) for step in (64, 72, 96, 97)]
+    assert schedule.last_update(64) == 96
+    rates = [schedule.paced(step, 0.0, 1000, 64).rate(step, 1.0) for step in (64, 72, 96, 97)]
     assert rates == pytest.approx([1.0, 0.5, 0.0, 0.0])
     assert [schedule.paced(step, 0.0, 100).rate(step, 1.0) for step in (64, 80, 85, 100)] == [1.0, 1.0, 0.5, 0.0]
     # At 72 the minutes allow no more than 72 updates.
-    assert schedule.paced(72, 1.0, 1000, [64]).rate(72, 1.0) == 0.0
-    assert WarmupStableDecayConfig(warmup=10, horizon=0, decay=5).last_update([64]) == 69
+    assert schedule.paced(72, 1.0, 1000, 64).rate(72, 1.0) == 0.0
+    assert WarmupStableDecayConfig(warmup=10, horizon=0, decay=5).last_update(64) == 69
 
 
-def test_what_is_a_plateau() -> None:
-    wsd, ending = WarmupStableDecayConfig(horizon=0), WarmupStableDecayConfig()
-    assert [stale for stale in range(9) if wsd.is_plateau(stale, 5, [])] == [5, 6, 7, 8]
-    assert (wsd.is_plateau(5, 0, []), wsd.is_plateau(5, 5, [100]), ending.is_plateau(5, 5, [])) == (False,) * 3
-    assert (ending.last_update([100]), ConstantConfig().is_plateau(5, 5, [])) == (None, False)
-    # At the eighth, trainer.patience ends the training.
-    assert [stale for stale in range(13) if PlateauConfig(patience=2).is_plateau(stale, 8, [])] == [2, 4, 6]
-    assert PlateauConfig(patience=2).is_plateau(8, 0, [])
-
-
-def test_plateaus_lower_the_rate() -> None:
-    rate = LearningRate(PlateauConfig(warmup=4, factor=0.5), 2.0, 100)
-    assert [rate.at(step, 0.0) for step in (1, 2, 4, 100)] == [0.5, 1.0, 2.0, 2.0]
-    assert [rate.at(50, 0.0, plateaus) for plateaus in ([10], [10, 30])] == [1.0, 0.5]
-    with pytest.raises(ConfigError, match=r"scheduler.factor \(1.0\) must be above 0 and below 1"):
-        PlateauConfig(factor=1.0)
-    with pytest.raises(ConfigError, match=r"scheduler.patience \(0\) must be at least 1"):
-        PlateauConfig(patience=0)
+def test_only_a_decay_without_a_horizon_of_its_own_waits_for_a_plateau() -> None:
+    assert WarmupStableDecayConfig(horizon=0).last_update(0) is None  # there was none yet
+    assert (WarmupStableDecayConfig().last_update(100), ConstantConfig().last_update(100)) == (None, None)
 
 
 @pytest.mark.parametrize("schedule", [LinearConfig(), InverseSqrtConfig(), NoamConfig()])

@@ -1,7 +1,6 @@
-"""The contract of learning-rate schedules: pure functions of the step, from 1, of the wall time, or of plateaus."""
+"""The contract of learning-rate schedules: pure functions of the step, from 1, of the wall time, or of a plateau."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tolka.errors import ConfigError
@@ -38,25 +37,14 @@ class SchedulerConfig(ABC):
         """Whether a plateau begins a decay with which training ends."""
         return False
 
-    def is_plateau(self, stale: int, patience: int, plateaus: Sequence[int]) -> bool:
-        """Return whether the rate is to fall after `stale` validations in a row without a better score.
-
-        patience: trainer.patience. plateaus: the updates of the validations at which it was so before.
-        """
-        return False
-
-    def lowered(self, plateaus: Sequence[int]) -> float:
-        """Return the share of the rate that is left after plateaus."""
-        return 1.0
-
-    def last_update(self, plateaus: Sequence[int]) -> int | None:
-        """Return the update at which a decay that began at a plateau ends; None where none has begun."""
+    def last_update(self, plateau: int) -> int | None:
+        """Return the update at which a decay that began after update `plateau` ends; None where none has begun."""
         return None
 
-    def paced(self, step: int, share: float, updates: int, plateaus: Sequence[int] = ()) -> "SchedulerConfig":
+    def paced(self, step: int, share: float, updates: int, plateau: int = 0) -> "SchedulerConfig":
         """Return the schedule to follow at update `step`, after `share` of the minutes; itself if it ignores time.
 
-        updates: the most there can be, even if the minutes would allow more. plateaus: see `is_plateau`.
+        updates: the most there can be, even if the minutes would allow more. plateau: of TrainState.
         """
         return self
 
@@ -95,7 +83,7 @@ class EndingConfig(SchedulerConfig):
     def by_wall_time(self) -> bool:
         return self.horizon == 0
 
-    def paced(self, step: int, share: float, updates: int, plateaus: Sequence[int] = ()) -> "EndingConfig":
+    def paced(self, step: int, share: float, updates: int, plateau: int = 0) -> "EndingConfig":
         """Return the schedule with its horizon at the last update that the pace so far allows."""
         if not self.by_wall_time:
             return self
@@ -125,13 +113,12 @@ class LearningRate:
     peak: float
     updates: int
 
-    def at(self, update: int, share: float, plateaus: Sequence[int] = ()) -> float:
+    def at(self, update: int, share: float, plateau: int = 0) -> float:
         """Return the rate of an update (from 1). share: of trainer.max_minutes, that are over; 0 without a limit.
 
-        plateaus: the updates of validations after which the rate falls.
+        plateau: of TrainState.
         """
-        schedule = self.schedule.paced(update, share, self.updates, plateaus)
-        return schedule.rate(update, self.peak) * schedule.lowered(plateaus)
+        return self.schedule.paced(update, share, self.updates, plateau).rate(update, self.peak)
 
 
 SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.optim.schedules")
