@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tolka.auto.rules import FRESH, SIZES, choose
+from tolka.auto.rules import FRESH, SIZES, TUNED, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
+from tolka.formats.any_model import tokenizer_of
 from tolka.models.options import MODELS
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
@@ -15,7 +16,7 @@ from tolka.text.pairs import ParallelFiles
 
 
 def text(pairs: int, words: float = 7.0, repetition: float = 1.0) -> TextFacts:
-    return TextFacts(pairs, words, repetition, 60, pairs, 500, False)
+    return TextFacts(pairs, words, repetition, 60, 0.0, 500, False)
 
 
 def chosen_for(facts: TextFacts, family: str = "any") -> dict[str, Any]:
@@ -90,7 +91,7 @@ XA_XB = Direction("xa", "xb")
 def test_facts_of_a_text(tmp_path: Path) -> None:
     facts = TextFacts.of(write(tmp_path, ["a b c", "a b", "a b"], ["x", "y z u v", "y z u v"]), XA_XB)
     assert facts == TextFacts(
-        pairs=2, words=11 / 3, repetition=16 / 8, characters=9, read=3, validation=3, streamed=False
+        pairs=2, words=11 / 3, repetition=16 / 8, characters=9, unspelt=0.0, validation=3, streamed=False
     )
 
 
@@ -107,4 +108,22 @@ def test_a_language_without_spaces_counts_the_characters_of_short_lines_too(tmp_
 def test_only_the_beginning_of_a_large_text_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.auto.text_facts._MOST_READ", 10)
     facts = TextFacts.of(write(tmp_path, ["a"] * 50 + ["b"] * 50, ["x"] * 100), XA_XB)
-    assert (facts.read, facts.repetition) == (10, 10)
+    assert facts.repetition == 10
+
+
+def test_what_a_model_spells_as_bytes(tmp_path: Path, trained: Path) -> None:
+    tokenizer = tokenizer_of(trained)
+    known = TextFacts.of(write(tmp_path, ["na ro"], ["na ro"]), XA_XB, tokenizer)
+    foreign = TextFacts.of(write(tmp_path, ["na ro"], ["다람쥐 강"]), XA_XB, tokenizer)
+    assert known.unspelt < 0.1 < 0.5 < foreign.unspelt
+
+
+def test_subwords_are_added_where_a_model_lacks_them() -> None:
+    def added(unspelt: float, pairs: int, characters: int = 60) -> Any:
+        facts = replace(text(pairs), unspelt=unspelt, characters=characters)
+        chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
+        assert chosen.keys() == {*TUNED}
+        return chosen["tokenizer.extend"]
+
+    assert (added(0.05, 3000), added(0.5, 300), added(0.5, 3000)) == (0, 525, 2000)
+    assert added(0.5, 300, characters=1000) == 1200

@@ -48,6 +48,18 @@ def tensors(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
+def test_with_nothing_but_text_subwords_are_added_where_they_are_missing(
+    command: Command, tiny: list[str], trained: Path, korean: Path
+) -> None:
+    text = [f"corpus.{split}={korean / split}" for split in ("train", "valid", "test")]
+    settings = [f"run.init_from={trained}", "corpus.target=ko", f"run.dir={korean.parent / 'ko'}", "trainer.updates=3"]
+    outcome = command("mt-train", *text, *settings, "report.page=false", "report.plots=false")
+    assert outcome.code == 0, outcome.err
+    assert "tokenizer.extend" in outcome.err
+    assert "% of a side's subwords are bytes, or unknown to the model" in outcome.err
+    assert load_model(korean.parent / "ko").tokenizer.target_size > load_model(trained).tokenizer.target_size
+
+
 def test_new_rows_start_as_the_means_of_the_old_ones(
     command: Command, tiny: list[str], trained: Path, korean: Path
 ) -> None:
@@ -160,13 +172,14 @@ def test_what_does_not_go_together(
     assert "training text:" not in outcome.err
 
 
-@pytest.mark.parametrize("settings", [[], ["tokenizer.extend=40"]])
+@pytest.mark.parametrize("added", [0, 40])
 def test_bytes_are_noted_where_nothing_is_added(
-    command: Command, tiny: list[str], trained: Path, korean: Path, settings: list[str]
+    command: Command, tiny: list[str], trained: Path, korean: Path, added: int
 ) -> None:
-    outcome = command("mt-train", *going_on(tiny, trained, korean, "bytes", "corpus.target=ko", *settings))
+    settings = ["corpus.target=ko", f"tokenizer.extend={added}"]
+    outcome = command("mt-train", *going_on(tiny, trained, korean, "bytes", *settings))
     assert outcome.code == 0
-    assert ("of the target's subwords are bytes, or unknown to" in outcome.err) == (not settings)
+    assert ("of the target's subwords are bytes, or unknown to" in outcome.err) == (not added)
     assert "of the source's subwords are bytes" not in outcome.err
 
 

@@ -18,7 +18,7 @@ FRESH = (
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
-TUNED = FRESH[5:]
+TUNED = ("tokenizer.extend", *FRESH[5:])
 """The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
@@ -76,6 +76,8 @@ _WIDEST_ON_CPU = 256
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
+_MUCH_UNSPELT = 0.1  # of a side's subwords
+_MOST_ADDED = 2000  # subwords, and a quarter of the words at most
 _STREAMED_UPDATES = 200_000
 
 
@@ -101,7 +103,11 @@ def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
     """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`."""
     pairs = math.inf if text.streamed else text.pairs
     size = next(size for size in TUNING_SIZES if pairs <= size.pairs)
-    return _course(text, size, _SUBWORDS - _FEWER * 3, tokens)
+    # Every character first; then what comes often enough to be learnt.
+    added = int(max(1.2 * text.characters, min(_MOST_ADDED, text.running_words / 4)))
+    why = f"{text.unspelt:.0%} of a side's subwords are bytes, or unknown to the model"
+    extend = Choice("tokenizer.extend", added if text.unspelt > _MUCH_UNSPELT else 0, why)
+    return [extend, *_course(text, size, _SUBWORDS - _FEWER * 3, tokens)]
 
 
 def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0) -> list[Choice]:

@@ -3,13 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from tolka.metrics.scores import has_spaces
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
+from tolka.text.pairs import Pair
+from tolka.tokenizer.extension import unspelt_count
+from tolka.tokenizer.tokenizer import Tokenizer
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
+_SPELT = 1000  # pairs of each training text that are cut into a model's subwords
 _LONGEST_WORD = 20  # characters on average; a text of longer "words" has no spaces between words
 _WORD = 2  # characters of such a text that count as a word: about as many subwords as a spaced text has for its words
 
@@ -20,15 +24,16 @@ class TextFacts:
 
     pairs: of the whole text, without those that an earlier one equals. words: of a pair's longer side, on average.
     repetition: how often a word comes, on average over the different words of both sides. characters: different ones
-    of both sides. read: the pairs that these come from. validation: pairs of the validation set. streamed: whether the
-    text is only the beginning of a stream.
+    of both sides. unspelt: share of a side's subwords, the larger of both, that are bytes or unknown to the model to
+    start from; 0 without one. validation: pairs of the validation set. streamed: whether the text is only the beginning
+    of a stream.
     """
 
     pairs: int
     words: float
     repetition: float
     characters: int
-    read: int
+    unspelt: float
     validation: int
     streamed: bool
 
@@ -38,18 +43,24 @@ class TextFacts:
         return math.inf if self.streamed else self.pairs * self.words
 
     @classmethod
-    def of(cls, corpus: Corpus, direction: Direction) -> "TextFacts":
-        """Read the beginning of each training text, in proportion to its length; DataError where one is unreadable."""
+    def of(cls, corpus: Corpus, direction: Direction, tokenizer: Tokenizer | None = None) -> "TextFacts":
+        """Read the beginning of each training text, in proportion to its length; DataError where one is unreadable.
+
+        tokenizer: of the model to start from.
+        """
         counts = [source.count() for source in corpus.train]
         share = min(1.0, _MOST_READ / max(sum(counts), 1))
         read, longer, both = 0, 0, 0
         pairs: set[int] = set()
         vocabularies: tuple[set[str], set[str]] = set(), set()
         characters: set[str] = set()
+        spelt: list[Pair] = []
         spaced = [has_spaces(language) for language in direction]
         for source, count in zip(corpus.train, counts, strict=True):
-            for pair in islice(source.read(), max(1, round(share * count))):
+            for number, pair in enumerate(islice(source.read(), max(1, round(share * count)))):
                 read += 1
+                if tokenizer and number < _SPELT:
+                    spelt.append(pair)
                 pairs.add(hash((pair.source, pair.target)))
                 texts = pair.source, pair.target
                 sides = [_words(text, spaces) for text, spaces in zip(texts, spaced, strict=True)]
@@ -64,7 +75,7 @@ class TextFacts:
             words=longer / max(read, 1),
             repetition=both / max(sum(map(len, vocabularies)), 1),
             characters=len(characters),
-            read=read,
+            unspelt=_unspelt(spelt, tokenizer) if tokenizer else 0.0,
             # That of a stream is not known before it is read.
             validation=sum(source.count() or sum(1 for _ in source.read()) for source in corpus.valid),
             streamed=corpus.stream is not None,
@@ -77,3 +88,11 @@ def _words(text: str, has_spaces: bool) -> Sequence[str]:
     if has_spaces and len(text) <= _LONGEST_WORD * len(words):
         return words
     return [text[start : start + _WORD] for start in range(0, len(text), _WORD)]
+
+
+def _unspelt(pairs: Sequence[Pair], tokenizer: Tokenizer) -> float:
+    """Return `TextFacts.unspelt` of some pairs."""
+    source = chain.from_iterable(tokenizer.encode_source([pair.source for pair in pairs]))
+    target = chain.from_iterable(tokenizer.encode_target([pair.target for pair in pairs]))
+    sides = (list(source), tokenizer.source_pieces), (list(target), tokenizer.target_pieces)
+    return max(unspelt_count(ids, pieces) / max(len(ids), 1) for ids, pieces in sides)

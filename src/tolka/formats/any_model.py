@@ -5,8 +5,9 @@ from typing import Any
 
 from tolka.formats.hub import local_folder
 from tolka.formats.huggingface.family import read_foreign
-from tolka.model_directory.read import SavedModel, as_ensemble, load_model
+from tolka.model_directory.read import SavedModel, as_ensemble, load_model, load_tokenizer
 from tolka.model_directory.settings import Folders, is_of_transformers, listed_folders, load_settings
+from tolka.tokenizer.tokenizer import Tokenizer
 
 
 def load_any(models: Folders, to_translate: bool = False) -> SavedModel:
@@ -15,6 +16,12 @@ def load_any(models: Folders, to_translate: bool = False) -> SavedModel:
     for folder in map(local_folder, listed_folders(models)):
         loaded.append(read_foreign(folder).load() if is_of_transformers(folder) else load_model(folder, to_translate))
     return as_ensemble(loaded)
+
+
+def tokenizer_of(name: str | Path) -> Tokenizer:
+    """Return the tokenizer of a model, without reading its weights."""
+    folder = local_folder(name)
+    return read_foreign(folder).tokenizer if is_of_transformers(folder) else load_tokenizer(folder)
 
 
 def settings_of(name: str | Path) -> dict[str, Any]:

@@ -129,6 +129,12 @@ def load_adapter(folder: Path) -> Adapter:
     return Adapter(tensors, _load_tokenizer(folder, manifest), base)
 
 
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Return the tokenizer of a model directory, or of the `best/` of a run; CheckpointError if it is damaged."""
+    folder = find_model_folder(folder)
+    return _load_tokenizer(folder, verified_manifest(folder))
+
+
 def _load_tokenizer(folder: Path, manifest: Manifest) -> Tokenizer:
     tokenizer = Tokenizer.load(folder)
     manifest.require(tokenizer.file_names)

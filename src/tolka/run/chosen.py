@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tolka.auto.rules import FRESH, Choice, choose, choose_tuning
+from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.schemas import TrainConfig, cross_check, rebuild
 from tolka.config.short_runs import fit_schedule
 from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.formats.any_model import tokenizer_of
 from tolka.models.auto import AutoOptions
 from tolka.run.inputs import open_corpus
 from tolka.system.device import choose_device
@@ -69,7 +70,8 @@ def _choices(config: TrainConfig) -> list[Choice]:
         corpus, _ = open_corpus(config, silent)
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
         corpus = config.corpus.open()
-    text = TextFacts.of(corpus, config.corpus.direction)
+    start = config.run.init_from
+    text = TextFacts.of(corpus, config.corpus.direction, tokenizer_of(start) if start else None)
     tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):
         return choose_tuning(text, tokens)
@@ -97,4 +99,4 @@ def _chosen_before(config: TrainConfig) -> list[Choice]:
     except TolkaError:  # which `claim` reports
         return []
     found = {**saved, **flat(saved)}
-    return [Choice(key, found[key], "") for key in FRESH if key in found]
+    return [Choice(key, found[key], "") for key in dict.fromkeys((*FRESH, *TUNED)) if key in found]
