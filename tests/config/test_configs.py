@@ -202,6 +202,24 @@ FREE_TEXTS = {"corpus.name", "model.name", "optimizer.name", "scheduler.name", "
 }
 
 
+@pytest.mark.parametrize(
+    ("settings", "noted"),
+    [
+        (["model=lstm"], True),
+        (["model=lstm", "optimizer.lr=0.002"], False),
+        (["model=lstm", "optimizer=sgd"], False),
+        (["model=lstm", "experiment=sample"], False),
+        (["model=transformer_tiny"], False),
+        (["model=auto", "model.family=rnn"], False),
+    ],
+)
+def test_a_transformer_s_rate_for_a_recurrent_model_is_noted(
+    settings: list[str], noted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train_config(["corpus=files", "corpus.train=t", "corpus.valid=v", *settings])
+    assert ("with optimizer.lr=0.004 a recurrent model" in capsys.readouterr().err) == noted
+
+
 def test_no_number_is_below_its_range_and_no_word_is_unknown() -> None:
     """Of every setting: -1 and a word that nobody knows are refused, unless they have a meaning."""
     for group, cls in ((each, cls) for each in (*CLASSES, *REGISTRIES) for cls in GROUPS.kinds(each)):
