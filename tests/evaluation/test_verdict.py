@@ -38,6 +38,7 @@ SOUND = Evidence(
     subwords_per_word=1.4,
     vocabulary=4000,
     one_target=0.0,
+    plateau=0,
     rate=0.001,
     dropout=0.1,
     width=256,
@@ -124,6 +125,9 @@ def test_a_longer_training_is_priced_at_this_run_s_speed() -> None:
 def test_the_last_third_is_compared_with_all_before() -> None:
     history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 30.0))]
     assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 10.0
+    # A rate that falls from 2 on raises the score by itself.
+    assert gained(history, "bleu", plateau=2) == 10.0
+    assert "before its rate fell" in verdict(replace(SOUND, plateau=2)).sentences[-1]
     # A decline gained nothing.
     assert gained([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}], "bleu") == 0.0
 

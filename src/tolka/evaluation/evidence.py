@@ -53,7 +53,7 @@ def gather(
         one_target=repeats / len(targets),
         **_of_translations(tested, result.translations, commonest_target, language),
         **_of_losses(translator, validation, training),
-        gained=gained(history, "bleu" if scale == "BLEU" else "chrf"),
+        gained=gained(history, "bleu" if scale == "BLEU" else "chrf", facts["plateau"]),
         **facts,
     )
 
@@ -126,10 +126,10 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
     return (nats + ends) / max(1, sum(len(ids) + 1 for ids in text))
 
 
-def gained(history: Sequence[Mapping[str, Any]], metric: str) -> float:
-    """Return what the last third of the updates added to the best validation. metric: bleu or chrf."""
+def gained(history: Sequence[Mapping[str, Any]], metric: str, plateau: int = 0) -> float:
+    """Return what the last third of the updates, or of those before a plateau, added. metric: bleu or chrf."""
     # Before training every score is 0: a training may have no validation in its first two thirds.
-    return last_third_gain([(0, 0.0), *validation_scores(history, metric)]) or 0.0
+    return last_third_gain([(0, 0.0), *validation_scores(history, metric, plateau)]) or 0.0
 
 
 def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> tuple[float, float]:

@@ -40,9 +40,10 @@ class Evidence:
     lowers the validation loss, against another line's. unrelated, unrelated_valid: estimated share of pairs, in the
     training text and in the validation text, whose own source helps no more than another one. unigram_loss: of the
     validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
-    what the last third of the training added to the validation score. one_target: share of the commonest target line
-    of the training text. rate: the peak; 0 if the optimizer's usual rates are not known. sides: what is wrong with
-    those of the texts. parent: the name that a model of these languages would have; "" where training began with one.
+    what the last third of the training, or of the updates before the plateau, added to the validation score.
+    one_target: share of the commonest target line of the training text. plateau: of TrainState. rate: the peak; 0 if
+    the optimizer's usual rates are not known. sides: what is wrong with those of the texts. parent: the name that a
+    model of these languages would have; "" where training began with one.
     """
 
     test: str
@@ -72,6 +73,7 @@ class Evidence:
     subwords_per_word: float
     vocabulary: int
     one_target: float
+    plateau: int
     rate: float
     dropout: float
     width: int
@@ -300,10 +302,11 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
+    when = "in the last third before its rate fell" if evidence.plateau else "in the last third of its training"
     if evidence.is_improving:
-        yield f"It was still improving: by {evidence.gained:.1f} points in the last third of its training."
+        yield f"It was still improving: by {evidence.gained:.1f} points {when}."
     else:
-        yield f"It had stopped improving: {evidence.gained:+.1f} points in the last third of its training."
+        yield f"It had stopped improving: {evidence.gained:+.1f} points {when}."
 
 
 def _words(evidence: Evidence) -> dict[str, Any]:

@@ -14,12 +14,16 @@ Scores = Sequence[tuple[int, float]]
 """Update and score of each validation, a higher score for a better model."""
 
 
-def validation_scores(history: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, float]]:
-    """Return the scores of a training's validations. history: lines of metrics.jsonl. metric: of METRICS."""
+def validation_scores(history: Sequence[Mapping[str, Any]], metric: str, plateau: int = 0) -> list[tuple[int, float]]:
+    """Return the scores of a training's validations. history: lines of metrics.jsonl. metric: of METRICS.
+
+    plateau: of TrainState; later ones are left out, as a rate that falls raises the score by itself.
+    """
     name = "valid_loss" if metric == "nll" else metric
     # The mean of checkpoints is not a point of the curve.
     lines = [line for line in history if line.get(name) is not None and "mean_of_updates" not in line]
-    return [(line["update"], METRICS[metric] * line[name]) for line in lines]
+    scores = [(line["update"], METRICS[metric] * line[name]) for line in lines]
+    return [score for score in scores if not plateau or score[0] <= plateau]
 
 
 def last_third_gain(scores: Scores) -> float | None:

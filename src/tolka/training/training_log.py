@@ -72,9 +72,7 @@ class TrainingLog:
     def note_gain(self, state: TrainState) -> None:
         """Log whether more updates would have helped, by the curve of trainer.metric."""
         metric = self._config.metric
-        # A decay raises the score by itself: where a plateau began one, the curve before it counts.
-        end = state.plateau or state.update
-        curve = [point for point in validation_scores(self._run.history(), metric) if point[0] <= end]
+        curve = validation_scores(self._run.history(), metric, state.plateau)
         gain = expected_gain(curve)
         if gain is not None:
             self._run.log(gain_text(gain, metric, abs(curve[-1][1])))
