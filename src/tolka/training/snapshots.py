@@ -65,7 +65,8 @@ def read_last_state(run: Path, store: str) -> ResumeState:
     state = load_state(run / "last")
     # Of an earlier version.
     if isinstance(state.facts.get("train"), dict):
-        state.facts["train"].pop("safety_seconds", None)
+        for key in ("safety_seconds", "plateaus"):
+            state.facts["train"].pop(key, None)
     _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(
