@@ -17,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tolka.evaluation.verdict import Evidence, verdict
+from tolka.evaluation.figures import Evidence
+from tolka.evaluation.verdict import verdict
 
 TEST_LINES, VALID_LINES = 500, 300
 TINY = ["model=transformer_tiny", "model.dropout=0.3", "tokenizer.vocab_size=1000"]

@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from tolka.evaluation.evidence import Losses, gained, unigram_loss
-from tolka.evaluation.verdict import RULES, Evidence, verdict
+from tolka.evaluation.figures import Evidence
+from tolka.evaluation.verdict import RULES, verdict
 
 SOUND = Evidence(
     test="test",

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tolka.evaluation.verdict import Evidence, verdict
+from tolka.evaluation.figures import Evidence
+from tolka.evaluation.verdict import verdict
 
 
 def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Path) -> None:

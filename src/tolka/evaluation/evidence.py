@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any
 
 from tolka.engines.torch_engine import TorchEngine
+from tolka.evaluation.figures import Evidence
 from tolka.evaluation.tester import TestResult
-from tolka.evaluation.verdict import Evidence
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, choose_bleu_tokenizer, has_spaces, score
 from tolka.text.pairs import Pair
