@@ -127,3 +127,8 @@ def test_subwords_are_added_where_a_model_lacks_them() -> None:
 
     assert (added(0.05, 3000), added(0.5, 300), added(0.5, 3000)) == (0, 525, 2000)
     assert added(0.5, 300, characters=1000) == 1200
+    rates = [
+        {choice.key: choice.value for choice in choose_tuning(replace(text(300), unspelt=unspelt))}["optimizer.lr"]
+        for unspelt in (0.05, 0.5)
+    ]
+    assert rates == [0.0001, 0.001]

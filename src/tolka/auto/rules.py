@@ -78,6 +78,7 @@ _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; 
 _PATIENCE = 4
 _MUCH_UNSPELT = 0.1  # of a side's subwords
 _MOST_ADDED = 2000  # subwords, and a quarter of the words at most
+_NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000
 
 
@@ -101,13 +102,17 @@ TUNING_SIZES = [
 
 def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
     """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`."""
+    is_new = text.unspelt > _MUCH_UNSPELT
+    sizes = [size for size in TUNING_SIZES if not is_new or size.rate >= _NEW_LANGUAGE_RATE]
     pairs = math.inf if text.streamed else text.pairs
-    size = next(size for size in TUNING_SIZES if pairs <= size.pairs)
+    size = next(size for size in sizes if pairs <= size.pairs)
     # Every character first; then what comes often enough to be learnt.
     added = int(max(1.2 * text.characters, min(_MOST_ADDED, text.running_words / 4)))
     why = f"{text.unspelt:.0%} of a side's subwords are bytes, or unknown to the model"
-    extend = Choice("tokenizer.extend", added if text.unspelt > _MUCH_UNSPELT else 0, why)
-    return [extend, *_course(text, size, _SUBWORDS - _FEWER * 3, tokens)]
+    return [
+        Choice("tokenizer.extend", added if is_new else 0, why),
+        *_course(text, size, _SUBWORDS - _FEWER * 3, tokens),
+    ]
 
 
 def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0) -> list[Choice]:
