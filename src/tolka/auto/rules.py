@@ -53,7 +53,7 @@ class TextSize:
 SIZES = {
     "rnn": [
         TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.006, 200, 60),
-        TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 4000, 1024, 0.004, 200, 30),
+        TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 8000, 1024, 0.004, 200, 35),
         TextSize(math.inf, "bilstm_attention", 256, 1, 0.1, 8000, 2048, 0.004, 400, 20),
     ],
     "transformer": [
