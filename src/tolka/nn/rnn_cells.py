@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from tolka.kernels.lstm import padded_lstm, takes_padding
 from tolka.kernels.matmul import matmul
 
-_OPEN = 1e4  # before the sigmoid, which makes it 1, and its negative 0
 State = tuple[Tensor, ...]
 """(h,), or (h, C) of an LSTM; each (B, H)."""
 
@@ -155,27 +155,9 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
                 bias[self.hidden_size : 2 * self.hidden_size] = 1.0
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        if x.device.type != "cpu":
-            return super().encode(x, lengths)
-        # oneDNN's kernel is the faster one, and takes no packed sequences. So a last feature, 1 at padding, closes the
-        # input gate there and opens the forget gate: C stays what it was at the last token.
-        positions = torch.arange(x.size(1))
-        inside = positions < lengths[:, None]
-        padding = ~inside[..., None]
-        x = torch.cat([x.masked_fill(padding, 0.0), padding.to(x.dtype)], dim=-1)
-        column = x.new_tensor([-_OPEN, _OPEN, 0.0, 0.0]).repeat_interleave(self.hidden_size)[:, None]
-        backwards = torch.where(inside, lengths[:, None] - 1 - positions, positions)[..., None]
-        zeros = x.new_zeros(1, len(x), self.hidden_size)
-        outputs, ends = [], []
-        for direction in self.directions:
-            w, *others = self.all_weights[direction]
-            tokens = x.gather(1, backwards.expand_as(x)) if direction else x
-            weights = [torch.cat([w, column], dim=1), *others]
-            h, _, memory = torch.lstm(tokens, (zeros, zeros), weights, True, 1, 0.0, self.training, False, True)
-            ends.append((h[torch.arange(len(h)), lengths - 1], memory[0]))
-            outputs.append(h.gather(1, backwards.expand_as(h)) if direction else h)
-        last = tuple(torch.cat(directions, dim=-1) for directions in zip(*ends, strict=True))
-        return torch.cat(outputs, dim=-1).masked_fill(padding, 0.0), last
+        if takes_padding(x):
+            return padded_lstm(x, lengths, self.all_weights, self.training)
+        return super().encode(x, lengths)
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
         _, u, _ = self._weights(direction)
