@@ -51,7 +51,7 @@ def pieces_of(model: Path) -> list[str]:
     return [piece for piece in pieces if piece not in SPECIAL]
 
 
-def passes(corpus: Path, model: Path, tokens: int) -> int:
+def batches_of(corpus: Path, model: Path, tokens: int) -> int:
     """Return how many batches of so many target tokens a pass through the text has."""
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     lines = (corpus / f"train.{languages(corpus)[1]}").read_text("utf-8").splitlines()
@@ -114,7 +114,7 @@ class JoeyNMT:
                 "batch_type": "token",
                 "early_stopping_metric": "bleu",
                 "epochs": 1000,
-                "validation_freq": max(100, passes(corpus, model, 4096)),
+                "validation_freq": max(100, batches_of(corpus, model, 4096)),
                 "logging_freq": 50,
                 "overwrite": True,
                 "shuffle": True,
@@ -198,8 +198,9 @@ class Eole:
     def translated(self) -> list[str]:
         """Translate the test set with the best checkpoint by BLEU on the validation set."""
         found = sorted((self.out / "model").glob("step_*"), key=lambda path: int(path.name.removeprefix("step_")))
+        found = found[:-1] or found  # the last one may have been cut off
         reference = self.corpus / f"valid.{languages(self.corpus)[1]}"
-        scores = {path: bleu(self._translate(path, "valid"), reference) for path in found[-6:]}
+        scores = {path: bleu(self._translate(path, "valid"), reference) for path in found}
         print({path.name: round(score, 2) for path, score in scores.items()}, file=sys.stderr)
         return self._translate(max(scores, key=lambda path: scores[path]), "test")
 
@@ -263,7 +264,11 @@ def train(command: list[str], minutes: float, log: Path) -> float:
             time.sleep(2)
             seconds = subprocess.run(["ps", "-o", "cputimes=", "-p", str(child.pid)], capture_output=True, text=True)
             used = float(seconds.stdout or used)
+        is_over = child.poll() is not None
         child.kill()
+        if is_over and child.returncode:
+            raise SystemExit(f"the training failed: {log}")
+        child.wait()
     return used / 60
 
 

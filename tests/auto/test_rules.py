@@ -10,6 +10,7 @@ from tolka.auto.rules import FRESH, SIZES, TUNED, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.options import MODELS
+from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.pairs import ParallelFiles
@@ -116,6 +117,11 @@ def test_what_a_model_spells_as_bytes(tmp_path: Path, trained: Path) -> None:
     known = TextFacts.of(write(tmp_path, ["na ro"], ["na ro"]), XA_XB, tokenizer)
     foreign = TextFacts.of(write(tmp_path, ["na ro"], ["다람쥐 강"]), XA_XB, tokenizer)
     assert known.unspelt < 0.1 < 0.5 < foreign.unspelt
+    # Blanks that cleaning makes plain ones are no new language.
+    form, blanks = CharacterForm("nfc", "strip", "space"), "na\u00a0ro"
+    assert TextFacts.of(write(tmp_path, [blanks], [blanks]), XA_XB, tokenizer).unspelt > known.unspelt
+    text = write(tmp_path, [blanks], [blanks])
+    assert TextFacts.of(text, XA_XB, tokenizer, form).unspelt == known.unspelt
 
 
 def test_subwords_are_added_where_a_model_lacks_them() -> None:

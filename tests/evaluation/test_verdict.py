@@ -124,8 +124,8 @@ def test_a_longer_training_is_priced_at_this_run_s_speed() -> None:
 
 
 def test_the_last_third_is_compared_with_all_before() -> None:
-    history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 30.0))]
-    assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 10.0
+    history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 50.0))]
+    assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 30.0
     # A rate that falls from 2 on raises the score by itself.
     assert gained(history, "bleu", plateau=2) == 10.0
     assert "before its rate fell" in verdict(replace(SOUND, plateau=2)).sentences[-1]

@@ -125,3 +125,15 @@ def test_maps_are_counted() -> None:
     assert [part.shape for part in GruLayer(X, H, bidirectional=True).matrices()] == [(H, X)] * 3 + [(H, H)] * 3 + [
         (H, X)
     ] * 3 + [(H, H)] * 3
+
+
+@pytest.mark.parametrize(("autocast", "tolerance"), [(False, 1e-5), (True, 0.03)])
+def test_the_precisions_of_training_are_the_same_by_either_path(autocast: bool, tolerance: float) -> None:
+    """In float64 torch has no kernel of oneDNN's."""
+    layer, x = make("lstm", bidirectional=True)
+    layer, x = layer.float(), x.float()
+    slow, slow_ends, _ = unrolled_encode(layer, x, LENGTHS)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        encoded, ends = layer.encode(x, LENGTHS)
+    for one, other in zip((slow, *slow_ends), (encoded, *ends), strict=True):
+        torch.testing.assert_close(one, other.float(), rtol=tolerance, atol=tolerance)

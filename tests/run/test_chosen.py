@@ -83,12 +83,18 @@ def test_words_and_characters_are_not_counted_as_subwords(settings: list[str], t
 def test_no_subwords_are_chosen_that_adapters_would_not_train(settings: list[str], trained: Path) -> None:
     open_to = {
         more: train_config(with_recipe([f"run.init_from={trained}", *more.split(), *settings])).run.choose
-        for more in ("", "finetuning.lora_rank=4", "finetuning.freeze=[encoder]")
+        for more in (
+            "",
+            "finetuning.lora_rank=4",
+            "finetuning.freeze=[encoder.0,target_embedding]",
+            "finetuning.freeze=[encoder]",
+        )
     }
     assert [("tokenizer.extend" in keys, "optimizer.lr" in keys) for keys in open_to.values()] == [
         (True, True),
         (False, True),
         (False, True),
+        (True, True),
     ]
 
 

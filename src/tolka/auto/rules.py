@@ -77,7 +77,7 @@ _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
 _MUCH_UNSPELT = 0.1  # of a side's subwords
-_MOST_ADDED = 2000  # subwords, and a quarter of the words at most
+_MOST_ADDED = 2000  # subwords, and a quarter of the words at most, but one for each character at least
 _NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from tolka.metrics.scores import has_spaces
+from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -13,7 +14,7 @@ from tolka.tokenizer.extension import unspelt_count
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
-_SPELT = 1000  # pairs of each training text that are cut into a model's subwords
+_SPELT = 1000  # pairs that are cut into a model's subwords
 _LONGEST_WORD = 20  # characters on average; a text of longer "words" has no spaces between words
 _WORD = 2  # characters of such a text that count as a word: about as many subwords as a spaced text has for its words
 
@@ -43,10 +44,17 @@ class TextFacts:
         return math.inf if self.streamed else self.pairs * self.words
 
     @classmethod
-    def of(cls, corpus: Corpus, direction: Direction, tokenizer: Tokenizer | None = None) -> "TextFacts":
+    def of(
+        cls,
+        corpus: Corpus,
+        direction: Direction,
+        tokenizer: Tokenizer | None = None,
+        form: CharacterForm | None = None,
+    ) -> "TextFacts":
         """Read the beginning of each training text, in proportion to its length; DataError where one is unreadable.
 
-        tokenizer: of the model to start from.
+        tokenizer: of the model to start from, to which subwords of the first text could be added. form: that training
+        text gets.
         """
         counts = [source.count() for source in corpus.train]
         share = min(1.0, _MOST_READ / max(sum(counts), 1))
@@ -57,10 +65,10 @@ class TextFacts:
         spelt: list[Pair] = []
         spaced = [has_spaces(language) for language in direction]
         for source, count in zip(corpus.train, counts, strict=True):
-            for number, pair in enumerate(islice(source.read(), max(1, round(share * count)))):
+            for pair in islice(source.read(), max(1, round(share * count))):
                 read += 1
-                if tokenizer and number < _SPELT:
-                    spelt.append(pair)
+                if tokenizer and source is corpus.train[0] and len(spelt) < _SPELT:
+                    spelt.append(form.pair(pair) if form else pair)
                 pairs.add(hash((pair.source, pair.target)))
                 texts = pair.source, pair.target
                 sides = [_words(text, spaces) for text, spaces in zip(texts, spaced, strict=True)]

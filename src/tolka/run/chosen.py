@@ -71,7 +71,8 @@ def _choices(config: TrainConfig) -> list[Choice]:
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
         corpus = config.corpus.open()
     start = config.run.init_from
-    text = TextFacts.of(corpus, config.corpus.direction, tokenizer_of(start) if start else None)
+    tokenizer, form = tokenizer_of(start) if start else None, config.cleaning.characters
+    text = TextFacts.of(corpus, config.corpus.direction, tokenizer, form)
     tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):
         return choose_tuning(text, tokens)

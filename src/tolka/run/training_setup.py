@@ -180,7 +180,7 @@ def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, extends: bool
     if differing:
         raise ConfigError(
             f"tokenizer.extend: {model.architecture} keeps rows of subwords in {', '.join(differing)}, and only "
-            f"those in {', '.join(VOCABULARY_TENSORS)} can be extended: leave it out"
+            f"those in {', '.join(VOCABULARY_TENSORS)} can be extended: type tokenizer.extend=0"
         )
     model.load_state_dict(state)
 
