@@ -11,6 +11,7 @@ from typing import Any
 from tolka.auto.text_facts import TextFacts
 from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
+from tolka.tokenizer.extension import MUCH_UNSPELT
 
 FRESH = (
     *("model", "model.d_model", "model.layers", "model.dropout", "tokenizer.vocab_size", "batching.tokens"),
@@ -76,7 +77,6 @@ _WIDEST_ON_CPU = 256
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
-_MUCH_UNSPELT = 0.1  # of a side's subwords
 _MOST_ADDED = 2000  # subwords, and a quarter of the words at most, but one for each character at least
 _NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000
@@ -102,7 +102,7 @@ TUNING_SIZES = [
 
 def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
     """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`."""
-    is_new = text.unspelt > _MUCH_UNSPELT
+    is_new = text.unspelt > MUCH_UNSPELT
     sizes = [size for size in TUNING_SIZES if not is_new or size.rate >= _NEW_LANGUAGE_RATE]
     pairs = math.inf if text.streamed else text.pairs
     size = next(size for size in sizes if pairs <= size.pairs)

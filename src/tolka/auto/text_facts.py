@@ -10,7 +10,7 @@ from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
-from tolka.tokenizer.extension import unspelt_count
+from tolka.tokenizer.extension import unspelt_share
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
@@ -56,7 +56,8 @@ class TextFacts:
         tokenizer: of the model to start from, to which subwords of the first text could be added. form: that training
         text gets.
         """
-        counts = [source.count() for source in corpus.train]
+        sources = corpus.train
+        counts = [source.count() for source in sources]
         share = min(1.0, _MOST_READ / max(sum(counts), 1))
         read, longer, both = 0, 0, 0
         pairs: set[int] = set()
@@ -64,10 +65,10 @@ class TextFacts:
         characters: set[str] = set()
         spelt: list[Pair] = []
         spaced = [has_spaces(language) for language in direction]
-        for source, count in zip(corpus.train, counts, strict=True):
+        for source, count in zip(sources, counts, strict=True):
             for pair in islice(source.read(), max(1, round(share * count))):
                 read += 1
-                if tokenizer and source is corpus.train[0] and len(spelt) < _SPELT:
+                if tokenizer and source is sources[0] and len(spelt) < _SPELT:
                     spelt.append(form.pair(pair) if form else pair)
                 pairs.add(hash((pair.source, pair.target)))
                 texts = pair.source, pair.target
@@ -100,7 +101,6 @@ def _words(text: str, has_spaces: bool) -> Sequence[str]:
 
 def _unspelt(pairs: Sequence[Pair], tokenizer: Tokenizer) -> float:
     """Return `TextFacts.unspelt` of some pairs."""
-    source = chain.from_iterable(tokenizer.encode_source([pair.source for pair in pairs]))
-    target = chain.from_iterable(tokenizer.encode_target([pair.target for pair in pairs]))
-    sides = (list(source), tokenizer.source_pieces), (list(target), tokenizer.target_pieces)
-    return max(unspelt_count(ids, pieces) / max(len(ids), 1) for ids, pieces in sides)
+    source = list(chain.from_iterable(tokenizer.encode_source([pair.source for pair in pairs])))
+    target = list(chain.from_iterable(tokenizer.encode_target([pair.target for pair in pairs])))
+    return max(unspelt_share(source, tokenizer.source_pieces), unspelt_share(target, tokenizer.target_pieces))

@@ -31,14 +31,13 @@ from tolka.text.corpora.base import Corpus
 from tolka.text.held_out import hold_out_sets
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
-from tolka.tokenizer.extension import Extension, unspelt_count
+from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
 from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
 
 _SAMPLED = 4000  # lines of the training text
-_MUCH_UNSPELT = 0.1  # of the subwords
 
 
 def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
@@ -157,9 +156,8 @@ class Inputs:
         """Yield a note for each side of which the model spells much as bytes, or not at all."""
         pieces = {"source": tokenizer.source_pieces, "target": tokenizer.target_pieces}
         for (side, pieces_of), rows in zip(pieces.items(), self.sample, strict=True):
-            ids = list(chain.from_iterable(rows))
-            share = unspelt_count(ids, pieces_of) / max(len(ids), 1)
-            if share > _MUCH_UNSPELT:
+            share = unspelt_share(list(chain.from_iterable(rows)), pieces_of)
+            if share > MUCH_UNSPELT:
                 yield (
                     f"{share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: tokenizer.extend=2000 "
                     "would add subwords of this text"

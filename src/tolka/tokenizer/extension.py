@@ -26,6 +26,8 @@ from tolka.tokenizer.vocabulary import Vocabulary
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _COUNTED = 2000  # lines whose subwords are counted for the note
+MUCH_UNSPELT = 0.1
+"""Share of a side's subwords that are bytes or unknown, from which on new ones are worth adding."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,13 @@ def spellings(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], list[lis
     return [ids(subword, groups[0]) for subword in source], [ids(subword, groups[-1]) for subword in target]
 
 
-def unspelt_count(ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]) -> int:
-    """Return the number of ids that are bytes or unknown. pieces: returns the subwords of ids."""
+def unspelt_share(ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]) -> float:
+    """Return the share of ids that are bytes or unknown; 0 of none. pieces: returns the subwords of ids."""
     counts = Counter(ids)
     numbers = list(counts)
     named = zip(numbers, pieces(numbers), strict=True)
-    return sum(counts[number] for number, piece in named if number == UNK or _BYTE.fullmatch(piece))
+    unspelt = sum(counts[number] for number, piece in named if number == UNK or _BYTE.fullmatch(piece))
+    return unspelt / max(len(ids), 1)
 
 
 def _new_subwords(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]:

@@ -132,7 +132,7 @@ class Callbacks(Callback):
 
     def on_end(self, ending: Ending) -> None:
         """Tell all of them; where one raises an exception, the later ones get its message, and it is raised then."""
-        # A tracker that is not told of the end would show the run as running for ever.
+        # A tracker that never learns of the end would show the run as running for ever.
         first: BaseException | None = None
         for name, callback in self._callbacks:
             try:

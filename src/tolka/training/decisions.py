@@ -121,8 +121,7 @@ class Decisions:
             return config.updates, config.updates
         validation = state.update // config.validate_every + max(0, config.patience - state.stale)
         last = validation * config.validate_every
-        if schedule.decays_at_plateau:
-            last = schedule.last_update(last) or last
+        last = schedule.last_update(last) or last
         return min(last, config.updates), config.updates
 
     def _agree(self) -> None:
