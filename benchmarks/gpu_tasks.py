@@ -31,7 +31,7 @@ from tolka.models.transformer.model import Transformer
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.system.device import Precision, has_fast_bf16
+from tolka.system.device import Precision, choose_device, has_fast_bf16
 from tolka.system.memory import is_out_of_memory
 from tolka.training.compilation import compile_layers
 from tolka.training.options import TrainerConfig
@@ -215,4 +215,4 @@ def measure(name: str, device: torch.device) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], torch.device(sys.argv[2]))))
+    print(json.dumps(measure(sys.argv[1], choose_device(sys.argv[2]))))

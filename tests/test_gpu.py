@@ -1,7 +1,9 @@
 """What only a CUDA device can show; run with -m gpu."""
 
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,15 @@ from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.kernels.packing import has_variable_length_kernel
 from tolka.losses.objective import Objective
+from tolka.models.rnn.config import PRESETS
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OPTIMIZERS
 from tolka.optim.optimizers.sgd import SGDConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.search.hypothesis import Wish
+from tolka.search.options import BeamOptions, DiverseConfig
 from tolka.system.device import Precision, choose_device
 from tolka.training.compilation import compile_layers
 from tolka.training.memory import fewest_batches
@@ -52,6 +57,20 @@ def test_the_gpu_computes_what_the_cpu_does(options: dict[str, Any]) -> None:
         expected = model(batch)
         device = choose_device("auto")
         torch.testing.assert_close(model.to(device)(batch.to(device)).cpu(), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_recurrent_model_s_loss_and_gradients_are_the_cpu_s(preset: str) -> None:
+    """On a CPU an LSTM takes padded sentences, on a GPU packed ones."""
+    torch.manual_seed(0)
+    model = replace(PRESETS[preset], d_model=32, dropout=0.0).build(12, 12, True)
+    objective, batch = Objective(model, 0.1), collate(SOURCES, TARGETS)
+    expected = objective(batch)
+    gradients = torch.autograd.grad(expected.loss, list(model.parameters()))
+    found = objective.to("cuda")(batch.to(torch.device("cuda")))
+    assert found.loss.item() == pytest.approx(expected.loss.item(), rel=1e-3)
+    for one, other in zip(torch.autograd.grad(found.loss, list(model.parameters())), gradients, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("options", [{}, {"positions": "rotary", "normalization": "rmsnorm"}], ids=str)
@@ -113,6 +132,29 @@ def test_beam_of_one_equals_greedy_on_the_gpu() -> None:
         greedy = GreedyConfig().build().search(model, batch.source, batch.source_lengths)
         beam = BeamConfig(beam_size=1).build().search(model, batch.source, batch.source_lengths)
     assert [h[0].tokens for h in greedy] == [h[0].tokens for h in beam]
+
+
+@pytest.mark.parametrize(
+    ("config", "wish"),
+    [
+        (BeamConfig(), Wish()),
+        (DiverseConfig(beam_size=4, groups=2), Wish()),
+        (BeamConfig(no_repeat_ngram=2, min_length=3), Wish()),
+        (BeamConfig(), Wish(prefix=(8, 7))),
+        (BeamConfig(), Wish(terms=(((5, 9), (6,)),))),
+        (BeamConfig(), Wish(banned=((4, 5), (7,)))),
+    ],
+    ids=["beam", "diverse", "rules", "prefix", "terms", "banned"],
+)
+def test_each_search_finds_on_the_gpu_what_it_finds_on_the_cpu(config: BeamOptions, wish: Wish) -> None:
+    torch.manual_seed(0)
+    model, search = TransformerConfig(d_model=32, layers=2).build(12, 12, True).eval(), config.build()
+    batch, wishes = collate(SOURCES, TARGETS), [wish] * len(SOURCES)
+    with torch.inference_mode():
+        expected = search.search(model, batch.source, batch.source_lengths, wishes=wishes)
+        batch = batch.to(torch.device("cuda"))
+        found = search.search(model.cuda(), batch.source, batch.source_lengths, wishes=wishes)
+    assert [[each.tokens for each in of] for of in found] == [[each.tokens for each in of] for of in expected]
 
 
 @pytest.mark.parametrize(
@@ -193,6 +235,40 @@ def test_mt_train_on_the_gpu(tmp_path: Path) -> None:
     )
     assert result.state.update == 100
     assert [test.name for test in result.tests] == ["test_fresh", "test_unseen"]
+
+
+def test_a_model_is_chosen_for_the_gpu(tmp_path: Path) -> None:
+    from tolka.api.train import train
+    from tolka.config.command_line import train_config
+
+    for side in ("en", "de"):
+        lines = [f"{word} {number} {side}" for number in range(60) for word in ("one", "two", "three", "four")]
+        (tmp_path / f"text.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    settings = [
+        "corpus=files",
+        "corpus.valid=auto",
+        f"corpus.train={tmp_path / 'text'}",
+        "corpus.source=en",
+        "corpus.target=de",
+    ]
+    result = train(train_config([*settings, f"run.dir={tmp_path / 'run'}", "trainer.max_minutes=0.3"]))
+    assert result.state.update > 0
+
+
+@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
+def test_torchrun_s_one_process_with_nccl_trains_as_a_plain_one(parallel: str, tmp_path: Path) -> None:
+    settings = ["experiment=sample", f"run.prepared={tmp_path / 'prepared'}", "trainer.device=cuda"]
+    settings += ["trainer.updates=30", "trainer.validate_every=30", "scheduler.warmup=10", "corpus.test=[]"]
+    settings += ["model.dropout=0", "trainer.precision=fp32"]
+    settings += ["trainer.log_every=1", f"trainer.parallel={parallel}"]
+    losses = []
+    for name, start in (("alone", []), ("torchrun", ["-m", "torch.distributed.run", "--standalone"])):
+        command = [sys.executable, *start, "-m", "tolka.cli.train", *settings, f"run.dir={tmp_path / name}"]
+        subprocess.run(command, check=True, capture_output=True, timeout=200)
+        lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+        losses.append([line["train_loss"] for line in lines if "train_loss" in line])
+    assert len(losses[0]) == 30
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
 
 
 def test_a_bad_update_leaves_the_weights_alone_and_nobody_waits() -> None:

@@ -1,6 +1,7 @@
 """The device that a command computes on, its number format and its CPU threads."""
 
 import platform
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +18,8 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """
     # cuDNN's attention makes a plan for every new shape, and batches of text have many.
     torch.backends.cuda.enable_cudnn_sdp(False)
+    # torch's own, of a backward pass that begins with a product, and harmless.
+    warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA context")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
