@@ -17,6 +17,5 @@ change dropout-0.1 model.dropout=0.1
 change constant_rate scheduler.floor=1
 change vocabulary-4000 tokenizer.vocab_size=4000
 change muon optimizer=muon optimizer.lr=0.003
-change r_drop trainer.r_drop=5
 # shellcheck disable=SC2086  # names of runs, without blanks
 python "$(dirname "$0")/results_row.py" --each $runs

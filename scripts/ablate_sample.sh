@@ -11,9 +11,6 @@ change() {
     runs="$runs runs/ablation-sample-$name"
 }
 change base trainer.ema=0 "$@"
-change r_drop trainer.r_drop=5 trainer.ema=0 "$@"
-change simcut trainer.simcut=3 trainer.ema=0 "$@"
-change word_dropout trainer.word_dropout=0.1 trainer.ema=0 "$@"
 change sampling batching.sampling=0.1 trainer.ema=0 "$@"
 change ema "$@"  # as the recipe has it
 # shellcheck disable=SC2086  # names of runs, without blanks

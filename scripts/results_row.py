@@ -2,7 +2,7 @@
 
     python scripts/results_row.py runs/multi30k
     python scripts/results_row.py runs/tiny-1 runs/tiny-2 runs/tiny-3
-    python scripts/results_row.py --each runs/plain runs/r_drop
+    python scripts/results_row.py --each runs/plain runs/wider
 
 Reads what mt-train left: config.yaml, best/scores.json and metrics.jsonl. A number is never shown without its
 signature: those follow the table.

@@ -99,15 +99,6 @@ SETTINGS: list[tuple[list[str], list[str]]] = [
     ),
     (["corpus.target=xa"], ["corpus.source and corpus.target are both 'xa'; they must differ"]),
     (["scheduler.warmup=6"], ["scheduler.warmup (6) is longer than the training (trainer.updates 5)"]),
-    (
-        ["trainer.r_drop=5", "model.dropout=0"],
-        ["trainer.r_drop (5)", "every kind of dropout is 0: set model.dropout"],
-    ),
-    (
-        ["trainer.consistency_after=9"],
-        ["trainer.consistency_after (9) puts off", "set trainer.r_drop or trainer.simcut"],
-    ),
-    (["trainer.r_drop=5", "trainer.simcut=3"], ["trainer.r_drop and trainer.simcut both make a second pass"]),
     (["trainer.ema=1"], ["trainer.ema (1.0) must be at least 0 and below 1"]),
     (["trainer.average=1"], ["trainer.average (1) must be 0 (none), or at least 2"]),
     (["corpus.weights=[a,b]"], ["corpus.weights (['a', 'b']) must be a list, each of it a number"]),

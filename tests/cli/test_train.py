@@ -430,11 +430,11 @@ def test_a_run_of_an_older_version_goes_on(command: Command, begun: list[str], t
     """Settings, and a whole group, that have come since then have the defaults that it ran with."""
     path = tmp_path / "run" / "config.yaml"
     saved = yaml.safe_load(path.read_text(encoding="utf-8"))
-    del saved["finetuning"], saved["trainer"]["r_drop"], saved["model"]["normalization"]
+    del saved["finetuning"], saved["trainer"]["ema"], saved["model"]["normalization"]
     path.write_text(yaml.safe_dump(saved), encoding="utf-8")
     assert command("mt-train", *begun, "trainer.updates=6").code == 0
-    outcome = command("mt-train", *begun, "trainer.updates=6", "trainer.r_drop=1")
-    assert (outcome.code, "trainer.r_drop (0.0, now 1.0)" in outcome.error) == (2, True)
+    outcome = command("mt-train", *begun, "trainer.updates=6", "trainer.ema=0.9")
+    assert (outcome.code, "trainer.ema (0.0, now 0.9)" in outcome.error) == (2, True)
 
 
 def test_a_run_has_its_page(command: Command, tiny: list[str], tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_each_documented_end_of_a_range_is_checked() -> None:
         *("run.licence=foo", "run.licence=CC-BY-4.0", "run.seed=9223372036854775808", "run.name=a/b"),
         *("tokenizer.character_coverage=0.9", "tokenizer.character_coverage=1.1", "tokenizer.vocab_size=100"),
         *("tokenizer.vocab_size=1000001", "trainer.threads=1025", "trainer.average=1", "trainer.ema=1"),
-        *("trainer.label_smoothing=1", "trainer.word_dropout=1"),
+        "trainer.label_smoothing=1",
         *("model.dropout=1", "optimizer.beta1=1"),
         *("scheduler=cosine scheduler.floor=1.5", "search=sampling search.top_p=1.1", "search.beam_size=1000001"),
         *("search.n_best=9", "batching.sampling=1.5", "cleaning.min_letters=1.1", "metrics.bootstrap=39"),
@@ -318,6 +318,6 @@ def test_every_line_of_the_ablation_is_a_configuration() -> None:
     common = re.search(r"mt-train (experiment=\S+) run\.name=\S+ (.*?) \$\{corpus", text)
     changes = [line.split()[2:] for line in text.splitlines() if line.startswith("change ")]
     assert common is not None
-    assert len(changes) > 5
+    assert len(changes) > 4
     made = [train_config([common[1], *common[2].split(), *change]) for change in changes]
     assert len({repr(config) for config in made}) == len(made)

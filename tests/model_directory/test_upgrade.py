@@ -20,12 +20,18 @@ from tolka.optim.optimizers.sgd import SGDConfig
 Command = Callable[..., Any]
 
 
-def test_a_renamed_setting_keeps_its_value() -> None:
-    saved = {"trainer": {"r_drop": 5.0, "agreement_after": 7}, "model": {"name": "rnn"}}
-    assert upgrade_config(saved) == {"trainer": {"r_drop": 5.0, "consistency_after": 7}, "model": {"name": "rnn"}}
+def test_a_renamed_value_keeps_its_meaning() -> None:
+    saved = {"trainer": {"ema": 0.9, "compile": "True"}, "model": {"name": "rnn"}}
+    assert upgrade_config(saved) == {"trainer": {"ema": 0.9, "compile": "default"}, "model": {"name": "rnn"}}
     assert lost_settings(saved) == {}
-    with pytest.raises(ConfigError, match=r"agreement_after is gone; in its place: trainer\.consistency_after"):
-        train_config(["trainer.agreement_after=3"])
+
+
+def test_a_loss_that_is_gone_is_dropped_where_it_was_off_and_named_where_it_was_on() -> None:
+    assert upgrade_config({"trainer": {"r_drop": 0.0, "word_dropout": 0.0}}) == {"trainer": {}}
+    assert lost_settings({"trainer": {"r_drop": 0.0, "agreement_after": 0, "simcut": 0.0}}) == {}
+    assert lost_settings({"trainer": {"r_drop": 5.0, "simcut": 0.0}}) == {"trainer.r_drop": 5.0}
+    with pytest.raises(ConfigError, match=r"trainer\.r_drop is gone; in its place: model\.dropout"):
+        train_config(["trainer.r_drop=3"])
 
 
 def test_settings_that_are_gone_are_mapped_or_dropped() -> None:

@@ -69,7 +69,7 @@ def test_what_a_file_of_ones_own_sets_stays(settings: list[str], tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "typed", ["trainer.r_drop=5", "scheduler.warmup=25000", "model.layers=0", "model.dropout=null"]
+    "typed", ["scheduler.warmup=25000", "model.layers=0", "model.dropout=null"]
 )
 def test_what_fits_once_all_is_chosen_is_allowed(settings: list[str], typed: str) -> None:
     assert with_chosen_settings(train_config(with_recipe([typed, *settings])))[0].run.choose == []

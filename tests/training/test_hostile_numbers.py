@@ -94,12 +94,12 @@ def test_no_number_is_too_odd_for_a_setting(kind: str) -> None:
         ),
         (f"model.layers={10**28}", "model.layers"),
         ("model.layers=1000000", "model.layers (1000000) must be at most 1000"),
-        ("trainer.r_drop=1e308", "trainer.r_drop (1e+308) must be a number from 1.18e-38 to 3.4e+38, or 0"),
+        ("optimizer.eps=1e308", "optimizer.eps (1e+308) must be a number from 1.18e-38 to 3.4e+38, or 0"),
         (
             f"run.seed={'9' * 5000}",
             "run.seed (99999999999999999999..., 5000 characters) is a number too large to be read",
         ),
-        (f"trainer.r_drop={10**400}", "trainer.r_drop (1000"),
+        (f"trainer.max_minutes={10**400}", "trainer.max_minutes (1000"),
     ],
 )
 def test_on_the_command_line(command: Command, tiny: list[str], setting: str, complaint: str) -> None:

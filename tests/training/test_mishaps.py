@@ -24,7 +24,7 @@ class Fragile(torch.nn.Module):
         super().__init__()
         self._bench, self._spoilt, self._gradient = [bench], spoilt, gradient
         self.real = bench.trainer.step.objective
-        self.model, self.second_pass = self.real.model, True
+        self.model = self.real.model
 
     def forward(self, batch: Batch) -> LossSum:
         state = self._bench[0].trainer.state

@@ -215,11 +215,6 @@ def _training_conflicts(config: TrainConfig) -> Iterator[str]:
             "batching.sampling draws other segmentations of the same words, and tokenizer.type="
             f"{config.tokenizer.type} has only one way to cut them: choose bpe or unigram, or batching.sampling=0"
         )
-    if updates and trainer.consistency_after >= updates:
-        yield (
-            f"trainer.consistency_after ({trainer.consistency_after}) must be below trainer.updates ({updates}), or "
-            "the second pass would never begin"
-        )
     if trainer.epochs and getattr(config.corpus, "streaming", False):
         yield (
             "trainer.epochs counts passes over the training text, and the end of a stream is not known: set "
@@ -244,12 +239,6 @@ def _model_conflicts(config: TrainConfig) -> Iterator[str]:
         yield (
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
             "leave it out, or lower batching.tokens and raise trainer.accumulate"
-        )
-    # Word dropout draws in each pass again, too, so that R-Drop has something to compare without any other dropout.
-    if trainer.r_drop and not (model.stochastic or trainer.word_dropout):
-        yield (
-            f"trainer.r_drop ({trainer.r_drop:g}) compares two passes that differ in their dropout, and every kind of "
-            "dropout is 0: set model.dropout (0.1, or 0.3 for little text), or trainer.r_drop=0"
         )
 
 

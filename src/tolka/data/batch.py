@@ -48,17 +48,6 @@ class Batch:
         """Return the states of target tokens, without padding: (B, T, D) -> (N, D)."""
         return states.flatten(0, 1)[self.target_positions]
 
-    def with_words_dropped(self, rate: float) -> "Batch":
-        """Return the batch with each input token (source, target_in) replaced by `<unk>` with probability `rate`.
-
-        Word dropout (Bowman et al. 2016, section 3.1), also used for SimCut (Gao et al. 2022 set embeddings to zero
-        instead, where `<unk>` has a learnt one). The reference, `<s>`, `</s>` and padding are never replaced. Drawn
-        from the device's default generator in torch.
-        """
-        if rate == 0.0:
-            return self
-        return replace(self, source=_with_unknowns(self.source, rate), target_in=_with_unknowns(self.target_in, rate))
-
     @property
     def positions(self) -> int:
         """Number of positions on both sides, padding included: a measure of the cost of computation."""
@@ -97,13 +86,6 @@ class Batch:
         tensors = [field.name for field in fields(self) if field.name != "tokens"]
         moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
         return replace(self, **moved)
-
-
-def _with_unknowns(ids: Tensor, rate: float) -> Tensor:
-    """Replace ids (B, L) by `<unk>` with probability `rate`."""
-    # The other special symbols have lower ids than `<unk>`, and are never replaced.
-    dropped = (torch.rand(ids.shape, device=ids.device) < rate) & (ids > UNK)
-    return ids.masked_fill(dropped, UNK)
 
 
 @dataclass(frozen=True)

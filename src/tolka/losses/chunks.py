@@ -46,8 +46,8 @@ def _padded(rows: Tensor, count: int) -> Tensor:
     return F.pad(rows, (0, 0, 0, count - len(rows))) if len(rows) < count else rows
 
 
-# The logits of each pass and the targets of one chunk -> loss sum, nll sum; the logits become d loss / d logits.
-Gradients = Callable[[list[Tensor], Tensor], tuple[Tensor, Tensor]]
+# The logits and the targets of one chunk -> loss sum, nll sum; the logits become d loss / d logits.
+Gradients = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class _GivenGradient(torch.autograd.Function):
@@ -68,8 +68,8 @@ class _GivenGradient(torch.autograd.Function):
 class ChunkedLoss(torch.autograd.Function):
     """The loss sum and the nll sum; the gradients of the loss sum are computed in the same pass, chunk by chunk.
 
-    inputs: the features (N, D) of each pass, then the output layer's weights, which must be all that `logits_of`
-    depends on besides the features. equal_rows: whether the last chunk is padded to as many rows as the others.
+    weights: the output layer's, which must be all that `logits_of` depends on besides the features (N, D). equal_rows:
+    whether the last chunk is padded to as many rows as the others.
     """
 
     # The weights are inputs so that autograd accumulates their gradients, and DDP's hooks fire.
@@ -82,37 +82,32 @@ class ChunkedLoss(torch.autograd.Function):
         targets: Tensor,
         chunk: int,
         equal_rows: bool,
-        passes: int,
-        *inputs: Tensor,
+        features: Tensor,
+        *weights: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        features, parameters = inputs[:passes], inputs[passes:]
-        totals = fp32_or_wider(features[0].new_zeros(2))
-        feature_gradients: list[list[Tensor]] = [[] for _ in features]
-        weight_gradients = [torch.zeros_like(p) for p in parameters]
-        chunks = [split_rows(each, chunk) for each in features]
+        totals = fp32_or_wider(features.new_zeros(2))
+        feature_gradients = []
+        weight_gradients = [torch.zeros_like(weight) for weight in weights]
         # The loss is a sum over tokens, so that each chunk's gradient is final at once: its logits are freed before the
         # next chunk's are computed.
-        for chunk_targets, *rows in zip(split_rows(targets, chunk), *chunks, strict=True):
+        for chunk_targets, rows in zip(split_rows(targets, chunk), split_rows(features, chunk), strict=True):
             count = len(chunk_targets)
-            leaves = [_padded(row.detach(), chunk if equal_rows else count).requires_grad_() for row in rows]
+            leaf = _padded(rows.detach(), chunk if equal_rows else count).requires_grad_()
             with torch.enable_grad():
-                logits = [logits_of(leaf) for leaf in leaves]
+                logits = logits_of(leaf)
             # In fp32 this is the logits' own memory, in bf16 a copy: they become d loss / d logits in place.
-            upstream = [fp32_or_wider(each.detach()) for each in logits]
-            loss, nll = gradients_of([each[:count] for each in upstream], chunk_targets)
+            upstream = fp32_or_wider(logits.detach())
+            loss, nll = gradients_of(upstream[:count], chunk_targets)
             totals += torch.stack([loss, nll])
             # Padding rows add nothing to the gradient of the weights.
-            for each in upstream:
-                each[count:] = 0.0
-            pairs = [(each, gradient.to(each.dtype)) for each, gradient in zip(logits, upstream, strict=True)]
+            upstream[count:] = 0.0
             with torch.enable_grad():
-                scalars = [_GivenGradient.apply(*pair) for pair in pairs]  # type: ignore[no-untyped-call]
-            gradients = torch.autograd.grad(scalars, (*leaves, *parameters))
-            for collected, gradient in zip(feature_gradients, gradients, strict=False):
-                collected.append(gradient[:count])
-            for total, gradient in zip(weight_gradients, gradients[passes:], strict=True):
+                scalar = _GivenGradient.apply(logits, upstream.to(logits.dtype))  # type: ignore[no-untyped-call]
+            gradient, *of_weights = torch.autograd.grad(scalar, (leaf, *weights))
+            feature_gradients.append(gradient[:count])
+            for total, gradient in zip(weight_gradients, of_weights, strict=True):
                 total.add_(gradient)
-        ctx.save_for_backward(*(torch.cat(each) for each in feature_gradients), *weight_gradients)
+        ctx.save_for_backward(torch.cat(feature_gradients), *weight_gradients)
         # Copies, as FSDP takes no views.
         loss_sum, nll_sum = (total.clone() for total in totals)
         ctx.mark_non_differentiable(nll_sum)
@@ -120,5 +115,5 @@ class ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Any, ...]:
-        # Computed in `forward` already; what follows the loss, as 1 / tokens, is a factor. None: the first six inputs.
-        return (None,) * 6 + tuple(saved * upstream[0] for saved in ctx.saved_tensors)
+        # Computed in `forward` already; what follows the loss, as 1 / tokens, is a factor. None: the first five inputs.
+        return (None,) * 5 + tuple(saved * upstream[0] for saved in ctx.saved_tensors)

@@ -17,8 +17,7 @@ from tolka.models.base import Seq2Seq
 class LossSum:
     """Sums over the valid target tokens; the mean is taken once, over the whole accumulation group and all ranks.
 
-    loss: the objective, differentiable. nll: -log p(reference), without smoothing or consistency loss. Both are
-    0-dim and in nats.
+    loss: the objective, differentiable. nll: -log p(reference), without smoothing. Both are 0-dim and in nats.
     """
 
     loss: Tensor
@@ -31,13 +30,6 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
 
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
     """
-    loss, nll, _ = softmax_in_place(logits, targets, smoothing)
-    subtract_target(logits, targets, smoothing)
-    return loss, nll
-
-
-def softmax_in_place(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Apply softmax to (C, V) in place; return loss sum, nll sum and the logarithms of the normalisers, (C, 1)."""
     target_logits = logits.gather(1, targets[:, None])
     # Read before softmax overwrites the logits. -log p of all tokens on average is log z - mean(logits).
     mean = logits.mean(dim=-1, keepdim=True) if smoothing else target_logits
@@ -45,19 +37,12 @@ def softmax_in_place(logits: Tensor, targets: Tensor, smoothing: float) -> tuple
     top = logits.amax(dim=-1, keepdim=True)
     # One exp over the vocabulary serves the normaliser and the gradient; all wide operations are in place.
     normaliser = logits.sub_(top).exp_().sum(dim=-1, keepdim=True)
-    logits.div_(normaliser)
+    # d loss / d logits = p - t, with t = (1 - e) at the reference + e / V everywhere.
+    logits.div_(normaliser).sub_(smoothing / logits.size(-1))
+    logits[torch.arange(targets.numel(), device=targets.device), targets] -= 1.0 - smoothing
     log_z = top + normaliser.log()
     nll = (log_z - target_logits).sum()
-    return (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum(), nll, log_z
-
-
-def subtract_target(gradient: Tensor, targets: Tensor, smoothing: float, share: float = 1.0) -> Tensor:
-    """Subtract `share` of the smoothed target from the gradient (C, V), in place."""
-    # d loss / d logits = p - t, with t = (1 - e) at the reference + e / V everywhere.
-    if share:
-        gradient.sub_(share * smoothing / gradient.size(-1))
-        gradient[torch.arange(targets.numel(), device=targets.device), targets] -= share * (1.0 - smoothing)
-    return gradient
+    return (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum(), nll
 
 
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:

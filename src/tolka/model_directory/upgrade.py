@@ -31,7 +31,13 @@ REMOVED = {
     "trainer.clip_value": "trainer.clip_norm",
     "trainer.find_lr": "the rate of the experiment, or -m optimizer.lr=3e-4,1e-3,3e-3, which trains at each",
     "trainer.average_of": "nothing: trainer.average takes the last; mt-train average MODEL MODEL takes any",
-    "trainer.simcut_words": "nothing: SimCut drops 0.05 of the words",
+    **dict.fromkeys(
+        ("trainer.r_drop", "trainer.simcut", "trainer.simcut_words", "trainer.word_dropout"),
+        "model.dropout or batching.sampling: on little text it gained nothing (docs/choosing.md)",
+    ),
+    **dict.fromkeys(
+        ("trainer.consistency_after", "trainer.agreement_after"), "nothing: no second pass is made (trainer.r_drop)"
+    ),
     "optimizer.nesterov": "nothing: optimizer=sgd has plain momentum; optimizer=muon has Nesterov's",
     "optimizer.decay": "nothing: Adafactor has the values that its paper recommends",
     "optimizer.clip": "nothing: Adafactor has the values that its paper recommends",
@@ -56,7 +62,6 @@ REMOVED = {
     "model.layerdrop": "model.dropout",
     "model.embedding_initialization": "nothing: embeddings begin with standard deviation d_model^-1/2",
     "model.forget_bias": "nothing: it begins with 1",
-    "trainer.agreement_after": "trainer.consistency_after",
     "trainer.cuda_graphs": "trainer.compile=default (off is the default)",
     "decoding.cuda_graphs": "nothing: decoding steps are no longer captured as CUDA graphs",
 }
@@ -67,7 +72,12 @@ _WITHOUT_EFFECT: dict[str, Any] = {
     "model.layerdrop": 0.0,
     "trainer.clip_value": 0.0,
     "trainer.average_of": "last",
+    "trainer.r_drop": 0.0,
+    "trainer.simcut": 0.0,
     "trainer.simcut_words": 0.05,
+    "trainer.word_dropout": 0.0,
+    "trainer.consistency_after": 0,
+    "trainer.agreement_after": 0,
     "optimizer.nesterov": False,
     "optimizer.decay": 0.8,
     "optimizer.clip": 1.0,
@@ -124,8 +134,6 @@ def _renamed(config: Mapping[str, Any]) -> dict[str, Any]:
     _upgrade_corpus(corpus)
     if metrics.get("legacy") is True and isinstance(metrics.get("names"), list):
         metrics["names"] = [*metrics["names"], "bleu-lc"]
-    if "agreement_after" in trainer:
-        trainer["consistency_after"] = trainer.pop("agreement_after")
     if trainer.pop("cuda_graphs", False) is True:
         trainer["compile"] = "reduce-overhead"
     for (group, key), values in _RENAMED_VALUES.items():

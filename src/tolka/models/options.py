@@ -46,12 +46,6 @@ class ModelConfig(ABC):
         zero_or_more(self, "model", "d_model as it is", "parameters")
         at_most(self, "model", _MOST_PARAMETERS, "parameters")
 
-    @property
-    def stochastic(self) -> bool:
-        """Whether two passes in training mode differ because some kind of dropout is on."""
-        # By the end of its name, so that a plugin's dropout counts too.
-        return any(value > 0 for key, value in vars(self).items() if key.endswith("dropout"))
-
     def resolved(self, shared: bool) -> Self:
         """Return the config with every value explicit that is derived from other options or from the vocabulary.
 

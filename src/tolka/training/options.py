@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 from tolka.errors import ConfigError
-from tolka.losses.consistency import r_drop, simcut
 from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_below_one, zero_or_more
@@ -14,8 +13,6 @@ from tolka.system.device import PRECISIONS
 PARALLEL = ("auto", "ddp", "fsdp")
 COMPILE_MODES = ("off", "default")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
-# Share of the words that the second pass drops (Gao et al. 2022).
-_SIMCUT_WORDS = 0.05
 # Decimals of BLEU and chrF in tables; a difference that they do not show does not count.
 _SHOWN_DIGITS = 2
 
@@ -51,14 +48,6 @@ class TrainerConfig:
     """sample translations of the last validation that are shown at the end; trackers get those of each"""
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
-    word_dropout: float = 0.0
-    """probability that a token that is read, source or target, is replaced by <unk> (Bowman et al. 2016)"""
-    r_drop: float = 0.0
-    """weight of R-Drop (Liang et al. 2021; 5 there): two passes, each with its own dropout, should agree; 0 = off"""
-    simcut: float = 0.0
-    """weight of SimCut (Gao et al. 2022; 3 there): a second pass with words dropped should agree; 0 = off"""
-    consistency_after: int = 0
-    """updates before R-Drop's or SimCut's second pass begins: one pass alone learns faster, at half the cost"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
     ema: float = 0.0
@@ -96,31 +85,20 @@ class TrainerConfig:
         at_least(self, "trainer", 0 if self.epochs else 1, "updates")
         at_least(self, "trainer", 1, "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_norm")
-        zero_or_more(self, "trainer", "off", "r_drop", "simcut")
         zero_or_more(self, "trainer", "none", "keep_best", "keep_every")
         zero_or_more(self, "trainer", "no limit", "epochs")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads", "devices")
-        at_least(self, "trainer", 0, "consistency_after")
         at_least(self, "trainer", 0.01, "timeout")
-        share_below_one(self, "trainer", "label_smoothing", "word_dropout", "ema")
+        share_below_one(self, "trainer", "label_smoothing", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
         one_of(self, "trainer", "compile", COMPILE_MODES)
         one_of(self, "trainer", "parallel", PARALLEL)
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
-        if self.r_drop and self.simcut:
-            raise ConfigError("trainer.r_drop and trainer.simcut both make a second pass: set one of them to 0")
-        if self.consistency_after and not (self.r_drop or self.simcut):
-            raise ConfigError(
-                f"trainer.consistency_after ({self.consistency_after}) puts off a second pass, and there is none: set "
-                "trainer.r_drop or trainer.simcut, or leave it out"
-            )
 
     def objective(self, model: Seq2Seq) -> Objective:
         """Return the model with the loss that these options describe."""
-        consistency = r_drop(self.r_drop) if self.r_drop else None
-        consistency = simcut(self.simcut, _SIMCUT_WORDS) if self.simcut else consistency
-        return Objective(model, self.label_smoothing, self.word_dropout, consistency)
+        return Objective(model, self.label_smoothing)

@@ -84,7 +84,6 @@ class TrainStep:
         """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks."""
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
-        self.objective.second_pass = number > self.config.consistency_after
         # Each loss is a sum, divided by the tokens of all batches and ranks: a token weighs the same in whichever batch
         # it is. The mean of the batches' means would favour tokens of small batches.
         divisor = self.parallel.begin(group.tokens)
