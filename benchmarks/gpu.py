@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-VARIANTS = ("padded", "packed", "compiled")
+VARIANTS = ("plain", "compiled")
 TASKS = [
     "limits",
     "tests",

@@ -9,8 +9,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,6 @@ from tolka.data.store import TokenStore
 from tolka.engines.dtypes import convert_model
 from tolka.engines.options import DecodingConfig
 from tolka.errors import TolkaError
-from tolka.kernels import packing
 from tolka.models.transformer import TransformerConfig
 from tolka.models.transformer.model import Transformer
 from tolka.optim.optimizers.adam import AdamWConfig
@@ -44,8 +42,7 @@ SIZES = {
     "toy": (TransformerConfig(d_model=32, heads=2, d_ff=64, layers=1), 200, 512),  # to try this script with
 }
 VARIANTS: dict[str, dict[str, Any]] = {
-    "padded": {},
-    "packed": {},
+    "plain": {},
     "compiled": {"compile": "default"},
 }
 BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
@@ -96,18 +93,6 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-@contextmanager
-def padded(on: bool) -> Iterator[None]:
-    """Attention over padded sentences, as before there was the other kind."""
-    real = packing.has_variable_length_kernel
-    if on:
-        packing.has_variable_length_kernel = lambda *_asked: False  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        packing.has_variable_length_kernel = real
-
-
 def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
     """Target tokens a second, the FLOP of weights' products a second, seconds that the first pass took longer, GB."""
     config, vocabulary, tokens = SIZES[size]
@@ -120,16 +105,15 @@ def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
     step = TrainStep(options, options.objective(model), AdamWConfig().build(model), precision)
     loader = Loader(random_store(vocabulary, tokens), BatchingConfig(tokens=tokens, max_length=LONGEST), seed=1)
     numbers, worth, each = range(min(BATCHES, len(loader.plan(0)))), cost(model), []
-    with padded(variant == "padded"):
-        for turn in range(1 + ROUNDS):
-            wait(device)
-            if turn == 1 and device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats(device)
-            started_at, update, nll = time.perf_counter(), turn * len(numbers), torch.zeros(())
-            for number in numbers:
-                nll = step(update + number + 1, 1e-4, Group.of([loader.batch(0, number)])).nll
-            wait(device)
-            each.append(time.perf_counter() - started_at)
+    for turn in range(1 + ROUNDS):
+        wait(device)
+        if turn == 1 and device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+        started_at, update, nll = time.perf_counter(), turn * len(numbers), torch.zeros(())
+        for number in numbers:
+            nll = step(update + number + 1, 1e-4, Group.of([loader.batch(0, number)])).nll
+        wait(device)
+        each.append(time.perf_counter() - started_at)
     if not torch.isfinite(nll):
         raise SystemExit("the loss is NaN or inf")
     batches = [loader.batch(0, number) for number in numbers]
@@ -154,7 +138,9 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
     model = convert_model(config.build(vocabulary, vocabulary, shared=True).to(device).eval(), number_format)
     store = random_store(vocabulary, enough)
     rows = [store.source(number).tolist() for number in range(DECODED[size])]
-    batches = longest_first([len(row) + 1 for row in rows], DecodingConfig.tokens // beam)
+    batches = longest_first(
+        [len(row) + 1 for row in rows], DecodingConfig().batch_tokens(device.type == "cuda") // beam
+    )
     given = [Flat.of([rows[number] for number in batch]).with_eos() for batch in batches]
     options: dict[str, Any] = {"max_length_factor": 1.0, "max_length_extra": 0}
     search = (GreedyConfig(**options) if beam == 1 else BeamConfig(beam_size=beam, **options)).build()

@@ -25,5 +25,3 @@ def test_valid_picks_the_states_of_target_tokens() -> None:
 def test_a_sentence_without_tokens_is_its_end_symbol() -> None:
     batch = collate([[]], [[]])
     assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[2]], [[1]], [[2]])
-
-

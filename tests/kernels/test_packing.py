@@ -2,7 +2,7 @@
 
 import torch
 
-from tolka.kernels.packing import Packing, VariableLengthPacking
+from tolka.kernels.packing import Packing
 
 LENGTHS, TOKENS = torch.tensor([2, 3, 1]), torch.tensor([0, 1, 3, 4, 5, 6])
 PACKING, ALL = Packing(LENGTHS, 3, TOKENS), Packing(LENGTHS, 3)
@@ -10,7 +10,6 @@ PACKING, ALL = Packing(LENGTHS, 3, TOKENS), Packing(LENGTHS, 3)
 
 def test_where_everything_stands() -> None:
     assert PACKING.places.tolist() == [0, 1, 0, 1, 2, 0]
-    assert VariableLengthPacking(LENGTHS, 3, TOKENS).starts.tolist() == [0, 2, 5, 6]
     assert PACKING.mask is not None
     assert PACKING.mask[:, 0, 0].tolist() == [[True, True, False], [True, True, True], [True, False, False]]
     assert Packing(LENGTHS, 3, masked=False).mask is None

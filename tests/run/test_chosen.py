@@ -68,9 +68,7 @@ def test_what_a_file_of_ones_own_sets_stays(settings: list[str], tmp_path: Path)
     assert "tokenizer.vocab_size" in {choice.key for choice in choices}
 
 
-@pytest.mark.parametrize(
-    "typed", ["scheduler.warmup=25000", "model.layers=0", "model.dropout=null"]
-)
+@pytest.mark.parametrize("typed", ["scheduler.warmup=25000", "model.layers=0", "model.dropout=null"])
 def test_what_fits_once_all_is_chosen_is_allowed(settings: list[str], typed: str) -> None:
     assert with_chosen_settings(train_config(with_recipe([typed, *settings])))[0].run.choose == []
 

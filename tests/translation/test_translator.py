@@ -323,6 +323,20 @@ def test_side_by_side_all_have_about_as_much_to_do() -> None:
     )
 
 
+def test_a_batch_is_larger_on_a_gpu_unless_it_is_typed() -> None:
+    class OnGpu(TorchEngine):
+        cpu_threads = 0
+
+    engine = OnGpu(Copy(TOKENIZER.target_size), torch.device("cpu"))
+
+    def ceiling(made: TorchEngine, tokens: int) -> int:
+        options = DecodingConfig(tokens=tokens)
+        return Translator(made, facts(), Request(GreedyConfig()), options)._decoder.tokens
+
+    assert (ceiling(engine, 0), ceiling(engine, 300)) == (65536, 300)
+    assert ceiling(TorchEngine(engine.model, engine.device), 0) == 16384
+
+
 def test_an_error_beside_others_ends_all() -> None:
     made, begun = translator(tokens=30, workers=2), list[int]()
 

@@ -113,7 +113,7 @@ def _evaluate_model(
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
     meter = PerplexityMeter(
-        pairs, saved.tokenizer, config.decoding.tokens, characters=characters, language=language, say=say
+        pairs, saved.tokenizer, config.decoding.batch_tokens(), characters=characters, language=language, say=say
     )
     # In fp32 whatever decoding.precision is, so that perplexities can be compared.
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))

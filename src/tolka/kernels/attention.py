@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tolka.kernels.dropout import dropout
-from tolka.kernels.packing import Packing, VariableLengthPacking, attend_variable_length
+from tolka.kernels.packing import Packing
 from tolka.kernels.short_attention import attend_short, suits_short
 
 _ENCODED_AT_ONCE = 1024  # source positions
@@ -48,8 +48,6 @@ def packed_attention(
     dropout_rate: float = 0.0,
 ) -> Tensor:
     """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, .) in `source` -> (N, H * V)."""
-    if isinstance(rows, VariableLengthPacking) and isinstance(source, VariableLengthPacking):
-        return attend_variable_length(query, key, value, rows, source, causal).flatten(1)
     # Padding follows all tokens of its sentence: the causal mask hides it from them already.
     mask = None if causal else source.mask
     query, key, value = (

@@ -3,7 +3,6 @@
 Shapes: B sentences, L positions of the longest, N rows, W width of a row.
 """
 
-import functools
 from functools import cached_property
 from typing import Any
 
@@ -84,38 +83,13 @@ class Packing:
         return rows[: len(rows) - self.padding_rows] if self.padding_rows else rows
 
 
-class VariableLengthPacking(Packing):
-    """Rows of tokens for `attend_variable_length`: they are never padded.
-
-    starts: (B + 1,) int32, the row at which each sentence begins, then the number of rows.
-    """
-
-    def _prepare_padding(self, masked: bool) -> None:
-        ends = self.lengths.cumsum(0, dtype=torch.int32)
-        self.starts = torch.cat([ends.new_zeros(1), ends])
-
-
-def choose_packing(
-    lengths: Tensor,
-    longest: int,
-    tokens: Tensor | None = None,
-    dtype: torch.dtype = torch.float32,
-    variable_length_width: int = 0,
-) -> Packing:
+def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Packing:
     """Return the fastest packing on the device, for sentences of `lengths` (B,) padded to `longest`.
 
-    tokens: `token_positions(lengths, longest)`, where the caller has it; `variable_length_width` needs it. dtype: of
-    what is packed, unless autocast changes it. variable_length_width: of a head's keys and values, if they are of one
-    width and `attend_variable_length` suits otherwise.
+    tokens: `token_positions(lengths, longest)`, where the caller has it.
     """
-    device = lengths.device
-    if variable_length_width and tokens is not None:
-        if torch.is_autocast_enabled(device.type):
-            dtype = torch.get_autocast_dtype(device.type)
-        if has_variable_length_kernel(device, dtype, variable_length_width):
-            return VariableLengthPacking(lengths, longest, tokens)
     # Counting the padding would wait for the device.
-    if device.type != "cpu":
+    if lengths.device.type != "cpu":
         return Packing(lengths, longest)
     count = len(tokens) if tokens is not None else int(lengths.sum())
     padding = 1 - count / (len(lengths) * longest)
@@ -125,40 +99,6 @@ def choose_packing(
     if tokens is None:
         tokens = token_positions(lengths, longest)
     return Packing(lengths, longest, tokens, padding > 0, padding_rows)
-
-
-def attend_variable_length(
-    query: Tensor, key: Tensor, value: Tensor, rows: VariableLengthPacking, source: VariableLengthPacking, causal: bool
-) -> Tensor:
-    """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, K) in `source` -> (N, H, K).
-
-    By torch's kernel for variable-length sequences (FlashAttention-2, Dao 2023).
-    """
-    # Since torch 2.11; nothing else needs it.
-    from torch.nn.attention.varlen import varlen_attn
-
-    # How many keys before and after a query's own position it attends to; -1: all of them.
-    window = (-1, 0) if causal else (-1, -1)
-    ends = (rows.starts, source.starts, rows.longest, source.longest)
-    attended = varlen_attn(query, key, value, *ends, window_size=window)
-    assert isinstance(attended, Tensor)
-    return attended
-
-
-@functools.cache
-def has_variable_length_kernel(device: torch.device, dtype: torch.dtype, width: int) -> bool:
-    """Return whether `attend_variable_length` works, forward and backward, by trying it."""
-    # By trying, as it depends on the GPU, the build of torch and the width of a head. FlashAttention has no fp32.
-    if device.type != "cuda" or dtype not in (torch.bfloat16, torch.float16):
-        return False
-    with torch.inference_mode(False), torch.enable_grad():
-        try:
-            rows = VariableLengthPacking(torch.tensor([3, 1], device=device), 3)
-            x = torch.ones(4, 2, width, device=device, dtype=dtype, requires_grad=True)
-            (gradient,) = torch.autograd.grad(attend_variable_length(x, x, x, rows, rows, causal=True).sum(), x)
-        except (ImportError, RuntimeError, TypeError):
-            return False
-    return bool(gradient.isfinite().all())
 
 
 class _Pad(torch.autograd.Function):

@@ -18,11 +18,6 @@ _SPREAD = 0.1
 class TokenEmbedding(nn.Embedding):
     """One vector per subword, used as input embedding, output layer or both."""
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the vectors."""
-        return self.weight.dtype
-
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""
         return matmul(features, self.weight, bias)

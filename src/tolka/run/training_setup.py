@@ -244,7 +244,7 @@ def _validator(
     return Validator(
         pairs,
         translator,
-        PerplexityMeter(pairs, tokenizer, decoding.tokens, "corpus.valid", characters, say=log),
+        PerplexityMeter(pairs, tokenizer, decoding.batch_tokens(), "corpus.valid", characters, say=log),
         precision,
         config.metrics,
         corpus.target,

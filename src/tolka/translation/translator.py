@@ -80,7 +80,7 @@ class Translator(Generic[E]):
         first = self.directions[0] if self.directions else UNKNOWN  # models of other programs may name none
         self.request = self._checked_request(request.resolved(ResolvedRequest(BeamConfig(), first)))
         self.loaded_by: Callable[[], Translator[E]] | None = None
-        self._decoder = BatchDecoder(engine, self.tokenizer, decoding.tokens, say)
+        self._decoder = BatchDecoder(engine, self.tokenizer, decoding.batch_tokens(gpu=not engine.cpu_threads), say)
         self._terminologies: list[Terminology] = []
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MAX_SHARED, _WAIT_SECONDS)
 

@@ -61,8 +61,8 @@ class Transformer(Seq2Seq):
     def forward(self, batch: Batch) -> Tensor:
         """Return the features (N, D) of the valid target tokens."""
         # Teacher forcing: target_in is the reference shifted by one, so that position t predicts its token t + 1.
-        source = self._packing(batch.source_lengths, batch.source.size(1), batch.source_positions)
-        target = self._packing(batch.target_lengths, batch.target_in.size(1), batch.target_positions)
+        source = choose_packing(batch.source_lengths, batch.source.size(1), batch.source_positions)
+        target = choose_packing(batch.target_lengths, batch.target_in.size(1), batch.target_positions)
         return self._decode(batch, target, self._encode(batch.source, source), source)
 
     def _encode(self, source: Tensor, rows: Packing, inspection: Inspection | None = None) -> Tensor:
@@ -112,14 +112,6 @@ class Transformer(Seq2Seq):
             return recomputed
         output: Tensor = layer(*inputs)
         return output
-
-    def _packing(self, lengths: Tensor, longest: int, tokens: Tensor) -> Packing:
-        """Pack sentences of `lengths` (B,), whose tokens are at `tokens` in (B, longest), flattened."""
-        # The kernel for variable-length sequences takes keys and values of one width, and drops no weights.
-        drops_weights = self.training and self.config.attention_dropout > 0
-        one_width = self.config.key_width == self.config.value_width and not drops_weights
-        width = self.config.key_width if one_width else 0
-        return choose_packing(lengths, longest, tokens, self.target_embedding.dtype, width)
 
     def inspect(self, batch: Batch) -> Inspection:
         """Return the attention maps encoder.L.self, decoder.L.self and decoder.L.cross of every layer L."""
