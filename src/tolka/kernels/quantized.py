@@ -131,8 +131,6 @@ class QuantizedLinear(nn.Module):
 class QuantizedEmbedding(nn.Module):
     """One vector per subword in int8, used as input embedding, output layer or both, as a `TokenEmbedding` is."""
 
-    dtype = torch.float32
-
     def __init__(self, weight: Int8Matrix, is_output: bool) -> None:
         """weight (V, D). is_output: whether `scores` is called; torch's kernel then has a copy of the weights."""
         super().__init__()
