@@ -53,9 +53,11 @@ def test_with_nothing_but_text_subwords_are_added_where_they_are_missing(
 ) -> None:
     text = [f"corpus.{split}={korean / split}" for split in ("train", "valid", "test")]
     settings = [f"run.init_from={trained}", "corpus.target=ko", f"run.dir={korean.parent / 'ko'}", "trainer.updates=3"]
+    settings += ["tokenizer.extend_from=target"]
     outcome = command("mt-train", *text, *settings, "report.page=false", "report.plots=false")
     assert outcome.code == 0, outcome.err
     assert "tokenizer.extend" in outcome.err
+    assert "no effect" not in outcome.err
     assert "% of a side's subwords are bytes, or unknown to the model" in outcome.err
     assert load_model(korean.parent / "ko").tokenizer.target_size > load_model(trained).tokenizer.target_size
 
@@ -162,6 +164,7 @@ def test_the_new_subwords_are_of_the_first_text(
         (["tokenizer.extend=-1"], "tokenizer.extend (-1)"),
         (["tokenizer.extend=40", "tokenizer.extend_from=middle"], "tokenizer.extend_from"),
         (["tokenizer.sample=10"], "tokenizer.sample (1000000, now 10)"),
+        (["tokenizer.sample=10"], "or set tokenizer.extend=N, which learns N more subwords by them"),
     ],
 )
 def test_what_does_not_go_together(

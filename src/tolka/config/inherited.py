@@ -52,9 +52,11 @@ def with_model_settings(
             if _unlisted(own.get(key)) != _unlisted(now.get(key)) and not _may_differ(group, key, now)
         ]
     if differing:
+        learnt = any(f"tokenizer.{key} (" in setting for setting in differing for key in _LEARNING_KEYS)
         raise ConfigError(
             f"run.init_from ({folder}) has other sizes than were requested: {', '.join(differing)}. "
             "Leave these settings out to continue with the model's own"
+            + (", or set tokenizer.extend=N, which learns N more subwords by them" if learnt else "")
         )
     return merged
 

@@ -118,10 +118,10 @@ class TrainConfig:
         return is_resumable(type(getattr(self, group, None)), name)
 
     def settings_without_effect(self) -> Iterator[tuple[str, str]]:
-        """Yield each setting that has no effect, because of another one, and what it lacks."""
+        """Yield each setting that has no effect, because of another one that is not open, and what it lacks."""
         for group, options in vars(self).items():
             for name, (needed, words) in needed_settings(type(options)).items():
-                if not attrgetter(needed)(self):
+                if needed not in self.run.choose and not attrgetter(needed)(self):
                     yield f"{group}.{name}", words
 
 

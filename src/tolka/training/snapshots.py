@@ -65,10 +65,7 @@ def read_last_state(run: Path, store: str) -> ResumeState:
     state = load_state(run / "last")
     # Of an earlier version.
     if isinstance(state.facts.get("train"), dict):
-        train = state.facts["train"]
-        train.pop("safety_seconds", None)
-        if plateaus := train.pop("plateaus", None):
-            train["plateau"] = plateaus[0]
+        state.facts["train"].pop("safety_seconds", None)
     _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(
