@@ -307,6 +307,19 @@ def objective() -> Objective:
     return Objective(TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True), 0.1)
 
 
+def test_a_precision_that_the_processor_lacks_is_named_before_training() -> None:
+    def pass_of(_batch: Batch) -> LossSum:
+        raise RuntimeError("could not create a primitive descriptor for the LSTM. Run workload with ONEDNN_VERBOSE=all")
+
+    failing: Any = objective()
+    failing.forward = pass_of
+    with pytest.raises(
+        ConfigError, match=r"precision=bf16 does not work for .* descriptor for the LSTM\): leave it out"
+    ):
+        choose_precision("bf16", CPU, failing, lambda: collate(ROWS[:3], ROWS[:3]))
+    assert choose_precision("fp32", CPU, failing, lambda: pytest.fail("no trial is needed"))[1] == "as set"
+
+
 def test_auto_precision_on_a_cpu_without_bf16_is_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision_module, "has_fast_bf16", lambda device: False)
     chosen, reason = choose_precision("auto", CPU, objective(), lambda: pytest.fail("no trial is needed"))

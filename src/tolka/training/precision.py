@@ -9,6 +9,7 @@ from tolka.data.batch import Batch
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
 from tolka.system.device import Precision, has_fast_bf16
+from tolka.system.memory import is_out_of_memory
 from tolka.system.randomness import preserve_torch_random
 
 # The fastest counts: the first one also allocates memory and compiles kernels.
@@ -27,10 +28,14 @@ def choose_precision(
     """Return the precision, and a phrase that says why.
 
     auto: on CUDA bf16 where the GPU has it, else fp16 with a scaler. On a CPU fp32, unless the processor multiplies
-    bf16 in hardware and is faster with it in a trial of a few passes over `batch()`.
+    bf16 in hardware and is faster with it in a trial of a few passes over `batch()`. ConfigError for a named one that a
+    CPU has no kernels for.
     """
     if name != "auto":
-        return Precision(device, name), "as set"
+        precision = Precision(device, name)
+        if device.type == "cpu" and name != "fp32":
+            _check_kernels(precision, objective, batch().to(device))
+        return precision, "as set"
     if device.type == "cuda":
         fast = has_fast_bf16(device)
         reason = "the GPU has bf16" if fast else "the GPU has no bf16: with a gradient scaler"
@@ -44,12 +49,26 @@ def choose_precision(
     return Precision(device, best), f"trial: fp32 {seconds['fp32']:.2f} s, bf16 {seconds['bf16']:.2f} s a batch"
 
 
-def _trial(precision: Precision, objective: Objective, batch: Batch) -> float:
+def _check_kernels(precision: Precision, objective: Objective, batch: Batch) -> None:
+    """Raise ConfigError where a pass in this precision fails for another reason than memory."""
+    # oneDNN's LSTM has bf16 only on some processors, and says so in the first pass.
+    try:
+        _trial(precision, objective, batch, rounds=1)
+    except RuntimeError as error:
+        if is_out_of_memory(error):
+            raise
+        reason = str(error).partition("\n")[0].partition(". Run workload")[0]
+        raise ConfigError(
+            f"trainer.precision={precision.name} does not work for this model on this processor ({reason}): leave it out"
+        ) from None
+
+
+def _trial(precision: Precision, objective: Objective, batch: Batch, rounds: int = _TRIAL_ROUNDS) -> float:
     """Return the seconds of the fastest forward and backward pass."""
     # Leaves neither gradients nor used-up random numbers: training does not depend on whether there was a trial.
     seconds = []
     with preserve_torch_random(precision.device):
-        for _ in range(_TRIAL_ROUNDS):
+        for _ in range(rounds):
             started_at = time.perf_counter()
             with precision.autocast():
                 loss = objective(batch).loss
