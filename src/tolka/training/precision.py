@@ -59,7 +59,7 @@ def _check_kernels(precision: Precision, objective: Objective, batch: Batch) -> 
             raise
         reason = str(error).partition("\n")[0].partition(". Run workload")[0]
         raise ConfigError(
-            f"trainer.precision={precision.name} does not work for this model on this processor ({reason}): leave it out"
+            f"trainer.precision={precision.name} does not work for this model on this CPU ({reason}): leave it out"
         ) from None
 
 
