@@ -313,9 +313,7 @@ def test_a_precision_that_the_processor_lacks_is_named_before_training() -> None
 
     failing: Any = objective()
     failing.forward = pass_of
-    with pytest.raises(
-        ConfigError, match=r"bf16 does not work .* descriptor for the LSTM\): leave it out"
-    ):
+    with pytest.raises(ConfigError, match=r"bf16 does not work .* descriptor for the LSTM\): leave it out"):
         choose_precision("bf16", CPU, failing, lambda: collate(ROWS[:3], ROWS[:3]))
     assert choose_precision("fp32", CPU, failing, lambda: pytest.fail("no trial is needed"))[1] == "as set"
 
