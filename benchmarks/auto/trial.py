@@ -38,6 +38,8 @@ def main(corpus: Path, run: Path, minutes: float, chosen: list[str]) -> None:
         test.name: {metric["name"]: metric["score"] for metric in test.as_dict()["metrics"]} for test in result.tests
     }
     test = result.tests[0].as_dict()
+    lines = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
+    validations = [line for line in lines if "bleu" in line and "seconds" in line]
     figures = {
         "valid": best["validation"],
         "test": scores.pop("test"),
@@ -48,6 +50,7 @@ def main(corpus: Path, run: Path, minutes: float, chosen: list[str]) -> None:
         "training_seconds": result.state.seconds,
         "cpu_seconds": time.process_time() - started,
         "verdict": best["verdict"],
+        "curve": [(round(line["seconds"] / 60, 2), line["update"], round(line["bleu"], 2)) for line in validations],
     }
     print(json.dumps(figures))
 
