@@ -1,8 +1,7 @@
 """What is measured on a GPU, one thing a process: python benchmarks/gpu_tasks.py NAME DEVICE; prints JSON.
 
 Training: random ids in sentences of 3 to 100 tokens, 27 on average, as news text has; the weights see what they would
-of any text. All batches are computed four times, of which the first does not count: in it kernels are compiled and
-passes captured.
+of any text. All batches are computed four times, of which the first does not count: in it kernels are compiled.
 """
 
 import json

@@ -1,6 +1,5 @@
 """What only a CUDA device can show; run with -m gpu."""
 
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
@@ -103,13 +103,15 @@ def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
     """Three shapes of batch, several to an update, each computed more than once."""
     batches = [collate(SOURCES, TARGETS), collate(SOURCES[:2], TARGETS[:2]), collate([[4] * 30] * 3, [[5] * 20] * 3)]
     (plain, expected), (compiled, found) = stepping(), stepping(compile=mode)
+    begun = [weight.detach().clone() for weight in found]
     compile_layers(compiled.objective.model, torch.device("cuda"), mode)
     for number in range(1, 7):
         group = batches[number % 3 :] + batches[:1]
         one, other = plain(number, 0.1, Group.of(group)), compiled(number, 0.1, Group.of(group))
         assert other.nll.item() == pytest.approx(one.nll.item(), rel=0.02)
-    for weight, same in zip(found, expected, strict=True):
-        assert torch.nn.functional.cosine_similarity(weight.flatten(), same.flatten(), dim=0) > 0.99
+    for weight, same, before in zip(found, expected, begun, strict=True):
+        moved, expected_move = (weight - before).flatten(), (same - before).flatten()
+        assert torch.nn.functional.cosine_similarity(moved, expected_move, dim=0) > 0.98
 
 
 @pytest.mark.parametrize("mode", ["default"])
@@ -236,6 +238,7 @@ def test_a_model_is_chosen_for_the_gpu(tmp_path: Path) -> None:
         (tmp_path / f"text.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     settings = [
         "corpus=files",
+        "model=auto",
         "corpus.valid=auto",
         f"corpus.train={tmp_path / 'text'}",
         "corpus.source=en",
@@ -243,22 +246,8 @@ def test_a_model_is_chosen_for_the_gpu(tmp_path: Path) -> None:
     ]
     result = train(train_config([*settings, f"run.dir={tmp_path / 'run'}", "trainer.max_minutes=0.3"]))
     assert result.state.update > 0
-
-
-@pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
-def test_torchrun_s_one_process_with_nccl_trains_as_a_plain_one(parallel: str, tmp_path: Path) -> None:
-    settings = ["experiment=sample", f"run.prepared={tmp_path / 'prepared'}", "trainer.device=cuda"]
-    settings += ["trainer.updates=30", "trainer.validate_every=30", "scheduler.warmup=10", "corpus.test=[]"]
-    settings += ["model.dropout=0", "trainer.precision=fp32"]
-    settings += ["trainer.log_every=1", f"trainer.parallel={parallel}"]
-    losses = []
-    for name, start in (("alone", []), ("torchrun", ["-m", "torch.distributed.run", "--standalone"])):
-        command = [sys.executable, *start, "-m", "tolka.cli.train", *settings, f"run.dir={tmp_path / name}"]
-        subprocess.run(command, check=True, capture_output=True, timeout=200)
-        lines = map(json.loads, (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-        losses.append([line["train_loss"] for line in lines if "train_loss" in line])
-    assert len(losses[0]) == 30
-    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+    chosen = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text(encoding="utf-8"))
+    assert (chosen["scheduler"]["name"], chosen["trainer"]["patience"]) == ("wsd", 4)
 
 
 def test_a_bad_update_leaves_the_weights_alone_and_nobody_waits() -> None:

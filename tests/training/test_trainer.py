@@ -33,7 +33,7 @@ from tolka.system.device import Precision
 from tolka.training import precision as precision_module
 from tolka.training.averaging import Ema
 from tolka.training.options import TrainerConfig
-from tolka.training.precision import check_precision, choose_precision
+from tolka.training.precision import check_kernels, check_precision, choose_precision
 
 
 def test_accumulated_gradients_equal_one_large_batch() -> None:
@@ -307,15 +307,32 @@ def objective() -> Objective:
     return Objective(TransformerConfig(d_model=16, heads=2, layers=1).build(11, 11, True), 0.1)
 
 
-def test_a_precision_that_the_processor_lacks_is_named_before_training() -> None:
-    def pass_of(_batch: Batch) -> LossSum:
-        raise RuntimeError("could not create a primitive descriptor for the LSTM. Run workload with ONEDNN_VERBOSE=all")
+def failing(complaint: str) -> Objective:
+    """An objective whose passes fail in bf16."""
+    made = objective()
 
-    failing: Any = objective()
-    failing.forward = pass_of
-    with pytest.raises(ConfigError, match=r"bf16 does not work .* descriptor for the LSTM\): leave it out"):
-        choose_precision("bf16", CPU, failing, lambda: collate(ROWS[:3], ROWS[:3]))
-    assert choose_precision("fp32", CPU, failing, lambda: pytest.fail("no trial is needed"))[1] == "as set"
+    def one_pass(_batch: Batch) -> LossSum:
+        if torch.is_autocast_enabled("cpu"):
+            raise RuntimeError(complaint)
+        return LossSum(torch.zeros(()), torch.zeros(()), 1)
+
+    made.forward = one_pass  # type: ignore[method-assign, assignment]
+    return made
+
+
+def test_a_precision_that_the_processor_lacks_is_named_before_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision_module, "has_fast_bf16", lambda device: True)
+    lacking = failing("could not create a primitive descriptor for the LSTM. Run workload with ONEDNN_VERBOSE=all")
+    with pytest.raises(ConfigError, match=r"=bf16 does not work .* for the LSTM\): set trainer.precision=fp32"):
+        check_kernels(Precision(CPU, "bf16"), lacking)
+    check_kernels(Precision(CPU, "fp32"), lacking)
+    chosen, reason = choose_precision("auto", CPU, lacking, lambda: pytest.fail("no trial is needed"))
+    assert (chosen.name, "no bf16: could not create a primitive" in reason) == ("fp32", True)
+
+
+@pytest.mark.parametrize("complaint", ["DefaultCPUAllocator: can't allocate memory", "mat1 and mat2 shapes"])
+def test_another_error_is_not_put_down_to_the_precision(complaint: str) -> None:
+    check_kernels(Precision(CPU, "bf16"), failing(complaint))
 
 
 def test_auto_precision_on_a_cpu_without_bf16_is_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +347,7 @@ def test_auto_precision_takes_the_faster_of_a_trial(
 ) -> None:
     monkeypatch.setattr(precision_module, "has_fast_bf16", lambda device: True)
     seconds = {"fp32": fp32, "bf16": bf16}
-    monkeypatch.setattr(precision_module, "_trial", lambda precision, objective, batch: seconds[precision.name])
+    monkeypatch.setattr(precision_module, "_trial", lambda precision, *_others, **_rounds: seconds[precision.name])
     chosen, reason = choose_precision("auto", CPU, objective(), lambda: collate(ROWS[:3], ROWS[:3]))
     assert (chosen.name, "trial" in reason) == (winner, True)
 

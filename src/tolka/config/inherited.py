@@ -52,7 +52,7 @@ def with_model_settings(
             if _unlisted(own.get(key)) != _unlisted(now.get(key)) and not _may_differ(group, key, now)
         ]
     if differing:
-        learnt = any(f"tokenizer.{key} (" in setting for setting in differing for key in _LEARNING_KEYS)
+        learnt = all(setting.startswith(tuple(f"tokenizer.{key} (" for key in _LEARNING_KEYS)) for setting in differing)
         raise ConfigError(
             f"run.init_from ({folder}) has other sizes than were requested: {', '.join(differing)}. "
             "Leave these settings out to continue with the model's own"

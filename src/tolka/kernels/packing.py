@@ -39,9 +39,6 @@ class Packing:
         # A padding row repeats the first token: computed like any other, and never read.
         if tokens is not None and padding_rows:
             self.tokens = torch.cat([tokens, tokens.new_zeros(padding_rows)])
-        self._prepare_padding(masked)
-
-    def _prepare_padding(self, masked: bool) -> None:
         self._padding = torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
         self.mask = ~self._padding[:, None, None, :] if masked else None
         if self.tokens is not None:

@@ -33,11 +33,9 @@ REMOVED = {
     "trainer.average_of": "nothing: trainer.average takes the last; mt-train average MODEL MODEL takes any",
     **dict.fromkeys(
         ("trainer.r_drop", "trainer.simcut", "trainer.simcut_words", "trainer.word_dropout"),
-        "model.dropout or batching.sampling: on little text it gained nothing (docs/choosing.md)",
+        "model.dropout: in the same time it gained nothing (docs/choosing.md)",
     ),
-    **dict.fromkeys(
-        ("trainer.consistency_after", "trainer.agreement_after"), "nothing: no second pass is made (trainer.r_drop)"
-    ),
+    **dict.fromkeys(("trainer.consistency_after", "trainer.agreement_after"), "nothing: R-Drop and SimCut are gone"),
     "optimizer.nesterov": "nothing: optimizer=sgd has plain momentum; optimizer=muon has Nesterov's",
     "optimizer.decay": "nothing: Adafactor has the values that its paper recommends",
     "optimizer.clip": "nothing: Adafactor has the values that its paper recommends",

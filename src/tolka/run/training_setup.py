@@ -42,7 +42,7 @@ from tolka.training.data_position import DataPosition, spelt
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
-from tolka.training.precision import check_precision, choose_precision
+from tolka.training.precision import check_kernels, check_precision, choose_precision
 from tolka.training.run_folder import RunFolder
 from tolka.training.snapshots import Snapshots
 from tolka.training.step import TrainStep
@@ -69,7 +69,8 @@ def ready_device(options: TrainerConfig) -> torch.device:
 
 def decoding_options(config: TrainConfig, device: torch.device) -> DecodingConfig:
     """Return the options for translating validation and test sets during a training."""
-    return DecodingConfig(device=str(device), tokens=max(_DECODED_AT_ONCE, config.batching.tokens))
+    tokens = 0 if device.type == "cuda" else max(_DECODED_AT_ONCE, config.batching.tokens)
+    return DecodingConfig(device=str(device), tokens=tokens)
 
 
 def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
@@ -196,10 +197,13 @@ def _precision(
     """Return the precision, and why."""
     # Decided once for all ranks and for the whole run: a trial by wall time could end differently each time.
     if resumed:
-        return Precision(device, resumed.facts["train"]["precision"]), "as the run began"
-    precision, reason = choose_precision(name, device, objective, partial(loader.batch, 0, 0))
-    name, reason = ranks.of_first((precision.name, reason))
-    return Precision(device, name), reason
+        chosen, reason = Precision(device, resumed.facts["train"]["precision"]), "as the run began"
+    else:
+        chosen, reason = choose_precision(name, device, objective, partial(loader.batch, 0, 0))
+        name, reason = ranks.of_first((chosen.name, reason))
+        chosen = Precision(device, name)
+    check_kernels(chosen, objective)
+    return chosen, reason
 
 
 def _fitted(

@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 import torch
 
-from tolka.data.batch import Batch
+from tolka.data.batch import UNK, Batch, collate
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
 from tolka.system.device import Precision, has_fast_bf16
-from tolka.system.memory import is_out_of_memory
 from tolka.system.randomness import preserve_torch_random
 
 # The fastest counts: the first one also allocates memory and compiles kernels.
 _TRIAL_ROUNDS = 3
+_LACKS_KERNEL = ("could not create a primitive", "not implemented for")
 
 
 def check_precision(name: str, device: torch.device) -> None:
@@ -28,14 +28,10 @@ def choose_precision(
     """Return the precision, and a phrase that says why.
 
     auto: on CUDA bf16 where the GPU has it, else fp16 with a scaler. On a CPU fp32, unless the processor multiplies
-    bf16 in hardware and is faster with it in a trial of a few passes over `batch()`. ConfigError for a named one that a
-    CPU has no kernels for.
+    bf16 in hardware and is faster with it in a trial of a few passes over `batch()`.
     """
     if name != "auto":
-        precision = Precision(device, name)
-        if device.type == "cpu" and name != "fp32":
-            _check_kernels(precision, objective, batch().to(device))
-        return precision, "as set"
+        return Precision(device, name), "as set"
     if device.type == "cuda":
         fast = has_fast_bf16(device)
         reason = "the GPU has bf16" if fast else "the GPU has no bf16: with a gradient scaler"
@@ -43,24 +39,34 @@ def choose_precision(
     # Without instructions for it a CPU emulates bf16, which is slower than fp32.
     if not has_fast_bf16(device):
         return Precision(device, "fp32"), "this processor has neither AMX nor AVX512-BF16"
+    if reason := _lacking_kernel(Precision(device, "bf16"), objective):
+        return Precision(device, "fp32"), f"no bf16: {reason}"
     sample = batch().to(device)
     seconds = {candidate: _trial(Precision(device, candidate), objective, sample) for candidate in ("fp32", "bf16")}
     best = min(seconds, key=lambda candidate: seconds[candidate])
     return Precision(device, best), f"trial: fp32 {seconds['fp32']:.2f} s, bf16 {seconds['bf16']:.2f} s a batch"
 
 
-def _check_kernels(precision: Precision, objective: Objective, batch: Batch) -> None:
-    """Raise ConfigError where a pass in this precision fails for another reason than memory."""
+def check_kernels(precision: Precision, objective: Objective) -> None:
+    """Raise ConfigError where a CPU has no kernels for the model in this precision."""
+    if precision.device.type != "cpu" or precision.name == "fp32":
+        return
+    if reason := _lacking_kernel(precision, objective):
+        raise ConfigError(
+            f"trainer.precision={precision.name} does not work for this model on this CPU ({reason}): set "
+            "trainer.precision=fp32"
+        )
+
+
+def _lacking_kernel(precision: Precision, objective: Objective) -> str:
+    """Return what torch says of a kernel that it lacks in a pass over two short sentences; "" if it lacks none."""
     # oneDNN's LSTM has bf16 only on some processors, and says so in the first pass.
     try:
-        _trial(precision, objective, batch, rounds=1)
+        _trial(precision, objective, collate([[UNK, UNK], [UNK]], [[UNK], [UNK, UNK]]), rounds=1)
     except RuntimeError as error:
-        if is_out_of_memory(error):
-            raise
         reason = str(error).partition("\n")[0].partition(". Run workload")[0]
-        raise ConfigError(
-            f"trainer.precision={precision.name} does not work for this model on this CPU ({reason}): leave it out"
-        ) from None
+        return reason if any(text in reason for text in _LACKS_KERNEL) else ""  # any other comes again in training
+    return ""
 
 
 def _trial(precision: Precision, objective: Objective, batch: Batch, rounds: int = _TRIAL_ROUNDS) -> float:
