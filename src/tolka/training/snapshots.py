@@ -65,7 +65,10 @@ def read_last_state(run: Path, store: str) -> ResumeState:
     state = load_state(run / "last")
     # Of an earlier version.
     if isinstance(state.facts.get("train"), dict):
-        state.facts["train"].pop("safety_seconds", None)
+        train = state.facts["train"]
+        train.pop("safety_seconds", None)
+        if plateaus := train.pop("plateaus", None):
+            train["plateau"] = plateaus[0]
     _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(
