@@ -31,7 +31,7 @@ def with_model_settings(
     """
     folder = str(values["run"]["init_from"])
     saved, defaults = settings_of(folder), compose([]).values
-    merged, differing = _with_model_languages(values, typed, choices, source), []
+    merged, differing = _with_model_languages(values, typed, choices, source), dict[str, str]()
     for group in ("model", "tokenizer"):
         own = saved[group]
         if group == "tokenizer":
@@ -46,17 +46,18 @@ def with_model_settings(
         if group == "model":
             # With derived sizes written out, as d_ff from d_model, so that equal models compare as equal.
             own, now = (_resolved(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
-        differing += [
-            f"{group}.{key} ({own.get(key)}, now {now.get(key)})"
+        differing |= {
+            f"{group}.{key}": f"({own.get(key)}, now {now.get(key)})"
             for key in requested
             if _unlisted(own.get(key)) != _unlisted(now.get(key)) and not _may_differ(group, key, now)
-        ]
+        }
     if differing:
-        learnt = all(setting.startswith(tuple(f"tokenizer.{key} (" for key in _LEARNING_KEYS)) for setting in differing)
+        are_for_new_subwords = differing.keys() <= {f"tokenizer.{key}" for key in _LEARNING_KEYS}
         raise ConfigError(
-            f"run.init_from ({folder}) has other sizes than were requested: {', '.join(differing)}. "
+            f"run.init_from ({folder}) has other sizes than were requested: "
+            f"{', '.join(f'{key} {sizes}' for key, sizes in differing.items())}. "
             "Leave these settings out to continue with the model's own"
-            + (", or set tokenizer.extend=N, which learns N more subwords by them" if learnt else "")
+            + (", or set tokenizer.extend=N, which learns N more subwords by them" if are_for_new_subwords else "")
         )
     return merged
 
