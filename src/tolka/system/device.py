@@ -14,7 +14,7 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """Return the device: `auto` is the first CUDA device, else the CPU; also `cpu`, `cuda`, `cuda:N`.
 
-    key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention and a warning of torch's.
+    key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention.
     """
     # cuDNN's attention makes a plan for every new shape, and batches of text have many.
     torch.backends.cuda.enable_cudnn_sdp(False)
