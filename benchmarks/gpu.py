@@ -3,7 +3,7 @@
     python benchmarks/gpu.py OUT [--corpus MULTI30K] [--minutes 9] [--device cuda]
 
 OUT/rows.jsonl gets a line for each thing measured, OUT/table.md all of them for people. First the tests that need a
-GPU; then training in each size and variant, tokens a second and the share of the machine's products in bf16; decoding;
+GPU; then training in each size, tokens a second and the share of the machine's products in bf16; decoding;
 with --corpus, Multi30k from the first update to its best BLEU. Each is a process of its own; when the minutes are over
 no other is begun, and a further call goes on, with what failed too.
 """
@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-VARIANTS = ("plain", "compiled")
 TASKS = [
     "limits",
     "tests",
-    *(f"training:base:{variant}" for variant in VARIANTS),
-    *(f"training:tiny:{variant}" for variant in VARIANTS),
+    "training:base",
+    "training:tiny",
     "multi30k",
     *(f"decoding:{size}:bf16:{beam}" for size in ("base", "tiny") for beam in (1, 5)),
     *(f"decoding:base:{number_format}:{beam}" for number_format in ("fp16", "fp32") for beam in (1, 5)),
-    *(f"training:big:{variant}" for variant in VARIANTS),
+    "training:big",
 ]
 MOST_SECONDS = {"tests": 300, "multi30k": 400}
 USUAL_SECONDS = 150

@@ -30,7 +30,6 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, has_fast_bf16
 from tolka.system.memory import is_out_of_memory
-from tolka.training.compilation import compile_layers
 from tolka.training.options import TrainerConfig
 from tolka.training.step import Group, TrainStep
 
@@ -39,10 +38,6 @@ SIZES = {
     "base": (TransformerConfig(d_model=512, heads=8, d_ff=2048, layers=6), 32000, 25000),
     "big": (TransformerConfig(d_model=1024, heads=16, d_ff=4096, layers=6, dropout=0.3), 32000, 25000),
     "toy": (TransformerConfig(d_model=32, heads=2, d_ff=64, layers=1), 200, 512),  # to try this script with
-}
-VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "compiled": {"compile": "default"},
 }
 BATCHES, LONGEST, MEAN, ROUNDS = 30, 100, 27, 3
 DECODED = {"toy": 20, "tiny": 4096, "base": 4096}  # sentences
@@ -92,15 +87,13 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def training(size: str, variant: str, device: torch.device) -> dict[str, Any]:
+def training(size: str, device: torch.device) -> dict[str, Any]:
     """Target tokens a second, the FLOP of weights' products a second, seconds that the first pass took longer, GB."""
     config, vocabulary, tokens = SIZES[size]
     torch.manual_seed(0)
     model = config.build(vocabulary, vocabulary, shared=True).to(device).train()
     precision = Precision(device, trained_in(device))
-    options = TrainerConfig(**VARIANTS[variant])
-    if options.compile != "off":
-        compile_layers(model, device, options.compile)
+    options = TrainerConfig()
     step = TrainStep(options, options.objective(model), AdamWConfig().build(model), precision)
     loader = Loader(random_store(vocabulary, tokens), BatchingConfig(tokens=tokens, max_length=LONGEST), seed=1)
     numbers, worth, each = range(min(BATCHES, len(loader.plan(0)))), cost(model), []
@@ -187,13 +180,13 @@ def limits(device: torch.device) -> dict[str, Any]:
 
 
 def measure(name: str, device: torch.device) -> dict[str, Any]:
-    """What a task's name says: limits; training SIZE VARIANT; decoding SIZE FORMAT BEAM. `failed` says why not."""
+    """What a task's name says: limits; training SIZE; decoding SIZE FORMAT BEAM. `failed` says why not."""
     kind, *what = name.split(":")
     try:
         if kind == "limits":
             return limits(device)
         if kind == "training":
-            return training(what[0], what[1], device)
+            return training(what[0], device)
         return decoding(what[0], what[1], int(what[2]), device)
     except (RuntimeError, TolkaError) as error:
         return {"failed": "no memory" if is_out_of_memory(error) else str(error).partition("\n")[0]}

@@ -25,7 +25,6 @@ from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish
 from tolka.search.options import BeamOptions, DiverseConfig
 from tolka.system.device import Precision, choose_device
-from tolka.training.compilation import compile_layers
 from tolka.training.memory import fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
@@ -88,36 +87,11 @@ def test_half_precision_comes_close_to_what_the_cpu_computes(options: dict[str, 
         assert torch.nn.functional.cosine_similarity(one.cpu().flatten(), other.flatten(), dim=0) > 0.99
 
 
-def stepping(dropout: float = 0.0, **options: Any) -> tuple[TrainStep, list[torch.Tensor]]:
-    """A step in bf16, and its weights."""
+def test_a_step_in_bf16_learns_by_heart() -> None:
     torch.manual_seed(0)
-    device = torch.device("cuda")
-    model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=dropout).build(12, 12, True).to(device)
-    config = TrainerConfig(**options)
-    optimizer = SGDConfig().build(model)
-    return TrainStep(config, config.objective(model), optimizer, Precision(device, "bf16")), list(model.parameters())
-
-
-@pytest.mark.parametrize("mode", ["default"])
-def test_compiled_layers_move_the_weights_as_plain_ones(mode: str) -> None:
-    """Three shapes of batch, several to an update, each computed more than once."""
-    batches = [collate(SOURCES, TARGETS), collate(SOURCES[:2], TARGETS[:2]), collate([[4] * 30] * 3, [[5] * 20] * 3)]
-    (plain, expected), (compiled, found) = stepping(), stepping(compile=mode)
-    begun = [weight.detach().clone() for weight in found]
-    compile_layers(compiled.objective.model, torch.device("cuda"), mode)
-    for number in range(1, 7):
-        group = batches[number % 3 :] + batches[:1]
-        one, other = plain(number, 0.1, Group.of(group)), compiled(number, 0.1, Group.of(group))
-        assert other.nll.item() == pytest.approx(one.nll.item(), rel=0.02)
-    for weight, same, before in zip(found, expected, begun, strict=True):
-        moved, expected_move = (weight - before).flatten(), (same - before).flatten()
-        assert torch.nn.functional.cosine_similarity(moved, expected_move, dim=0) > 0.98
-
-
-@pytest.mark.parametrize("mode", ["default"])
-def test_compiled_layers_learn_by_heart(mode: str) -> None:
-    step, _ = stepping(compile=mode)
-    compile_layers(step.objective.model, torch.device("cuda"), mode)
+    device, config = torch.device("cuda"), TrainerConfig()
+    model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=0.0).build(12, 12, True).to(device)
+    step = TrainStep(config, config.objective(model), SGDConfig().build(model), Precision(device, "bf16"))
     batch = collate(SOURCES, TARGETS)
     made = [step(number, 1.0, Group.of([batch])) for number in range(1, 300)]
     assert made[-1].nll.item() / batch.tokens < 0.3 * made[0].nll.item() / batch.tokens

@@ -21,8 +21,16 @@ Command = Callable[..., Any]
 
 
 def test_a_renamed_value_keeps_its_meaning() -> None:
-    saved = {"trainer": {"ema": 0.9, "compile": "True"}, "model": {"name": "rnn"}}
-    assert upgrade_config(saved) == {"trainer": {"ema": 0.9, "compile": "default"}, "model": {"name": "rnn"}}
+    saved = {"trainer": {"ema": 0.9, "parallel": "diloco"}, "model": {"name": "transformer"}}
+    assert upgrade_config(saved) == {
+        "trainer": {"ema": 0.9, "parallel": "auto"},
+        "model": {"name": "transformer"},
+    }
+
+
+def test_a_compiled_run_goes_on_without_compiling() -> None:
+    saved = {"trainer": {"ema": 0.9, "compile": "default", "cuda_graphs": True}}
+    assert upgrade_config(saved) == {"trainer": {"ema": 0.9}}
     assert lost_settings(saved) == {}
 
 

@@ -130,7 +130,6 @@ push_to_hub hub_model_id: mt-train publish MODEL OWNER/NAME, after the training
 load_best_model_at_end predict_with_generate do_train do_eval: that is always done: best/ is the best model, and it is
     tested
 average_decay exponential_smoothing: trainer.ema=0.9999, which is 1 less that number
-torch_compile compile_model: trainer.compile=default
 overwrite_output_dir overwrite force: another run.name makes another run
 after stop_after: trainer.epochs=N or trainer.updates=N
 tags extras verbose v: that does not exist; leave it out

@@ -230,11 +230,6 @@ def _model_conflicts(config: TrainConfig) -> Iterator[str]:
             "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
             "model=rnn, lstm or gru, or leave it out"
         )
-    if trainer.compile != "off" and not model.SUPPORTS_COMPILE:
-        yield (
-            "trainer.compile speeds up a Transformer's many small operations; a recurrent model runs in one kernel a "
-            "layer: leave it out"
-        )
     if trainer.recompute and not model.SUPPORTS_RECOMPUTE:
         yield (
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "
@@ -272,7 +267,6 @@ def check_fsdp(config: TrainConfig) -> None:
     optimizer = config.as_dict()["optimizer"]["name"]
     for is_set, words in (
         (optimizer in ("adafactor", "muon"), f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd"),
-        (config.trainer.compile != "off", "trainer.compile is not tried with it: set it to off"),
         (config.trainer.precision == "fp16", "fp16 is not tried with it: set trainer.precision=bf16"),
         (config.batching.auto, "batching.tokens=auto tries what fits in each process by itself: give a number"),
     ):

@@ -45,7 +45,7 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
     """Apply inverted dropout (Srivastava et al. 2014): zero at `rate`, scale the rest by 1 / (1 - rate)."""
     if not training or rate == 0.0:
         return x
-    if x.device.type != "cpu" or torch.compiler.is_compiling():  # torch draws and applies the mask in one fused kernel
+    if x.device.type != "cpu":  # torch draws and applies the mask in one fused kernel
         return F.dropout(x, rate)
     result: Tensor = _MaskedScale.apply(x, keep_mask(x.shape, rate), 1.0 / (1.0 - rate))  # type: ignore[no-untyped-call]
     return result

@@ -62,10 +62,9 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _suits(x: Tensor, weight: Tensor) -> bool:
-    # A compiled program chooses its kernels itself, and under autocast the multiplication is in bf16.
+    # Under autocast the multiplication is in bf16.
     return (
-        not torch.compiler.is_compiling()
-        and x.device.type == "cpu"
+        x.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32
         and onednn_is_faster()
         and not torch.is_autocast_enabled("cpu")

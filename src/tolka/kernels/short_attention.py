@@ -25,13 +25,7 @@ _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 def suits_short(query: Tensor, key: Tensor) -> bool:
     """Return whether `attend_short` is faster for query (B, H, T, K) and key (B, H, S, K)."""
     max_keys = _MAX_KEYS_TRAINING if torch.is_grad_enabled() and query.requires_grad else _MAX_KEYS
-    return (
-        query.device.type == "cpu"
-        and query.dtype in _DTYPES
-        and query.size(2) > 1
-        and key.size(2) <= max_keys
-        and not torch.compiler.is_compiling()
-    )
+    return query.device.type == "cpu" and query.dtype in _DTYPES and query.size(2) > 1 and key.size(2) <= max_keys
 
 
 def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:

@@ -13,7 +13,7 @@ from tolka.models.base import Seq2Seq
 class Objective(nn.Module):
     """Model and loss as one module: Batch -> LossSum.
 
-    Training calls the model only through it, so that DDP, FSDP2 and `torch.compile` see a single forward pass.
+    Training calls the model only through it, so that DDP and FSDP2 see a single forward pass.
     """
 
     def __init__(self, model: Seq2Seq, label_smoothing: float) -> None:

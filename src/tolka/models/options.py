@@ -30,8 +30,6 @@ class ModelConfig(ABC):
 
     SUPPORTS_GRADIENT_FLOW: ClassVar[bool] = False
     """Whether the encoder is recurrent, so that `inspect` shows its states in `recurrence`."""
-    SUPPORTS_COMPILE: ClassVar[bool] = False
-    """Whether this architecture has layers that `compile_layers` compiles."""
     SUPPORTS_RECOMPUTE: ClassVar[bool] = False
     """Whether this architecture can compute activations again instead of keeping them."""
 

@@ -79,13 +79,6 @@ class Seq2Seq(nn.Module, ABC):
         """Return the modules that compute most of `forward`, one after the other; they share no weight."""
         return []
 
-    def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
-        """Compile each layer with torch.compile, for training; ConfigError if the architecture does not support it.
-
-        mode, backend: as for torch.compile.
-        """
-        raise ConfigError(f"{self.architecture} has no layers to compile")
-
     @abstractmethod
     def logits_parameters(self) -> list[nn.Parameter]:
         """Return every parameter that `logits` reads."""

@@ -32,7 +32,6 @@ from tolka.system import interrupts
 from tolka.system.progress import movable_native_lines
 from tolka.tracking.panel import Panel
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
-from tolka.training.compilation import compile_now
 from tolka.training.memory import check_memory
 from tolka.training.run_folder import RunFolder, next_time, rank_log
 from tolka.training.signals import listening_to_signals
@@ -141,18 +140,14 @@ def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
 
 
 def _make_ready(trainer: Trainer, resumed: ResumeState | None, config: TrainConfig, inputs: Inputs) -> None:
-    """Compile the layers; load what a run has done so far, or try what a new one will need."""
-    run, step, largest = trainer.run, trainer.step, trainer.loader.largest
-    if config.trainer.compile != "off":
-        # With the largest batch: what does not fit into memory shows now, not after hours.
-        seconds = compile_now(step, largest())
-        run.log(f"layers compiled in {seconds:.0f} s (trainer.compile); once more for validation, when it comes")
+    """Load what a run has done so far, or try what a new one will need."""
+    run, step = trainer.run, trainer.step
     if resumed:
         with restoring(run.last):
             trainer.resume(resumed)
         run.log(f"resuming from update {trainer.state.update} of {run.last}")
         return
-    for line in check_memory(step, largest(), trainer.validator.rehearse):
+    for line in check_memory(step, trainer.loader.largest(), trainer.validator.rehearse):
         run.log(line)
     if flow := gradient_flow_meter(config, inputs, step.precision.device):
         with step.smoothed():

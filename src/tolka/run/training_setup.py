@@ -37,7 +37,6 @@ from tolka.system.randomness import make_deterministic, seed_everything
 from tolka.tokenizer.extension import spellings
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
-from tolka.training.compilation import compile_layers
 from tolka.training.data_position import DataPosition, spelt
 from tolka.training.memory import Fit, check_size, fewest_batches
 from tolka.training.options import TrainerConfig
@@ -166,10 +165,7 @@ def _model(config: TrainConfig, inputs: Inputs, device: torch.device, log: Calla
             log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
     config.finetuning.apply(model)
     model.recompute = config.trainer.recompute
-    model = model.to(device)
-    if config.trainer.compile != "off":
-        compile_layers(model, device, config.trainer.compile)
-    return model
+    return model.to(device)
 
 
 def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, extends: bool) -> None:

@@ -11,7 +11,6 @@ from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
 PARALLEL = ("auto", "ddp", "fsdp")
-COMPILE_MODES = ("off", "default")
 METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
 # Decimals of BLEU and chrF in tables; a difference that they do not show does not count.
 _SHOWN_DIGITS = 2
@@ -64,8 +63,6 @@ class TrainerConfig:
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False
     """store only the input of each Transformer layer, and recompute the rest in the backward pass"""
-    compile: str = "off"
-    """torch.compile for each Transformer layer, on a GPU: off or default"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False
@@ -94,7 +91,6 @@ class TrainerConfig:
         share_below_one(self, "trainer", "label_smoothing", "ema")
         one_of(self, "trainer", "metric", METRICS)
         one_of(self, "trainer", "precision", PRECISIONS)
-        one_of(self, "trainer", "compile", COMPILE_MODES)
         one_of(self, "trainer", "parallel", PARALLEL)
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")

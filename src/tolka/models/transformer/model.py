@@ -135,9 +135,3 @@ class Transformer(Seq2Seq):
     def layers(self) -> list[nn.Module]:
         """Return the layers of both stacks."""
         return [*self.encoder, *self.decoder]
-
-    def compile_layers(self, mode: str | None = None, backend: str = "inductor") -> None:
-        """Compile each layer with torch.compile."""
-        # Layer by layer and with dynamic sizes: one program serves all layers of a stack, and batches of all shapes.
-        for layer in self.layers():
-            layer.compile(dynamic=True, mode=mode, backend=backend)

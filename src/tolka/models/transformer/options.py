@@ -19,7 +19,6 @@ _POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary")
 class TransformerOptions(ModelConfig):
     """Options of all Transformers; the defaults are the size called small."""
 
-    SUPPORTS_COMPILE: ClassVar[bool] = True
     SUPPORTS_RECOMPUTE: ClassVar[bool] = True
     heads: int = 4
     """attention heads; must divide d_model"""
