@@ -20,4 +20,4 @@ if __name__ == "__main__":
         "  mt-eval       score translations, or a model"
     )
     if name not in ("", "-h", "--help", "--version"):
-        sys.exit(f"error: '{name}' is none of them: python -m tolka train, translate or eval")
+        sys.exit(f"error: '{name}' is no command: type python -m tolka train, translate or eval")

@@ -23,7 +23,7 @@ from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.translate_command import with_long_keys
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
-from tolka.model_directory.upgrade import lost_settings, removal_message, upgrade_config
+from tolka.model_directory.upgrade import lost_settings, removal_message, removed_settings, upgrade_config
 from tolka.system.progress import say
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
@@ -80,13 +80,15 @@ def train_config(
 
 
 def check_groups(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError where a configuration of the user's own lacks a group, or has something else in its place."""
+    """Raise ConfigError where a configuration of the user's own lacks a group, or has what is none or is gone."""
     groups = [field.name for field in fields(TrainConfig)]
     if missing := [group for group in groups if not isinstance(values.get(group), Mapping)]:
         raise ConfigError(
             f"the configuration lacks its groups {', '.join(missing)}: a file for --config-name begins with defaults: "
             "[train, _self_], and has the groups' settings below"
         )
+    for group, key, value in removed_settings(values):
+        raise ConfigError(removal_message(f"{group}.{key}", value))
 
 
 def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list[str]:

@@ -96,21 +96,22 @@ def removal_message(key: str, value: object) -> str:
 
 def lost_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the removed settings of a saved run without which it would continue otherwise: "group.key" -> value."""
-    removed = {f"{group}.{key}": value for group, key, value in _removed(_renamed(config))}
     return {
-        key: value for key, value in removed.items() if key not in REMOVED or _WITHOUT_EFFECT.get(key, value) != value
+        f"{group}.{key}": value
+        for group, key, value in removed_settings(_renamed(config))
+        if f"{group}.{key}" not in REMOVED or _WITHOUT_EFFECT.get(f"{group}.{key}", value) != value
     }
 
 
 def upgrade_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a saved training configuration, without removed settings; unknown ones are unchanged."""
     upgraded = _renamed(config)
-    for group, key, _ in list(_removed(upgraded)):
+    for group, key, _ in list(removed_settings(upgraded)):
         upgraded[group] = {each: value for each, value in upgraded[group].items() if each != key}
     return upgraded
 
 
-def _removed(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def removed_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     """Yield the group, key and value of each removed setting."""
     for group, options in config.items():
         for key, value in options.items() if isinstance(options, Mapping) else ():
