@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 USELESS, WEAK, ROUGH, USABLE, GOOD = "useless", "weak", "rough", "usable", "good"
 
-# Least BLEU of each level: as a rule translations above 30 can be understood, and those above 50 are good and fluent
-# (Lavie 2011, Evaluating the Output of Machine Translation Systems, a tutorial of MT Summit XIII). Where BLEU has no
+# Least BLEU of each level: by Google Cloud's rule of thumb (AutoML Translation, Evaluate models) translations of 30 to
+# 40 are understandable to good, of 50 to 60 adequate and fluent, and below 10 almost useless. Where BLEU has no
 # tokenizer of its own, least chrF2: with spaces between words, and without. Nobody has calibrated these two.
 _BANDS = {
     "BLEU": {GOOD: 50.0, USABLE: 30.0, ROUGH: 12.0},
