@@ -120,6 +120,7 @@ def test_without_a_test_set_the_sentence_says_so() -> None:
 
 def test_a_longer_training_is_priced_at_this_run_s_speed() -> None:
     found = verdict(replace(SOUND, gained=2.0))
+    assert found.sentences[-1] == "More time would have helped: the last third of its training added 2.0 points."
     assert found.next == ["Train longer: 20000 updates in all take about 60 minutes more at this run's speed."]
 
 
@@ -128,7 +129,8 @@ def test_the_last_third_is_compared_with_all_before() -> None:
     assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 30.0
     # A rate that falls from 2 on raises the score by itself.
     assert gained(history, "bleu", plateau=2) == 10.0
-    assert "before its rate fell" in verdict(replace(SOUND, plateau=2)).sentences[-1]
+    said = verdict(replace(SOUND, plateau=2)).sentences[-1]
+    assert said == "More time would hardly have helped: the last third before its rate fell added 0.2 points."
     # A decline gained nothing.
     assert gained([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}], "bleu") == 0.0
 

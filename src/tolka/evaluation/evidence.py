@@ -12,7 +12,6 @@ from tolka.evaluation.tester import TestResult
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, choose_bleu_tokenizer, has_spaces, score
 from tolka.text.pairs import Pair
-from tolka.training.expected_gain import last_third_gain, validation_scores
 from tolka.translation.translator import Translator
 
 _LONGEST = 1000  # subwords of a side; longer pairs are not measured
@@ -127,9 +126,16 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
 
 
 def gained(history: Sequence[Mapping[str, Any]], metric: str, plateau: int = 0) -> float:
-    """Return what the last third of the updates, or of those before a plateau, added. metric: bleu or chrf."""
+    """Return what the last third of the updates added to the best score of a validation. metric: bleu or chrf.
+
+    plateau: of TrainState; later validations are left out, as a rate that falls raises the score by itself.
+    """
+    # The mean of checkpoints is not a point of the curve.
+    lines = [line for line in history if line.get(metric) is not None and "mean_of_updates" not in line]
     # Before training every score is 0: a training may have no validation in its first two thirds.
-    return last_third_gain([(0, 0.0), *validation_scores(history, metric, plateau)]) or 0.0
+    curve = [(0, 0.0), *((line["update"], line[metric]) for line in lines if line["update"] <= (plateau or math.inf))]
+    before = max(score for update, score in curve if 3 * update <= 2 * curve[-1][0])
+    return float(max(score for _, score in curve) - before)
 
 
 def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> tuple[float, float]:

@@ -197,11 +197,9 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
-    when = "in the last third before its rate fell" if evidence.plateau else "in the last third of its training"
-    if evidence.is_improving:
-        yield f"It was still improving: by {evidence.gained:.1f} points {when}."
-    else:
-        yield f"It had stopped improving: {evidence.gained:+.1f} points {when}."
+    third = "the last third before its rate fell" if evidence.plateau else "the last third of its training"
+    helped = "have helped" if evidence.is_improving else "hardly have helped"
+    yield f"More time would {helped}: {third} added {evidence.gained:.1f} points."
 
 
 def _words(evidence: Evidence) -> dict[str, Any]:

@@ -138,7 +138,6 @@ class Trainer:
         self.run.log(f"training ends at update {self.state.update}: {self._decisions.stop_reason or reason}")
         if not self._decisions.stop_reason:
             self._log.note_in_warmup("training ended at", self.state.update)
-            self._log.note_gain(self.state)
         return self.state
 
     def _next_update(self) -> None:

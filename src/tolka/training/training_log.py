@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tolka.training.callbacks import Callback
-from tolka.training.expected_gain import expected_gain, gain_text, validation_scores
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import Clock, TrainState, Window
@@ -68,14 +67,6 @@ class TrainingLog:
                 f"its peak, and the model learns little. Train longer, or in another run type scheduler.warmup="
                 f"{last // 10} (a tenth is usual)"
             )
-
-    def note_gain(self, state: TrainState) -> None:
-        """Log whether more updates would have helped, by the curve of trainer.metric."""
-        metric = self._config.metric
-        curve = validation_scores(self._run.history(), metric, state.plateau)
-        gain = expected_gain(curve)
-        if gain is not None:
-            self._run.log(gain_text(gain, metric, abs(curve[-1][1])))
 
     def _line(self, state: TrainState, rate: float) -> dict[str, Any] | None:
         """Return a line for metrics.jsonl; None if all updates were skipped."""
