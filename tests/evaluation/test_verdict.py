@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from tolka.evaluation.evidence import Losses, gained, unigram_loss
+from tolka.evaluation.evidence import Losses, gained, peak_until, unigram_loss
 from tolka.evaluation.figures import Evidence
 from tolka.evaluation.verdict import RULES, verdict
 
@@ -39,7 +39,7 @@ SOUND = Evidence(
     subwords_per_word=1.4,
     vocabulary=4000,
     one_target=0.0,
-    plateau=0,
+    peak_until=0,
     rate=0.001,
     dropout=0.1,
     width=256,
@@ -128,8 +128,11 @@ def test_the_last_third_is_compared_with_all_before() -> None:
     history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 50.0))]
     assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 30.0
     # A rate that falls from 2 on raises the score by itself.
-    assert gained(history, "bleu", plateau=2) == 10.0
-    said = verdict(replace(SOUND, plateau=2)).sentences[-1]
+    falling = [{"update": n, "train_loss": 1.0, "lr": rate} for n, rate in ((1, 0.1), (2, 0.2), (3, 0.1))]
+    assert (peak_until(falling), peak_until(falling[:2]), peak_until([])) == (2, 0, 0)
+    assert peak_until([*falling, {"update": 5, "lr": 0.0}]) == 0  # from the first half of the training on
+    assert gained([*history, *falling], "bleu") == 10.0
+    said = verdict(replace(SOUND, peak_until=2)).sentences[-1]
     assert said == "More time would hardly have helped: the last third before its rate fell added 0.2 points."
     # A decline gained nothing.
     assert gained([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}], "bleu") == 0.0

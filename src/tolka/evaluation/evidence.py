@@ -52,7 +52,8 @@ def gather(
         one_target=repeats / len(targets),
         **_of_translations(tested, result.translations, commonest_target, language),
         **_of_losses(translator, validation, training),
-        gained=gained(history, "bleu" if scale == "BLEU" else "chrf", facts["plateau"]),
+        peak_until=peak_until(history),
+        gained=gained(history, "bleu" if scale == "BLEU" else "chrf"),
         **facts,
     )
 
@@ -125,15 +126,26 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
     return (nats + ends) / max(1, sum(len(ids) + 1 for ids in text))
 
 
-def gained(history: Sequence[Mapping[str, Any]], metric: str, plateau: int = 0) -> float:
+def peak_until(history: Sequence[Mapping[str, Any]]) -> int:
+    """Return the update until which the learning rate was at its peak, if that was half of the training; else 0."""
+    rates = [(line["update"], line["lr"]) for line in history if "lr" in line]
+    if not rates:
+        return 0
+    peak = max(rate for _, rate in rates)
+    last = max(update for update, rate in rates if rate >= peak)
+    return last if 2 * last >= rates[-1][0] > last else 0
+
+
+def gained(history: Sequence[Mapping[str, Any]], metric: str) -> float:
     """Return what the last third of the updates added to the best score of a validation. metric: bleu or chrf.
 
-    plateau: of TrainState; later validations are left out, as a rate that falls raises the score by itself.
+    Where the rate fell at the end, what came before counts: a rate that falls raises the score by itself.
     """
+    last = peak_until(history) or math.inf
     # The mean of checkpoints is not a point of the curve.
     lines = [line for line in history if line.get(metric) is not None and "mean_of_updates" not in line]
     # Before training every score is 0: a training may have no validation in its first two thirds.
-    curve = [(0, 0.0), *((line["update"], line[metric]) for line in lines if line["update"] <= (plateau or math.inf))]
+    curve = [(0, 0.0), *((line["update"], line[metric]) for line in lines if line["update"] <= last)]
     before = max(score for update, score in curve if 3 * update <= 2 * curve[-1][0])
     return float(max(score for _, score in curve) - before)
 

@@ -25,10 +25,11 @@ class Evidence:
     lowers the validation loss, against another line's. unrelated, unrelated_valid: estimated share of pairs, in the
     training text and in the validation text, whose own source helps no more than another one. unigram_loss: of the
     validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
-    what the last third of the training, or of the updates before the plateau, added to the validation score.
-    one_target: share of the commonest target line of the training text. plateau: of TrainState. rate: the peak; 0 if
-    the optimizer's usual rates are not known. sides: what is wrong with those of the texts. parent: the name that a
-    model of these languages would have; "" where training began with one.
+    what the last third of the training, or of the updates before its rate fell, added to the validation score.
+    one_target: share of the commonest target line of the training text. peak_until: the update after which the rate
+    fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the optimizer's usual rates
+    are not known. sides: what is wrong with those of the texts. parent: the name that a model of these languages would
+    have; "" where training began with one.
     """
 
     test: str
@@ -58,7 +59,7 @@ class Evidence:
     subwords_per_word: float
     vocabulary: int
     one_target: float
-    plateau: int
+    peak_until: int
     rate: float
     dropout: float
     width: int

@@ -197,7 +197,7 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
-    third = "the last third before its rate fell" if evidence.plateau else "the last third of its training"
+    third = "the last third before its rate fell" if evidence.peak_until else "the last third of its training"
     helped = "have helped" if evidence.is_improving else "hardly have helped"
     yield f"More time would {helped}: {third} added {evidence.gained:.1f} points."
 

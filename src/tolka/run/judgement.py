@@ -51,7 +51,6 @@ def judge(
         # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
         "passes": math.nan if inputs.corpus.stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
         "updates": state.update,
-        "plateau": state.plateau,
         "minutes": state.seconds / 60,
         "rate": settings["optimizer"]["lr"] if is_usual else 0.0,
         "dropout": settings["model"].get("dropout", 0.0),
