@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tolka.data.batch import BOS, PAD
 from tolka.kernels.top_k import NEVER as NEVER
-from tolka.kernels.top_k import largest, largest_sums, log_softmax
+from tolka.kernels.top_k import largest_sums, log_softmax
 from tolka.models.base import Seq2Seq
 from tolka.search.options import SEARCHES as SEARCHES
 from tolka.search.options import Search as Search
@@ -54,7 +54,8 @@ def most_likely_token(model: Seq2Seq, features: Tensor) -> tuple[Tensor, Tensor]
     logits = model.logits(features)[:, 0]
     for symbol in (PAD, BOS):
         logits[:, symbol] = NEVER
-    return largest(logits)
+    largest = logits.max(dim=1, keepdim=True)
+    return largest.values, largest.indices
 
 
 def first_tokens(sentences: int, device: torch.device) -> Tensor:

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from tolka.data.batch import EOS
 from tolka.kernels.rows import active_rows
-from tolka.kernels.top_k import largest
 from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Candidates, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
@@ -254,7 +253,7 @@ class _TermBeam:
         parent = torch.arange(moves.size(1), device=moves.device)[:, None].expand(len(moves), -1, 1)  # (B, k, 1)
         if moves.size(1) > 1:
             # And each hypothesis with its most likely token, so that no bank dies out.
-            value, token = (each.view(parent.shape) for each in largest(log_p.flatten(0, 1)))
+            value, token = log_p.max(dim=-1, keepdim=True)
             is_likely = (likely.parent[:, None] == parent) & (likely.token[:, None] == token)
             parts.append((token, value.masked_fill(is_likely.any(dim=-1, keepdim=True), NEVER)))
         totals = [likely.log_probability, *((value + self.total[..., None]).flatten(1) for _, value in parts)]
