@@ -4,7 +4,8 @@
 
 CORPORA holds tatoeba/, multi30k/ and libreoffice/, plain or as .gz. A cut is the first pairs of a shuffle with a fixed
 seed, so that a smaller cut is a part of each larger one. Validation sets have at most 500 pairs, as somebody with a
-small corpus would have; test sets are whole. Small cuts of Multi30k and LibreOffice are for fine-tuning a model of
+small corpus would have; test sets are whole. In tatoeba_100k_joined4 each line is four of tatoeba_100k, for want of a
+text of long sentences. Small cuts of Multi30k and LibreOffice are for fine-tuning a model of
 Tatoeba, whose own domain is their second test set, `old`.
 """
 
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 
 CUTS = {f"tatoeba_{size}k": 1000 * size for size in (1, 3, 5, 10, 30, 100)}
+JOINED, SENTENCES = "tatoeba_100k", 4  # the corpus whose lines are joined, and how many to a line
 SMALL = (300, 3000)  # pairs to fine-tune with
 _VALIDATION_PAIRS, _OLD_PAIRS = 500, 500
 
@@ -37,6 +39,13 @@ def write(folder: Path, name: str, languages: tuple[str, str], chosen: list[tupl
         (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in chosen), "utf-8", newline="")
 
 
+def joined(chosen: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return pairs of `SENTENCES` pairs each, in random order; what is left over is left out."""
+    random.Random(1).shuffle(chosen)
+    groups = zip(*(chosen[start::SENTENCES] for start in range(SENTENCES)), strict=False)
+    return [tuple(" ".join(sides) for sides in zip(*group, strict=True)) for group in groups]
+
+
 def main(corpora: Path, out: Path) -> None:
     """Write all corpora below `out`."""
     for name, languages, test in (
@@ -54,6 +63,11 @@ def main(corpora: Path, out: Path) -> None:
             write(out / cut, "train", languages, train[:size])
             write(out / cut, "valid", languages, valid[:_VALIDATION_PAIRS])
             write(out / cut, "test", languages, pairs(corpora / name / test, languages))
+            if cut == JOINED:
+                for split in ("train", "valid", "test"):
+                    write(
+                        out / f"{cut}_joined{SENTENCES}", split, languages, joined(pairs(out / cut / split, languages))
+                    )
         for size in SMALL if name != "tatoeba" else ():
             small = out / f"{name}_{size}"
             random.Random(1).shuffle(train)
