@@ -177,7 +177,7 @@ def test_settings_that_were_chosen_and_a_training_that_ends_by_itself(tmp_path: 
     assert "at most 1 h 05 min without validations; it ends when they bring nothing better" in text
     ended = [*CHOSEN, {"key": "trainer.epochs", "value": 100, "reason": "at most"}]
     text = written(tmp_path / "again", checkup(chosen=ended, pace=pace)).text
-    assert "about 0 h 32 min, as is usual for such a text, and at most 1 h 05 min without validations" in text
+    assert "about 0 h 22 min, as is usual for such a text, and at most 1 h 05 min without validations" in text
     assert "Settings chosen" not in written(tmp_path, checkup()).text
 
 

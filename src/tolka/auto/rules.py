@@ -53,23 +53,23 @@ class TextSize:
 
 SIZES = {
     "rnn": [
-        TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.006, 200, 60),
-        TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 8000, 1024, 0.004, 200, 35),
-        TextSize(math.inf, "bilstm_attention", 256, 1, 0.1, 8000, 2048, 0.004, 400, 20),
+        TextSize(150_000, "bilstm_attention", 256, 1, 0.3, 2000, 1024, 0.006, 200, 40),
+        TextSize(500_000, "bilstm_attention", 256, 1, 0.2, 8000, 1024, 0.004, 200, 25),
+        TextSize(math.inf, "bilstm_attention", 256, 1, 0.1, 8000, 2048, 0.004, 400, 25),
     ],
     "transformer": [
-        TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 150),
-        TextSize(150_000, "transformer_tiny", 128, 3, 0.3, 2000, 1024, 0.002, 200, 50),
-        TextSize(500_000, "transformer_tiny", 128, 3, 0.2, 4000, 2048, 0.003, 400, 40),
-        TextSize(3_000_000, "transformer_tiny", 128, 3, 0.1, 8000, 2048, 0.003, 400, 30),
-        TextSize(30_000_000, "transformer_small", 256, 3, 0.1, 8000, 4096, 0.001, 400, 20),
-        TextSize(math.inf, "transformer_base", 512, 6, 0.1, 16000, 8192, 0.0007, 4000, 10),
+        TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 200),
+        TextSize(150_000, "transformer_tiny", 128, 3, 0.3, 2000, 1024, 0.002, 200, 40),
+        TextSize(500_000, "transformer_tiny", 128, 3, 0.2, 4000, 2048, 0.003, 400, 30),
+        TextSize(3_000_000, "transformer_tiny", 128, 3, 0.1, 8000, 2048, 0.003, 400, 20),
+        TextSize(30_000_000, "transformer_small", 256, 3, 0.1, 8000, 4096, 0.001, 400, 15),
+        TextSize(math.inf, "transformer_base", 512, 6, 0.1, 16000, 8192, 0.0007, 4000, 7),
     ],
 }
 # A recurrent model with attention was better than a Transformer where a word comes as often as this, and up to 694 500
 # words on the longer side: beyond twice as many nobody has compared them.
 _RNN_FROM, _RNN_WORDS = 4.0, 1_500_000
-MARGIN = 2
+MARGIN = 3
 """Passes through the text at most, as a multiple of the usual ones."""
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
@@ -94,9 +94,9 @@ class TuningSize:
 
 
 TUNING_SIZES = [
-    TuningSize(1000, 1024, 0.0001, 50, 60),
-    TuningSize(10_000, 1024, 0.001, 50, 30),
-    TuningSize(math.inf, 4096, 0.0005, 200, 10),
+    TuningSize(1000, 1024, 0.0001, 50, 40),
+    TuningSize(10_000, 1024, 0.001, 50, 20),
+    TuningSize(math.inf, 4096, 0.0005, 200, 7),
 ]
 
 

@@ -205,7 +205,8 @@ def _pace(pace: Mapping[str, Any] | None, unfit: str, chosen: Sequence[Mapping[s
         return
     yield (
         f"on this machine: {pace['tokens_per_second']:.0f} target tokens/s, {pace['memory_bytes'] / 1e9:.1f} GB; "
-        f"{count_text(pace['updates'], 'update')}{epochs_in_words(pace['epochs'])}: {time_in_words(pace, chosen)}"
+        f"{'at most ' if pace['at_plateau'] else ''}{count_text(pace['updates'], 'update')}"
+        f"{epochs_in_words(pace['epochs'])}: {time_in_words(pace, chosen)}"
     )
 
 
