@@ -12,6 +12,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/ready
 	$(BIN)/mt-train
 	echo "I love you." | $(BIN)/mt-translate runs/sample
+	@echo
+	@echo 'The last line is its translation of "I love you." It knows the sentences of the embedded corpus and no others.'
+	@echo "To go on: source .venv/bin/activate, and README.md, Your own text, in three commands"
 
 # worksteal: tests of one file stay in one process, so that what they share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -213,7 +213,7 @@ def test_a_missing_corpus_names_what_is_there(command: Command, tiny: list[str],
     outcome = command("mt-train", *tiny, f"corpus.train={corpus / 'trian'}")
     assert outcome.code == 1
     assert f"corpus.train: there is no {corpus / 'trian'}.xa, plain or as .gz, .xz, .bz2, .zst" in outcome.error
-    assert "near it" not in outcome.error
+    assert "near it: train.xa, train.xb" in outcome.error
     (corpus / "test.xb").unlink()
     assert "corpus.test: there is no" in command("mt-train", *tiny).error
 

@@ -195,16 +195,18 @@ def test_a_test_set_that_has_the_validation_set(command: Command, tiny: list[str
 
 
 def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Path) -> None:
-    """Reported as that by the check and by the training, which no longer stops because of the cleaning's steps."""
+    """Reported as that by the check, and by the training, which stops for it."""
     lines = [f"고양이 {n} 마리\tThere are {n} cats" for n in range(60)]
     (tmp_path / "cats.tsv").write_text("\n".join(lines), encoding="utf-8")
     text = [f"corpus.{key}={tmp_path / 'cats.tsv'}" for key in ("train", "valid", "test")]
     swapped = [*tiny, *text, "corpus.columns=[1,2]", "corpus.source=en", "corpus.target=ko", "cleaning.leaks=keep"]
     advice = "the sides are swapped: the source is ko in 60 of 60 pairs looked at, and the target en in 60; "
-    advice += "type corpus.columns=[2,1]"
-    assert f"note: cats: {advice}" in command("mt-train", *swapped).err
-    refused = command("mt-train", *swapped, "cleaning.script=true", f"run.dir={tmp_path / 'other'}")
-    assert (refused.code, advice in refused.error, "cleaning.script" in refused.error) == (1, True, False)
+    advice += "type corpus.columns=[2,1], or exchange corpus.source and corpus.target"
+    for cleaning in ([], ["cleaning.script=true"]):
+        refused = command("mt-train", *swapped, *cleaning, f"run.dir={tmp_path / 'other'}")
+        assert (refused.code, advice in refused.error, "cleaning.script" in refused.error) == (1, True, False)
+        assert refused.error.endswith("(cleaning.allow_loss=true trains all the same)")
+    assert f"note: cats: {advice}" in command("mt-train", *swapped, "cleaning.allow_loss=true").err
     outcome = command("mt-train", "--check", *swapped)
     assert f"cats: {advice}" in outcome.err
     assert "cleaning.script" not in outcome.err

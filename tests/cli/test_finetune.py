@@ -70,6 +70,7 @@ def test_weights_sizes_and_tokenizer_are_the_models(
         (name, 0.0, 1.0) for name in ("BLEU", "chrF2", "chrF2++", "TER")
     ]
     assert "against the model before" in outcome.err
+    assert f"It began as {trained}, which has " in outcome.err
 
 
 def test_the_start_is_validated_and_stays_if_nothing_beats_it(

@@ -167,7 +167,7 @@ def test_the_verdict_and_its_figures_stand_at_the_top(tmp_path: Path) -> None:
         Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8")).text.split()
     )
     assert "1 training It is <useless>. It has BLEU 0.1. To try next: Train longer." in text
-    assert "source gain0.0123" in text
+    assert "its own source takes off the loss, beside another line's0.0123" in text
 
 
 def test_each_figure_says_what_it_is_and_which_way_is_better(ladder: Path) -> None:

@@ -7,6 +7,11 @@ import pytest
 
 from tolka.evaluation.figures import Evidence
 from tolka.evaluation.verdict import verdict
+from tolka.metrics.scores import Score
+from tolka.metrics.significance import Comparison
+from tolka.run.judgement import forgotten, longer
+from tolka.training.options import TrainerConfig
+from tolka.training.state import TrainState
 
 
 def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Path) -> None:
@@ -18,3 +23,33 @@ def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Pa
     # As the validation measured it, in batches and from one pass over them.
     assert stored["figures"]["valid_loss"] == pytest.approx(scores["validation"]["valid_loss"], rel=1e-3)
     assert stored["figures"]["bleu"] == scores["test"]["test"]["metrics"][0]["score"]
+
+
+@pytest.mark.parametrize(
+    ("options", "state", "expected"),
+    [
+        ({"updates": 1000}, {"update": 1000}, "with trainer.updates=2000 goes on for about 10 minutes"),
+        ({"updates": 0, "epochs": 5}, {"update": 900}, "with trainer.epochs=10 goes on for about 10 minutes"),
+        ({"updates": 50}, {"update": 50}, "with trainer.updates=1000 goes on for about 190 minutes"),
+        ({"max_minutes": 10.0}, {"update": 3000}, "the same command with trainer.max_minutes=20 goes on"),
+        ({"max_minutes": 10.0}, {"update": 2}, "the same command without trainer.max_minutes goes on"),
+        ({"patience": 4}, {"update": 900, "plateau": 600}, "another run with trainer.patience=8 waits for longer"),
+        ({"patience": 4}, {"update": 900, "stale": 4}, "another run with trainer.patience=8 waits for longer"),
+    ],
+    ids=str,
+)
+def test_how_a_training_would_go_on(options: dict[str, float], state: dict[str, int], expected: str) -> None:
+    """By what has ended it, after ten minutes."""
+    assert longer(TrainerConfig(**options), TrainState(**state, seconds=600.0)).endswith(expected)  # type: ignore[arg-type]
+
+
+def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
+    def change(before: float, after: float, p: float) -> list[Comparison]:
+        a, b = (Score("BLEU", value, None, "") for value in (before, after))
+        return [Comparison("BLEU", a, b, after - before, p, "")]
+
+    assert forgotten({"old": change(14.1, 10.1, 0.001)}) == (
+        "; it has forgotten other things: BLEU went from 14.1 to 10.1 on old"
+    )
+    assert forgotten({"a": change(14.1, 13.5, 0.001), "b": change(14.1, 10.1, 0.2), "c": change(1.0, 9.0, 0.001)}) == ""
+    assert forgotten({"a": []}) == ""

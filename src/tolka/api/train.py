@@ -63,7 +63,7 @@ class TrainResult:
         facts = {
             "best model": f"{self.model} ({which})",
             "training": f"{self.state.seconds / 60:.1f} min, {self.state.tokens:,} target tokens, validation included",
-            "whole run": f"{self.seconds / 60:.1f} min, peak memory {peak_memory_bytes() / 1e9:.2f} GB",
+            "this command": f"{self.seconds / 60:.1f} min, peak memory {peak_memory_bytes() / 1e9:.2f} GB",
         }
         if decoding:
             facts["decoding"] = decoding

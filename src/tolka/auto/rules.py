@@ -80,6 +80,7 @@ _PATIENCE = 4
 _MOST_ADDED = 2000  # subwords, and a quarter of the words at most, but one for each character at least
 _NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000
+_NO_END = "none is set beforehand"
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,11 @@ def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int 
     # A wider model would take days on a CPU.
     sizes = [size for size in SIZES[family] if gpu or size.d_model <= _WIDEST_ON_CPU]
     size = next((size for size in sizes if text.running_words <= size.words), sizes[-1])
-    length = "a stream, whose length is not known" if text.streamed else f"{text.pairs} pairs of {text.words:.0f} words"
+    length = (
+        "a stream, whose length is not known"
+        if text.streamed
+        else f"{count_text(text.pairs, 'pair')} of {text.words:.0f} words"
+    )
     extent = f"for {length}{'' if gpu else ', on a CPU'}"
     # Each character has a subword of its own, and so has each byte.
     vocabulary = max(size.vocabulary, -(-(256 + text.characters) // 100) * 120)
@@ -146,17 +151,16 @@ def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float, token
     interval = min(max(updates, min(_LEAST_INTERVAL, 10 * updates)), _MOST_INTERVAL)
     lines = count_text(text.validation, "validation pair")
     metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
-    ends = "none is set beforehand"
     return [
         Choice("batching.tokens", size.tokens, f"about {count_text(updates, 'update')} in a pass through the text"),
         Choice("optimizer.lr", size.rate, "suits this model and batch"),
         Choice("scheduler", "wsd", "the rate falls when validations bring nothing better, and training ends"),
-        Choice("scheduler.horizon", 0, ends),
+        Choice("scheduler.horizon", 0, _NO_END),
         Choice("scheduler.warmup", size.warmup, "suits this rate"),
-        Choice("trainer.updates", _STREAMED_UPDATES if text.streamed else 0, "at most" if text.streamed else ends),
+        Choice("trainer.updates", _STREAMED_UPDATES if text.streamed else 0, "at most" if text.streamed else _NO_END),
         Choice(
             "trainer.epochs",
-            *((0, ends) if text.streamed else (MARGIN * size.passes, f"at most; {size.passes} are usual")),
+            *((0, _NO_END) if text.streamed else (MARGIN * size.passes, f"at most; {size.passes} are usual")),
         ),
         Choice("trainer.validate_every", interval, f"{interval / updates:.1f} passes through the text"),
         Choice("trainer.patience", _PATIENCE, "validations that bring nothing better"),
@@ -164,9 +168,14 @@ def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float, token
     ]
 
 
+def usual_updates(choices: Sequence[Choice], most: int) -> int:
+    """Return after how many updates a training on such a text usually ends, of at most `most`; 0 if nobody knows."""
+    return most // MARGIN if any(each.key == "trainer.epochs" and each.value for each in choices) else 0
+
+
 def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
     """Return choices, as plain values, as a table for a terminal, below a line that says what they are."""
-    rows = [[choice["key"], str(choice["value"]), choice["reason"]] for choice in choices]
+    rows = [[each["key"], str(each["value"]), each["reason"]] for each in choices if each["reason"] != _NO_END]
     return "chosen for this text; what is typed wins\n\n" + table(rows, ["setting", "value", "because"], "lll")
 
 

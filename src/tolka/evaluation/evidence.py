@@ -54,6 +54,7 @@ def gather(
         **_of_losses(translator, validation, training),
         peak_until=peak_until(history),
         gained=gained(history, "bleu" if scale == "BLEU" else "chrf"),
+        loss_fell=loss_fell(history),
         **facts,
     )
 
@@ -141,13 +142,30 @@ def gained(history: Sequence[Mapping[str, Any]], metric: str) -> float:
 
     Where the rate fell at the end, what came before counts: a rate that falls raises the score by itself.
     """
-    last = peak_until(history) or math.inf
-    # The mean of checkpoints is not a point of the curve.
-    lines = [line for line in history if line.get(metric) is not None and "mean_of_updates" not in line]
     # Before training every score is 0: a training may have no validation in its first two thirds.
-    curve = [(0, 0.0), *((line["update"], line[metric]) for line in lines if line["update"] <= last)]
+    curve = [(0, 0.0), *_curve(history, metric)]
     before = max(score for update, score in curve if 3 * update <= 2 * curve[-1][0])
     return float(max(score for _, score in curve) - before)
+
+
+def loss_fell(history: Sequence[Mapping[str, Any]]) -> float:
+    """Return the share of the validation loss that the last third of the updates took off.
+
+    0 where the rate fell all the time, which lowers the loss by itself, or where no validation is from before.
+    """
+    rates, curve = [line["lr"] for line in history if "lr" in line], _curve(history, "valid_loss")
+    before = [loss for update, loss in curve if 3 * update <= 2 * curve[-1][0]]
+    if not before or not rates or (not peak_until(history) and rates[-1] < max(rates)):
+        return 0.0
+    return float(1 - min(loss for _, loss in curve) / min(before))
+
+
+def _curve(history: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
+    """Return update and value of each validation at the peak rate; of all of them where it fell before."""
+    last = peak_until(history) or math.inf
+    # The mean of checkpoints is not a point of the curve.
+    lines = [line for line in history if line.get(name) is not None and "mean_of_updates" not in line]
+    return [(line["update"], line[name]) for line in lines if line["update"] <= last]
 
 
 def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> tuple[float, float]:

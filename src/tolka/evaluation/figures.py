@@ -4,14 +4,36 @@ from dataclasses import dataclass
 
 USELESS, WEAK, ROUGH, USABLE, GOOD = "useless", "weak", "rough", "usable", "good"
 
-# Least BLEU of each level: by Google Cloud's rule of thumb (AutoML Translation, Evaluate models) translations of 30 to
-# 40 are understandable to good, of 50 to 60 adequate and fluent, and below 10 almost useless. Where BLEU has no
-# tokenizer of its own, least chrF2: with spaces between words, and without. Nobody has calibrated these two.
+# Least BLEU of each level, by Google Cloud's rule of thumb (AutoML Translation, Evaluate models): from 20 the gist is
+# clear, from 30 on translations are understandable to good, from 50 on adequate and fluent. Where BLEU has no tokenizer
+# of its own, least chrF2: with spaces between words, and without. Nobody has calibrated these two.
 _BANDS = {
-    "BLEU": {GOOD: 50.0, USABLE: 30.0, ROUGH: 12.0},
-    "chrF2": {GOOD: 70.0, USABLE: 50.0, ROUGH: 33.0},
-    "chrF2 without spaces": {GOOD: 45.0, USABLE: 30.0, ROUGH: 18.0},
+    "BLEU": {GOOD: 50.0, USABLE: 30.0, ROUGH: 20.0},
+    "chrF2": {GOOD: 70.0, USABLE: 50.0, ROUGH: 40.0},
+    "chrF2 without spaces": {GOOD: 45.0, USABLE: 30.0, ROUGH: 22.0},
 }
+FIGURES = {
+    "nearly_right": "share of lines nearly right",
+    "copied": "share of translations that are their sources",
+    "commonest": "share of the commonest translation",
+    "copy_chrf": "chrF2 of the sources as translations",
+    "line_chrf": "chrF2 of the commonest target line",
+    "valid_chrf": "chrF2 in validation",
+    "train_loss": "loss on training text, in nats a token",
+    "valid_loss": "loss in validation",
+    "unigram_loss": "loss if tokens came by their frequency alone",
+    "source_gain": "what its own source takes off the loss, beside another line's",
+    "unrelated": "estimated share of unrelated pairs in the training text",
+    "unrelated_valid": "the same in the validation text",
+    "one_target": "share of the commonest target line of the training text",
+    "gained": "points that the last third added",
+    "loss_fell": "share of the loss that it took off",
+    "pairs": "training pairs",
+    "passes": "passes through them",
+    "subwords_per_word": "subwords for a word",
+}
+"""Names of what stands below a verdict for readers, besides what its sentences say."""
+_FALLING = 0.005  # share of the validation loss that the last third took off
 
 
 @dataclass(frozen=True)
@@ -26,10 +48,12 @@ class Evidence:
     training text and in the validation text, whose own source helps no more than another one. unigram_loss: of the
     validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
     what the last third of the training, or of the updates before its rate fell, added to the validation score.
+    loss_fell: the share of the validation loss that it took off; 0 where the rate fell all the time.
     one_target: share of the commonest target line of the training text. peak_until: the update after which the rate
     fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the optimizer's usual rates
     are not known. sides: what is wrong with those of the texts. parent: the name that a model of these languages would
-    have; "" where training began with one.
+    have; "" where training began with one. began_as: that one. before: its score on the test; None where it was not
+    measured. forgotten: other tests that are worse now, in words. longer: how the training would go on.
     """
 
     test: str
@@ -52,6 +76,7 @@ class Evidence:
     valid_loss: float
     train_loss: float
     gained: float
+    loss_fell: float
     pairs: int
     passes: float
     updates: int
@@ -65,6 +90,10 @@ class Evidence:
     width: int
     sides: str
     parent: str
+    began_as: str
+    before: float | None
+    forgotten: str
+    longer: str
 
     @property
     def score(self) -> float:
@@ -108,5 +137,5 @@ class Evidence:
 
     @property
     def is_improving(self) -> bool:
-        """Whether the last third of the training still added a tenth to the score, or more than a point."""
-        return self.gained > min(1.0, 0.1 * max(self.score, 1.0))
+        """Whether the last third of the training added a tenth to the score, or a point, or made the loss lower."""
+        return self.gained > min(1.0, 0.1 * max(self.score, 1.0)) or self.loss_fell > _FALLING

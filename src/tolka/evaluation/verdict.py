@@ -14,8 +14,8 @@ _OPENINGS = {
     USELESS: "This model is useless",
     WEAK: "This model is not usable yet",
     ROUGH: "This model is good for rough drafts only",
-    USABLE: "This model is usable if a person corrects its translations",
-    GOOD: "This model is good",
+    USABLE: "This model is usable for text like {set} if a person corrects its translations",
+    GOOD: "This model is good for text like {set}",
 }
 # Peaks of Adam and AdamW outside of which training is known to stall or to diverge at the sizes here.
 _RATES = 1e-4, 0.01
@@ -34,6 +34,7 @@ class Rule:
 _CHECK = "Look for what is wrong in the text: mt-train --check with the same settings (a minute or two)."
 _MORE_TEXT = "Add text, which helps most: {pairs:,} pairs are few.{begin}"
 _LONGER = "Train longer: {longer}."
+_OLD_TEXT = "To forget less, add text of the old kind to the training files."
 _LARGER = "Train a larger model (model.d_model={wider}; {again} or more)."
 # The first that applies is the main reason. Faults of the text come before those of the training, as no setting mends
 # them; then what keeps a model from learning anything; then what limits one that has learnt.
@@ -66,7 +67,7 @@ RULES = [
     ),
     Rule(
         "few_pairs",
-        lambda e: e.is_blind and e.pairs < 500,
+        lambda e: e.is_blind and e.pairs < 500 and not e.began_as,
         "{pairs} pairs are far too few to learn a language from",
         _MORE_TEXT,
     ),
@@ -109,14 +110,14 @@ RULES = [
     ),
     Rule(
         "by_heart",
-        lambda e: e.is_learnt_by_heart and e.dropout < 0.2 and e.level in (USELESS, WEAK, ROUGH),
+        lambda e: e.is_learnt_by_heart and e.dropout < 0.2 and not e.began_as and e.level in (USELESS, WEAK, ROUGH),
         "it has learnt its training text by heart (loss {train_loss:.2f} there, {valid_loss:.2f} in validation)",
         "Train again with more dropout (model.dropout=0.3; {again}), and fewer passes. " + _MORE_TEXT,
     ),
     Rule(
         "little_text",
         lambda e: e.pairs < 20_000 and e.level in (USELESS, WEAK) and e.train_loss < e.valid_loss - 0.5,
-        "{pairs:,} pairs are too little text to learn these languages from",
+        "{pairs:,} pairs are too little text {lesson}",
         _MORE_TEXT,
     ),
     Rule(
@@ -162,10 +163,12 @@ def verdict(evidence: Evidence) -> Verdict:
         level = USELESS
     reason = rule.reason.format(**words) if rule else _score_text(evidence)
     end = "" if reason.endswith("?") else "."
-    sentences = [f"{_OPENINGS[level]}: {reason}{end}", *_more_sentences(evidence, rule)]
+    sentences = [f"{_OPENINGS[level].format(**words)}: {reason}{end}", *_more_sentences(evidence, rule)]
     advice = [rule.advice.format(**words)] if rule else []
     if evidence.is_improving and (rule is None or rule.advice != _LONGER):
         advice.append(_LONGER.format(**words))
+    if evidence.forgotten:
+        advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
         advice.append((_MORE_TEXT if evidence.pairs < 100_000 else _LARGER).format(**words))
     return Verdict(level, rule.cause if rule else "", sentences, advice, evidence)
@@ -183,14 +186,16 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     """Yield what follows the first sentence: scores, fit, curve."""
     if rule:
         yield f"It has {_score_text(evidence)}."
+    if evidence.before is not None:
+        yield f"It began as {evidence.began_as}, which has {evidence.before:.1f} there{evidence.forgotten}."
     yield (
-        f"{evidence.nearly_right:.0%} of {evidence.lines} lines are nearly right. Copying the source would have chrF2 "
-        f"{evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."
+        f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right. Copying the source would "
+        f"have chrF2 {evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."
     )
     # Where nothing was learnt, the curve says no more.
     if rule and rule.cause in _WORTHLESS:
         return
-    losses = f"{evidence.train_loss:.2f} nats a token on training text, {evidence.valid_loss:.2f} in validation"
+    losses = f"a loss of {evidence.train_loss:.2f} on training text, and of {evidence.valid_loss:.2f} in validation"
     if evidence.is_learnt_by_heart:
         yield f"It is over-fitted: {losses}."
     elif evidence.train_loss > evidence.valid_loss - 0.2:
@@ -198,19 +203,19 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
     third = "the last third before its rate fell" if evidence.peak_until else "the last third of its training"
+    loss = f", and took {evidence.loss_fell:.1%} off the loss" if evidence.loss_fell > 0 else ""
     helped = "have helped" if evidence.is_improving else "hardly have helped"
-    yield f"More time would {helped}: {third} added {evidence.gained:.1f} points."
+    yield f"More time would {helped}: {third} added {evidence.gained:.1f} points{loss}."
 
 
 def _words(evidence: Evidence) -> dict[str, Any]:
     """Return what reasons and advice are formatted with."""
-    double = 2 * evidence.updates if evidence.updates >= 1000 else 2000
-    minutes = evidence.minutes * (double / max(evidence.updates, 1) - 1)
     return {
         **asdict(evidence),
+        "set": "its validation set" if evidence.is_validation else evidence.test,
         "noise": evidence.noise,
         "again": f"about {_minutes(evidence.minutes)}",
-        "longer": f"{double} updates in all take about {_minutes(minutes)} more at this run's speed",
+        "lesson": "for what is new in them" if evidence.began_as else "to learn these languages from",
         "begin": evidence.parent
         and " Or begin with a model that knows these languages, if there is one of this name: "
         f"run.init_from={evidence.parent}",

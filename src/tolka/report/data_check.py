@@ -246,8 +246,8 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
     pace = checkup["pace"]
     if pace and pairs < _FEW_PAIRS and checkup["parent"]:
         yield (
-            f"{count_text(pairs, 'pair')} are few: begin with a model of more text, if there is one of the usual name, "
-            f"run.init_from={checkup['parent']}"
+            f"{count_text(pairs, 'pair')} are few: it is better to fine-tune a model that knows these languages; "
+            f"type run.init_from={checkup['parent']}, if there is one of that name"
         )
     if not pace or checkup["chosen"]:
         return

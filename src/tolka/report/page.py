@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import yaml
 
 from tolka.errors import TolkaError
+from tolka.evaluation.figures import FIGURES
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.page_tables import change_tables, cost_table, score_tables
@@ -56,13 +57,16 @@ def write_page(
     used |= {entry("p")} if changes else set()
     used |= {entry(anchor) for table in sweep for anchor in table.terms}
     used |= {entry("attention")} if has_maps else set()
+    verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
+    figures = verdict["figures"] if verdict else {}
     text = render(
         "page.html",
         title=title,
         labels=[run.label for run in runs],
         languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
         facts=common,
-        verdict=runs[0].scores.get("verdict") if len(runs) == 1 else None,  # of several, each has its own page
+        verdict=verdict,
+        verdict_figures=[(label, figures[key]) for key, label in FIGURES.items() if key in figures],
         most_subwords=_MOST_SUBWORDS,
         scores=scores,
         costs=costs,

@@ -38,6 +38,11 @@ from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
 
 _SAMPLED = 4000  # lines of the training text
+_FEW_PAIRS = 500  # with which no model here has learnt anything
+_NEEDED = (
+    "some 10 000 are needed for rough translations, and some 100 to fine-tune a model that knows both languages "
+    "(run.init_from)"
+)
 
 
 def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
@@ -69,12 +74,14 @@ class Inputs:
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
         if not resuming:
             if self.faults.refused:
-                raise DataError(self.faults.refused)
+                raise DataError(f"{self.faults.refused} (cleaning.allow_loss=true trains all the same)")
             self._note(*self.faults.notes())
         read = list(map(self.config.cleaning.characters.pair, self.validation_pairs))
         self._note(*round_trip_notes(self.prepared.tokenizer, read, "the validation text"))
         if self.loss and not resuming:
             raise DataError(self.loss)
+        if (kept := self.prepared.tally.kept) < _FEW_PAIRS and not self.start and not self.corpus.stream:
+            self._note(f"{kept} pairs are far too few to learn to translate from: {_NEEDED}")
         # A damaged glossary shows now, not in the tests.
         Request.of(self.config.search, self.config.corpus.direction)
 
@@ -245,8 +252,7 @@ class Inputs:
             return ""
         return (
             f"the training text has one pair{' left' if tally.total > 1 else ''}, from which nothing can be learnt: "
-            "some 10 000 are needed for rough translations, and some 100 to fine-tune a model that knows both "
-            "languages (run.init_from)"
+            f"{_NEEDED}"
         )
 
     def _spelling_note(self, pairs: Sequence[Pair], name: str) -> str:

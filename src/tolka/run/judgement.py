@@ -1,7 +1,7 @@
 """The verdict on a run: its figures gathered, and judged."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tolka.config.schemas import TrainConfig
@@ -11,13 +11,17 @@ from tolka.evaluation.evidence import gather
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict, verdict
 from tolka.formats.hub import opus_mt_name
+from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.run.inputs import Inputs
+from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 from tolka.translation.translator import Translator
 
 _USUAL_RATES_ARE_KNOWN = ("adam", "adamw")
+_CHANCE = 0.05  # p of a change that may be chance
+_FEW_UPDATES = 1000
 
 
 def judge(
@@ -57,6 +61,38 @@ def judge(
         "width": settings["model"]["d_model"],
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
         "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
+        "began_as": config.run.init_from,
+        "before": tests[0].changes[0].a.value if tests and tests[0].changes else None,
+        "forgotten": forgotten({test.name: test.changes for test in tests[1:]}),
+        "longer": longer(config.trainer, state),
     }
     sample = list(zip(*inputs.sample, strict=True))
     return verdict(gather(translator, result, pairs, inputs.validation_pairs, sample, history, facts))
+
+
+def forgotten(changes: Mapping[str, Sequence[Comparison]]) -> str:
+    """Return the tests of which the first score fell by a point at least, and not by chance, in words; or "".
+
+    changes: test -> changes of its scores since the model that training started from.
+    """
+    first = [(name, each[0]) for name, each in changes.items() if each]
+    texts = [
+        f"{change.name} went from {change.a.value:.1f} to {change.b.value:.1f} on {name}"
+        for name, change in first
+        if change.difference < -1.0 and change.p_value < _CHANCE
+    ]
+    return f"; it has forgotten other things: {', '.join(texts)}" if texts else ""
+
+
+def longer(options: TrainerConfig, state: TrainState) -> str:
+    """Return the setting with which the training would go on, and what that takes."""
+    minutes = state.seconds / 60
+    if state.plateau or 0 < options.patience <= state.stale:
+        return f"another run with trainer.patience={2 * options.patience} waits for longer"
+    if options.max_minutes and minutes >= options.max_minutes:
+        if state.update < _FEW_UPDATES:
+            return "the same command without trainer.max_minutes goes on"
+        return f"the same command with trainer.max_minutes={2 * options.max_minutes:g} goes on"
+    key, value = ("epochs", 2 * options.epochs) if options.epochs else ("updates", max(2 * state.update, _FEW_UPDATES))
+    again = minutes * (value / state.update - 1 if key == "updates" else 1)
+    return f"the same command with trainer.{key}={value:g} goes on for about {max(again, 1):.0f} minutes"

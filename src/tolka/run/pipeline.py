@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import torch
 
-from tolka.auto.rules import choices_table
+from tolka.auto.rules import Choice, choices_table, usual_updates
 from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks, joined, others_present, process_group
 from tolka.engines.torch_engine import TorchEngine
@@ -70,12 +70,19 @@ def run_training(config: TrainConfig) -> TrainingOutcome:
                 run.log(choices_table([asdict(choice) for choice in choices]))
             if ranks.size > 1:
                 move_native_lines(rank_log(run.path, ranks.rank))
-            return _train(config, run, resuming, device, ranks)
+            return _train(config, choices, run, resuming, device, ranks)
         finally:
             run.release()
 
 
-def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.device, ranks: Ranks) -> TrainingOutcome:
+def _train(
+    config: TrainConfig,
+    choices: Sequence[Choice],
+    run: RunFolder,
+    resuming: bool,
+    device: torch.device,
+    ranks: Ranks,
+) -> TrainingOutcome:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
     texts = ValidationTexts(run)
@@ -87,6 +94,7 @@ def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.de
     # A store is named after a digest of all that determines its ids: another name means another text.
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed)
+    trainer.expect(usual_updates(choices, trainer.config.updates))
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     _make_ready(trainer, resumed, config, inputs)
     try:
@@ -111,6 +119,8 @@ def _train(config: TrainConfig, run: RunFolder, resuming: bool, device: torch.de
             _report(config, run, inputs, texts, translator)
     # Also after Ctrl-C: a tracker would show the run as running for ever.
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):  # outside of training, which says so itself
+            run.log(next_time(run.path))
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
         raise
     callback.on_end(Ending(run.path, {result.name: result.as_dict() for result in tests}))

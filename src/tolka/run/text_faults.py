@@ -6,7 +6,7 @@ from itertools import chain
 
 from tolka.report.data_check import in_validation_set
 from tolka.text.check.diagnosis import Finding, overlaps
-from tolka.text.check.sides import fault_of_sides, spread_sample, tokenisation_differences
+from tolka.text.check.sides import SWAPPED, fault_of_sides, spread_sample, tokenisation_differences
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
@@ -51,11 +51,13 @@ def faults_of(
         texts.append((f"{valid} (valid)" if valid in samples else valid, list(pairs), corpus.valid[0].exchange))
     faults = {name: fault_of_sides(pairs, direction, exchange) for name, pairs, exchange in texts}
     wrong_sides = {name: fault for name, fault in faults.items() if fault}
-    # Only where a step of the cleaning would drop such pairs anyway, and the user has not allowed the loss.
-    stops = (cleaning.script or cleaning.language or cleaning.copies) and not cleaning.allow_loss
+    # Where a step of the cleaning would drop such pairs anyway, and always where sides are exchanged: after hours of
+    # training such a model translates nothing.
+    drops = cleaning.script or cleaning.language or cleaning.copies
+    grave = [f"{name}: {fault}" for name, fault in wrong_sides.items() if drops or fault.startswith(SWAPPED)]
     return TextFaults(
         wrong_sides,
         overlaps(pairs, dict(tests)),
         list(tokenisation_differences(list(chain.from_iterable(samples.values())), held_out)),
-        "; ".join(f"{name}: {fault}" for name, fault in wrong_sides.items()) if stops else "",
+        "" if cleaning.allow_loss else "; ".join(grave),
     )

@@ -140,6 +140,10 @@ class Trainer:
             self._log.note_in_warmup("training ended at", self.state.update)
         return self.state
 
+    def expect(self, updates: int) -> None:
+        """Have the log say how long this takes, as is usual for such a training; nothing for 0."""
+        self._log.usual_updates = updates
+
     def _next_update(self) -> None:
         """Apply an update; report, validate and save what is due after it."""
         # Only now, when training continues: resuming a run that is finished changes nothing in its folder.

@@ -30,6 +30,7 @@ class TrainingLog:
         self._config, self._run, self._watch, self._clock = config, run, watch, clock
         self._round, self._last_updates, self._callback = round_name, last_updates, callback
         self.window = Window()
+        self.usual_updates = 0  # after which such a training ends; 0 if nobody knows
         self.begin()
 
     def begin(self) -> None:
@@ -49,10 +50,14 @@ class TrainingLog:
             if is_due:
                 self._run.record(line)
                 self._watch.loss(state.update, line["train_loss"])
-            self._run.log(self._in_words(line, least, most), on_bar=is_due)
+            self._run.log(self._in_words(line, self._last_updates(state)[1], least, most), on_bar=is_due)
             if is_first and f"{least:.1f}" != f"{most:.1f}":
                 without = "" if state.validated_at else ", without validations"
-                self._run.log(f"training takes at least {least:.1f} and at most {most:.1f} minutes from here{without}")
+                usual = (self.usual_updates - state.update) * state.seconds / 60 / state.update
+                about = f"; about {usual:.1f} are usual for such a text" if least < usual < most else ""
+                self._run.log(
+                    f"training takes at least {least:.1f} and at most {most:.1f} minutes from here{without}{about}"
+                )
             if is_due:
                 self._callback.on_update(line, most)
         if is_due:
@@ -87,12 +92,12 @@ class TrainingLog:
             "seconds": state.seconds,
         }
 
-    def _in_words(self, line: Mapping[str, Any], least: float, most: float) -> str:
+    def _in_words(self, line: Mapping[str, Any], last: int, least: float, most: float) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
         figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
         left = f"{most:.1f}" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f}"
         times = f"{line['seconds'] / 60:.1f} min, {left} left"
-        return f"update {line['update']} of {self._config.updates}: {figures}, {times}"
+        return f"update {line['update']} of {last}: {figures}, {times}"
 
     def _minutes_left(self, state: TrainState) -> tuple[float, float]:
         """Return the minutes that training takes at least and at most from here, at the pace so far."""

@@ -19,6 +19,7 @@ _LEAST_LINES = 10  # with punctuation, to tell whether a text is tokenised
 _ESCAPED = r"&(?:apos|quot|#124|#91|#93);|@[-/]@"
 _APART = re.compile(rf"(?<=[^\s.,]) (?:[.,。，、।۔]|\.\.\.)(?: |$)|{_ESCAPED}")
 _MARKS = re.compile(rf"[.,।۔](?:\s|$)|[。，、]|{_ESCAPED}")
+SWAPPED = "the sides are swapped"
 _IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
 
@@ -52,9 +53,11 @@ def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -
             "named twice?"
         )
     if max(counts["source"], counts["target"]) > least and min(counts["source"], counts["target"]) > many:
+        others = " (the others may be either)" if min(counts["source"], counts["target"]) < counts["pairs"] else ""
+        languages = "exchange corpus.source and corpus.target"
         return (
-            f"the sides are swapped: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
-            f"{counts['target']}; {exchange}"
+            f"{SWAPPED}: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
+            f"{counts['target']}{others}; {exchange if exchange == languages else f'{exchange}, or {languages}'}"
         )
     for side, own, other in (("source", source, target), ("target", target, source)):
         if counts[side] > least:

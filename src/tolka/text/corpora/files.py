@@ -4,6 +4,7 @@ import glob
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 
@@ -228,11 +229,13 @@ def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     if base.is_file() and not hint:
         raise DataError(
             f"corpus.{key}: {base} is one file, and does not end like one with both sides ({', '.join(FORMATS)}). If "
-            f"tabs separate its columns, name them: corpus.{key}=[[{base},1,2]]; if the targets are in another file, "
-            f"name both: corpus.{key}=[[{base},TARGETS]]"
+            f"tabs separate its columns, name them: corpus.{key}=[[{base},1,2]]; if commas do, rename it to .csv; if "
+            f"the targets are in another file, name both: corpus.{key}=[[{base},TARGETS]]"
         )
-    candidates = (path.name for path in folder.iterdir() if path.name.startswith(base.name[:3]))
-    similar = sorted(candidates, key=lambda name: (not name.startswith(base.name), name))[:6]
+    names = sorted(path.name for path in folder.iterdir())
+    alike = [name for name in names if name.startswith(base.name[:3])]
+    similar = sorted(alike, key=lambda name: not name.startswith(base.name))[:6]
+    similar = similar or get_close_matches(Path(plain).name, names, n=6)  # with letters exchanged
     hint = hint or (f"; near it: {', '.join(similar)}" if similar else "")
     if reader_of(base):
         raise DataError(f"corpus.{key}: there is no file {base}{hint}")
