@@ -1,12 +1,12 @@
 """Settings are chosen by the size of a text."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tolka.auto.rules import FRESH, SIZES, TUNED, choose, choose_tuning
+from tolka.auto.rules import FRESH, MARGIN, SIZES, TUNED, choices_table, choose, choose_tuning, usual_updates
 from tolka.auto.text_facts import TextFacts
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.options import MODELS
@@ -138,3 +138,15 @@ def test_subwords_are_added_where_a_model_lacks_them() -> None:
         for unspelt in (0.05, 0.5)
     ]
     assert rates == [0.0001, 0.001]
+
+
+def test_a_training_usually_ends_before_its_most_updates() -> None:
+    assert usual_updates(choose(text(1000)), 900) == 900 // MARGIN
+    assert usual_updates(choose(replace(text(1000), streamed=True)), 900) == 0
+    assert usual_updates([], 900) == 0
+
+
+def test_the_table_has_what_was_decided() -> None:
+    shown = choices_table([asdict(choice) for choice in choose(text(1000))])
+    assert "trainer.epochs" in shown
+    assert "scheduler.horizon" not in shown  # it only says that there is no end beforehand

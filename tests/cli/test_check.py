@@ -212,6 +212,12 @@ def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Pat
     assert "cleaning.script" not in outcome.err
     right = [*swapped[:-3], "corpus.source=ko", "corpus.target=en", f"run.dir={tmp_path / 'right'}"]
     assert "sides are swapped" not in command("mt-train", "--check", *right).err
+    # Files that are named after the languages would be exchanged with them.
+    for side, language in enumerate(("en", "ko")):
+        (tmp_path / f"cats.{language}").write_text("".join(f"{line.split(chr(9))[side]}\n" for line in lines), "utf-8")
+    prefix = [f"corpus.{key}={tmp_path / 'cats'}" for key in ("train", "valid", "test")]
+    outcome = command("mt-train", *tiny, *prefix, "corpus.source=en", "corpus.target=ko", f"run.dir={tmp_path / 'p'}")
+    assert f"exchange the names of {tmp_path / 'cats.en'} and {tmp_path / 'cats.ko'} (cleaning" in outcome.error
 
 
 def test_a_line_that_is_not_utf8_beside_an_empty_file(command: Command, tiny: list[str], corpus: Path) -> None:

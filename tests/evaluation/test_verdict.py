@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import pytest
 
 from tolka.evaluation.evidence import Losses, gained, loss_fell, peak_until, unigram_loss
-from tolka.evaluation.figures import Evidence
+from tolka.evaluation.figures import FIGURES, Evidence
 from tolka.evaluation.verdict import RULES, verdict
 
 SOUND = Evidence(
@@ -47,7 +47,7 @@ SOUND = Evidence(
     sides="",
     parent="hub:Helsinki-NLP/opus-mt-xa-xb",
     began_as="",
-    before=None,
+    before="",
     forgotten="",
     longer="the same command with trainer.updates=20000 goes on for about 60 minutes",
 )
@@ -134,24 +134,40 @@ def test_more_time_would_have_helped_where_score_or_loss_still_became_better() -
 
 
 def test_a_model_that_began_as_another_is_compared_with_it() -> None:
-    tuned = replace(WEAK, began_as="runs/a", before=1.2, pairs=200, train_loss=0.1, dropout=0.0)
+    tuned = replace(WEAK, began_as="runs/a", before="BLEU 1.2", pairs=200, train_loss=0.1, dropout=0.0)
     lost = "; it has forgotten other things: BLEU went from 14.1 to 10.1 on old"
     found = verdict(replace(tuned, forgotten=lost))
     assert found.cause == "little_text"
     assert found.sentences[0].endswith("200 pairs are too little text for what is new in them.")
-    assert found.sentences[2] == f"It began as runs/a, which has 1.2 there{lost}."
+    assert found.sentences[2] == f"It began as runs/a, which has BLEU 1.2 there{lost}."
     assert found.next[-1].startswith("To forget less, ")
     assert not verdict(tuned).next[-1].startswith("To forget less, ")
+
+
+def rates(*each: tuple[int, float]) -> list[dict[str, float]]:
+    return [{"update": update, "train_loss": 1.0, "lr": rate} for update, rate in each]
+
+
+def test_until_when_the_rate_was_at_its_peak() -> None:
+    validated = [{"update": 14, "valid_loss": 3.0}, {"update": 30, "valid_loss": 2.0}]
+    constant = rates((5, 0.1), (10, 0.2), (15, 0.2), (20, 0.1))
+    assert peak_until([*constant, *validated]) == 19
+    assert peak_until([*constant, *rates((40, 0.0)), *validated]) == 0  # it fell from the first half on
+    assert peak_until([*constant, *validated[1:]]) == 0  # before the first validation
+    assert peak_until([*constant[:3], *validated]) == 0  # it never fell
+    assert peak_until([*rates((5, 0.1), (15, 0.2), (20, 0.1)), *validated]) == 0  # it was there once
+    assert peak_until(validated) == 0
+
+
+def test_the_names_of_figures_are_those_of_the_evidence() -> None:
+    assert {*FIGURES} <= {field.name for field in fields(Evidence)}
 
 
 def test_the_last_third_is_compared_with_all_before() -> None:
     history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 50.0))]
     assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 30.0
     # A rate that falls from 2 on raises the score by itself.
-    falling = [{"update": n, "train_loss": 1.0, "lr": rate} for n, rate in ((1, 0.1), (2, 0.2), (3, 0.1))]
-    assert (peak_until(falling), peak_until(falling[:2]), peak_until([])) == (2, 0, 0)
-    assert peak_until([*falling, {"update": 5, "lr": 0.0}]) == 0  # from the first half of the training on
-    assert gained([*history, *falling], "bleu") == 10.0
+    assert gained([*history, *rates((1, 0.2), (2, 0.2), (3, 0.1))], "bleu") == 10.0
     said = verdict(replace(SOUND, peak_until=2)).sentences[-1]
     assert said == "More time would hardly have helped: the last third before its rate fell added 0.2 points."
     # The loss says more where the score is too low to move; a rate that falls all the time lowers it by itself.

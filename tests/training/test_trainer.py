@@ -542,3 +542,20 @@ def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypat
     second.trainer.resume(first.last, lambda: second.model.load_state_dict(weights))
     assert second.trainer.fit().update == 20
     assert rates(second)[8:] == pytest.approx(expected[8:], abs=1e-12)
+
+
+def test_the_log_says_how_long_a_training_takes(tmp_path: Path) -> None:
+    """At least and at most, usually, and after a plateau until when."""
+    schedule = WarmupStableDecayConfig(warmup=1, horizon=0)
+    bench = Bench(tmp_path, [9.0, 8.0, 7.0], schedule=schedule, updates=100, patience=2)
+    bench.trainer.expect(60)
+    bench.trainer.state.seconds = 600.0  # so that the first five updates take ten minutes
+    bench.trainer.fit()
+    log = (tmp_path / "train.log").read_text()
+    least, most, usual = "50.0", "190.0", "110.0"
+    assert (
+        f"training takes at least {least} and at most {most} minutes from here, without validations; about {usual} are "
+        "usual for such a text"
+    ) in log
+    assert "update 25 of 100: " in log
+    assert "update 35 of 45: " in log  # the plateau was at 30

@@ -25,7 +25,7 @@ TUNED = ("tokenizer.extend", *FRESH[5:])
 
 @dataclass(frozen=True)
 class Choice:
-    """A setting that was chosen, and the reason in a few words."""
+    """A setting that was chosen, and the reason in a few words; "" where it only follows from others."""
 
     key: str
     value: Any
@@ -80,7 +80,6 @@ _PATIENCE = 4
 _MOST_ADDED = 2000  # subwords, and a quarter of the words at most, but one for each character at least
 _NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000
-_NO_END = "none is set beforehand"
 
 
 @dataclass(frozen=True)
@@ -155,12 +154,12 @@ def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float, token
         Choice("batching.tokens", size.tokens, f"about {count_text(updates, 'update')} in a pass through the text"),
         Choice("optimizer.lr", size.rate, "suits this model and batch"),
         Choice("scheduler", "wsd", "the rate falls when validations bring nothing better, and training ends"),
-        Choice("scheduler.horizon", 0, _NO_END),
+        Choice("scheduler.horizon", 0, ""),
         Choice("scheduler.warmup", size.warmup, "suits this rate"),
-        Choice("trainer.updates", _STREAMED_UPDATES if text.streamed else 0, "at most" if text.streamed else _NO_END),
+        Choice("trainer.updates", _STREAMED_UPDATES if text.streamed else 0, "at most" if text.streamed else ""),
         Choice(
             "trainer.epochs",
-            *((0, _NO_END) if text.streamed else (MARGIN * size.passes, f"at most; {size.passes} are usual")),
+            *((0, "") if text.streamed else (MARGIN * size.passes, f"at most; {size.passes} are usual")),
         ),
         Choice("trainer.validate_every", interval, f"{interval / updates:.1f} passes through the text"),
         Choice("trainer.patience", _PATIENCE, "validations that bring nothing better"),
@@ -175,7 +174,7 @@ def usual_updates(choices: Sequence[Choice], most: int) -> int:
 
 def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
     """Return choices, as plain values, as a table for a terminal, below a line that says what they are."""
-    rows = [[each["key"], str(each["value"]), each["reason"]] for each in choices if each["reason"] != _NO_END]
+    rows = [[each["key"], str(each["value"]), each["reason"]] for each in choices if each["reason"]]
     return "chosen for this text; what is typed wins\n\n" + table(rows, ["setting", "value", "because"], "lll")
 
 

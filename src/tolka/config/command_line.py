@@ -80,7 +80,7 @@ def train_config(
 
 
 def check_groups(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError where a configuration of the user's own lacks a group, or has what is none or is gone."""
+    """Raise ConfigError where a configuration of the user's own lacks a group, or has a removed setting."""
     groups = [field.name for field in fields(TrainConfig)]
     if missing := [group for group in groups if not isinstance(values.get(group), Mapping)]:
         raise ConfigError(

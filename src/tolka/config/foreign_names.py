@@ -132,7 +132,7 @@ load_best_model_at_end predict_with_generate do_train do_eval: that is always do
 average_decay exponential_smoothing: trainer.ema=0.9999, which is 1 less that number
 overwrite_output_dir overwrite force: another run.name makes another run
 after stop_after: trainer.epochs=N or trainer.updates=N
-tags extras verbose v: that does not exist; leave it out
+tags extras verbose v torch_compile compile_model: that does not exist; leave it out
 """,
     "translate": f"""
 input i src source file text input_file f: {_FILES}

@@ -128,13 +128,19 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
 
 
 def peak_until(history: Sequence[Mapping[str, Any]]) -> int:
-    """Return the update until which the learning rate was at its peak, if that was half of the training; else 0."""
+    """Return the update until which the learning rate stayed at its peak; 0 where it did not stay there.
+
+    Also 0 where that was less than half of the training, or before its first validation, and where it never fell.
+    """
     rates = [(line["update"], line["lr"]) for line in history if "lr" in line]
-    if not rates:
+    peak = max((rate for _, rate in rates), default=0.0)
+    at_peak = [update for update, rate in rates if rate >= peak]
+    falling = [update for update, _ in rates if at_peak and update > at_peak[-1]]
+    # A schedule without a constant stretch has its peak in one line.
+    if len(at_peak) < 2 or not falling or 2 * at_peak[-1] < rates[-1][0]:
         return 0
-    peak = max(rate for _, rate in rates)
-    last = max(update for update, rate in rates if rate >= peak)
-    return last if 2 * last >= rates[-1][0] > last else 0
+    last = falling[0] - 1  # with the validation that began the decay
+    return last if any(0 < line["update"] <= last for line in history if "valid_loss" in line) else 0
 
 
 def gained(history: Sequence[Mapping[str, Any]], metric: str) -> float:

@@ -52,8 +52,8 @@ class Evidence:
     one_target: share of the commonest target line of the training text. peak_until: the update after which the rate
     fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the optimizer's usual rates
     are not known. sides: what is wrong with those of the texts. parent: the name that a model of these languages would
-    have; "" where training began with one. began_as: that one. before: its score on the test; None where it was not
-    measured. forgotten: other tests that are worse now, in words. longer: how the training would go on.
+    have; "" where training began with one. began_as: that one. before: its score on the test, in words; "" where it was
+    not measured. forgotten: other tests that are worse now, in words. longer: how the training would go on.
     """
 
     test: str
@@ -91,7 +91,7 @@ class Evidence:
     sides: str
     parent: str
     began_as: str
-    before: float | None
+    before: str
     forgotten: str
     longer: str
 

@@ -117,7 +117,7 @@ RULES = [
     Rule(
         "little_text",
         lambda e: e.pairs < 20_000 and e.level in (USELESS, WEAK) and e.train_loss < e.valid_loss - 0.5,
-        "{pairs:,} pairs are too little text {lesson}",
+        "{pairs:,} pairs are too little text {purpose}",
         _MORE_TEXT,
     ),
     Rule(
@@ -186,8 +186,8 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     """Yield what follows the first sentence: scores, fit, curve."""
     if rule:
         yield f"It has {_score_text(evidence)}."
-    if evidence.before is not None:
-        yield f"It began as {evidence.began_as}, which has {evidence.before:.1f} there{evidence.forgotten}."
+    if evidence.before:
+        yield f"It began as {evidence.began_as}, which has {evidence.before} there{evidence.forgotten}."
     yield (
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right. Copying the source would "
         f"have chrF2 {evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."
@@ -203,7 +203,7 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
     third = "the last third before its rate fell" if evidence.peak_until else "the last third of its training"
-    loss = f", and took {evidence.loss_fell:.1%} off the loss" if evidence.loss_fell > 0 else ""
+    loss = f", and took {evidence.loss_fell:.1%} off the loss" if evidence.loss_fell > 0.0005 else ""
     helped = "have helped" if evidence.is_improving else "hardly have helped"
     yield f"More time would {helped}: {third} added {evidence.gained:.1f} points{loss}."
 
@@ -214,8 +214,8 @@ def _words(evidence: Evidence) -> dict[str, Any]:
         **asdict(evidence),
         "set": "its validation set" if evidence.is_validation else evidence.test,
         "noise": evidence.noise,
-        "again": f"about {_minutes(evidence.minutes)}",
-        "lesson": "for what is new in them" if evidence.began_as else "to learn these languages from",
+        "again": f"about {minutes_text(evidence.minutes)}",
+        "purpose": "for what is new in them" if evidence.began_as else "to learn these languages from",
         "begin": evidence.parent
         and " Or begin with a model that knows these languages, if there is one of this name: "
         f"run.init_from={evidence.parent}",
@@ -223,5 +223,6 @@ def _words(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _minutes(minutes: float) -> str:
+def minutes_text(minutes: float) -> str:
+    """Return a number of minutes in words."""
     return f"{minutes:.0f} minutes" if minutes >= 1.5 else "a minute"

@@ -199,6 +199,6 @@ def _pace(pace: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> dict[
         "time": time_in_words(pace, chosen),
         "speed": f"{pace['tokens_per_second']:,.0f} target tokens/s",
         "memory": f"{pace['memory_bytes'] / 1e9:.1f} GB",
-        "updates": f"{pace['updates']:,}{epochs_in_words(pace['epochs'])}",
+        "updates": f"{'at most ' if pace['at_plateau'] else ''}{pace['updates']:,}{epochs_in_words(pace['epochs'])}",
         "model": f"{pace['parameters']:,} parameters",
     }

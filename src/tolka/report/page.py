@@ -66,7 +66,7 @@ def write_page(
         languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
         facts=common,
         verdict=verdict,
-        verdict_figures=[(label, figures[key]) for key, label in FIGURES.items() if key in figures],
+        verdict_figures=[(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],
         most_subwords=_MOST_SUBWORDS,
         scores=scores,
         costs=costs,

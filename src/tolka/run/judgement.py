@@ -9,7 +9,7 @@ from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.evidence import gather
 from tolka.evaluation.tester import Tester, TestResult
-from tolka.evaluation.verdict import Verdict, verdict
+from tolka.evaluation.verdict import Verdict, minutes_text, verdict
 from tolka.formats.hub import opus_mt_name
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
@@ -62,37 +62,50 @@ def judge(
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
         "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
         "began_as": config.run.init_from,
-        "before": tests[0].changes[0].a.value if tests and tests[0].changes else None,
-        "forgotten": forgotten({test.name: test.changes for test in tests[1:]}),
+        "before": _score_text(_main_change(tests[0])) if tests else "",
+        "forgotten": forgotten({test.name: _main_change(test) for test in tests[1:]}),
         "longer": longer(config.trainer, state),
     }
     sample = list(zip(*inputs.sample, strict=True))
     return verdict(gather(translator, result, pairs, inputs.validation_pairs, sample, history, facts))
 
 
-def forgotten(changes: Mapping[str, Sequence[Comparison]]) -> str:
-    """Return the tests of which the first score fell by a point at least, and not by chance, in words; or "".
+def _main_change(test: TestResult) -> Comparison | None:
+    """Return the change of BLEU, or else of chrF2, since the model that training started from; None without either."""
+    by_name = {change.name: change for change in test.changes}
+    return by_name.get("BLEU") or by_name.get("chrF2")
 
-    changes: test -> changes of its scores since the model that training started from.
+
+def _score_text(change: Comparison | None) -> str:
+    """Return the score before a change, with its name; "" where there is none."""
+    return f"{change.name} {change.a.value:.1f}" if change else ""
+
+
+def forgotten(changes: Mapping[str, Comparison | None]) -> str:
+    """Return in words on which tests a score fell by more than a point, and not by chance; or "".
+
+    changes: test -> change since the model that training started from.
     """
-    first = [(name, each[0]) for name, each in changes.items() if each]
     texts = [
         f"{change.name} went from {change.a.value:.1f} to {change.b.value:.1f} on {name}"
-        for name, change in first
-        if change.difference < -1.0 and change.p_value < _CHANCE
+        for name, change in changes.items()
+        if change and change.difference < -1.0 and change.p_value < _CHANCE
     ]
     return f"; it has forgotten other things: {', '.join(texts)}" if texts else ""
 
 
 def longer(options: TrainerConfig, state: TrainState) -> str:
-    """Return the setting with which the training would go on, and what that takes."""
+    """Return the setting with which the training would go on, by what has ended it, and the minutes of that."""
     minutes = state.seconds / 60
-    if state.plateau or 0 < options.patience <= state.stale:
+    if options.patience and (state.plateau or state.stale >= options.patience):
         return f"another run with trainer.patience={2 * options.patience} waits for longer"
-    if options.max_minutes and minutes >= options.max_minutes:
-        if state.update < _FEW_UPDATES:
-            return "the same command without trainer.max_minutes goes on"
-        return f"the same command with trainer.max_minutes={2 * options.max_minutes:g} goes on"
-    key, value = ("epochs", 2 * options.epochs) if options.epochs else ("updates", max(2 * state.update, _FEW_UPDATES))
-    again = minutes * (value / state.update - 1 if key == "updates" else 1)
-    return f"the same command with trainer.{key}={value:g} goes on for about {max(again, 1):.0f} minutes"
+    # A validation may have ended it shortly before.
+    if options.max_minutes and minutes >= 0.95 * options.max_minutes:
+        factor = max(2, math.ceil(_FEW_UPDATES / max(state.update, 1)))
+        return f"the same command with trainer.max_minutes={factor * options.max_minutes:g} goes on"
+    ended_by_updates = 0 < options.updates <= state.update or not options.epochs
+    key, value = (
+        ("updates", max(2 * state.update, _FEW_UPDATES)) if ended_by_updates else ("epochs", 2 * options.epochs)
+    )
+    more = minutes * (value / state.update - 1 if ended_by_updates else 1)
+    return f"the same command with trainer.{key}={value:g} goes on for about {minutes_text(more)}"

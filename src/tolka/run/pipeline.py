@@ -119,9 +119,9 @@ def _train(
             _report(config, run, inputs, texts, translator)
     # Also after Ctrl-C: a tracker would show the run as running for ever.
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):  # outside of training, which says so itself
-            run.log(next_time(run.path))
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
+        if isinstance(error, KeyboardInterrupt):  # in a test, say; training says so itself
+            run.log(next_time(run.path))
         raise
     callback.on_end(Ending(run.path, {result.name: result.as_dict() for result in tests}))
     return TrainingOutcome(state, tests, verdict)

@@ -53,11 +53,11 @@ def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -
             "named twice?"
         )
     if max(counts["source"], counts["target"]) > least and min(counts["source"], counts["target"]) > many:
-        others = " (the others may be either)" if min(counts["source"], counts["target"]) < counts["pairs"] else ""
-        languages = "exchange corpus.source and corpus.target"
+        is_sure = min(counts["source"], counts["target"]) == counts["pairs"]
+        others = "" if is_sure else " (the rest could not be told apart)"
         return (
             f"{SWAPPED}: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
-            f"{counts['target']}{others}; {exchange if exchange == languages else f'{exchange}, or {languages}'}"
+            f"{counts['target']}{others}; {exchange}"
         )
     for side, own, other in (("source", source, target), ("target", target, source)):
         if counts[side] > least:

@@ -50,7 +50,7 @@ class CleaningConfig:
     leaks: str = "keep"
     """pairs in a held-out set, ignoring case and punctuation: keep, drop the pair, or also drop equal sources"""
     allow_loss: bool = setting(False, resumable=True)
-    """train also where more than half of the training pairs are left out, duplicates not counted"""
+    """train also where more than half of the pairs are left out, duplicates not counted, or sides are swapped"""
 
     def __post_init__(self) -> None:
         one_of(self, "cleaning", "unicode", ("keep", "nfc"))

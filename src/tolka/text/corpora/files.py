@@ -90,7 +90,7 @@ class FilesConfig(CorpusConfig):
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
         for text, source in zip(chain(*entries), chain(*sources), strict=True):
             if text.exchanged:
-                source.exchange = f"type corpus.{key}={text.exchanged}"
+                source.exchange = f"type corpus.{key}={text.exchanged}, or exchange corpus.source and corpus.target"
         return sources
 
     def _texts(self, entry: Entry, key: str) -> list["_Text"]:

@@ -77,6 +77,8 @@ class BothSides(PairSource):
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
         if self.has_columns:
             self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.direction))}]"
+            if self.columns:  # else they are named after the languages
+                self.exchange += ", or exchange corpus.source and corpus.target"
 
     def _text_lines(self) -> Iterator[str]:
         return read_lines(self.path, self.repair, self.limit, self.stream)
