@@ -49,6 +49,11 @@ def test_the_family_is_that_which_was_better_where_words_come_as_often(repetitio
     assert chosen_for(text(10_000, repetition=repetition))["model"].startswith(model)
 
 
+def test_of_much_text_a_cpu_trains_a_recurrent_model_and_a_gpu_a_transformer() -> None:
+    names = [choose(text(1_000_000, repetition=20.0), gpu=gpu)[0].value for gpu in (False, True)]
+    assert names == ["bilstm_attention", "transformer_small"]
+
+
 def test_only_a_gpu_trains_wide_models() -> None:
     widths = [choose(text(10_000_000), gpu=gpu)[1].value for gpu in (False, True)]
     assert widths == [256, 512]
@@ -64,10 +69,6 @@ def test_a_stream_has_no_passes() -> None:
     assert not chosen["trainer.epochs"]
     assert chosen["trainer.updates"]
     assert chosen["model.d_model"] == 256
-
-
-def test_much_text_is_for_a_transformer_however_seldom_its_words_come() -> None:
-    assert chosen_for(text(10_000_000, repetition=9.0))["model"].startswith("transformer")
 
 
 def test_every_character_has_a_subword() -> None:
