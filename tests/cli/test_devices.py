@@ -264,7 +264,7 @@ def test_a_process_that_is_killed_and_a_signal(tiny: list[str], tmp_path: Path) 
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 143
     assert f"a process was killed: all of them begin again from {run / 'last'} (1 of 3 times)" in said
-    assert said.splitlines()[-1] == f"error: stopped by SIGTERM; the same command continues from {run / 'last'}"
+    assert said.splitlines()[-1] == f"stopped by SIGTERM; the same command continues from {run / 'last'}"
     assert ".cc:" not in said  # the lines of gloo are in logs/rank<n>.log
     assert "training ends at update" in (run / "train.log").read_text()
 

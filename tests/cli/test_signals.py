@@ -88,7 +88,7 @@ def test_every_stage_of_a_training_ends_and_the_same_command_goes_on(
     assert "Traceback" not in outcome.err
     saved = stage in ("training", "validation")
     where = f"update {1 if stage == 'training' else 5}; the same command continues from {tmp_path / 'run' / 'last'}"
-    last = f"error: stopped by {number.name} at {where}" if saved else WORDS[number]
+    last = f"stopped by {number.name} at {where}" if saved else WORDS[number]
     assert [line for line in outcome.err.splitlines() if "stopped" in line or "interrupted" in line] == [last]
     if stage == "test":
         assert f"the same command continues from {tmp_path / 'run' / 'last'}" in outcome.err

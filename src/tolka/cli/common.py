@@ -12,7 +12,7 @@ from errno import EACCES, EROFS
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.system import interrupts
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
@@ -94,7 +94,11 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         return code, ""
     except TolkaError as error:
         # Of several processes that train together, one prints the error for all.
-        return (error.exit_code, "") if error.reported else _failure(error, error.exit_code)
+        if error.reported:
+            return error.exit_code, ""
+        code, words = _failure(error, error.exit_code)
+        # What somebody has asked for is no error.
+        return code, words.removeprefix("error: ") if isinstance(error, StoppedError) else words
     except (MemoryError, RuntimeError) as error:
         # "allocate" is of the CPU's allocator ("can't allocate memory") and of NumPy's ("Unable to allocate").
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
