@@ -354,7 +354,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(
     finally:
         signal.signal(number, before)
     assert outcome.code == code
-    assert f"stopped by {number.name} at update 3" in outcome.error
+    assert f"stopped by {number.name} at update 3" in outcome.err
     assert "resuming from update 3" in command("mt-train", *tiny).err
 
 
