@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tolka.auto.rules import FRESH, MARGIN, SIZES, TUNED, choices_table, choose, choose_tuning, usual_updates
+from tolka.auto.rules import FRESH, MARGIN, SIZES, TUNED, choices_table, choose, choose_tuning, usual_share
 from tolka.auto.text_facts import TextFacts
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.options import MODELS
@@ -142,9 +142,12 @@ def test_subwords_are_added_where_a_model_lacks_them() -> None:
 
 
 def test_a_training_usually_ends_before_its_most_updates() -> None:
-    assert usual_updates(choose(text(1000)), 900) == 900 // MARGIN
-    assert usual_updates(choose(replace(text(1000), streamed=True)), 900) == 0
-    assert usual_updates([], 900) == 0
+    def share(facts: TextFacts) -> float:
+        return usual_share([asdict(choice) for choice in choose(facts)])
+
+    assert round(900 * share(text(1000))) == 900 // MARGIN
+    assert round(900 * share(replace(text(1000), streamed=True))) == 0
+    assert round(900 * usual_share([])) == 0
 
 
 def test_the_table_has_what_was_decided() -> None:

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from tolka.evaluation.evidence import Losses, gained, loss_fell, peak_until, unigram_loss
+from tolka.evaluation.evidence import Losses, unigram_loss
 from tolka.evaluation.figures import FIGURES, Evidence
+from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.verdict import RULES, verdict
 
 SOUND = Evidence(
@@ -151,12 +152,12 @@ def rates(*each: tuple[int, float]) -> list[dict[str, float]]:
 def test_until_when_the_rate_was_at_its_peak() -> None:
     validated = [{"update": 14, "valid_loss": 3.0}, {"update": 30, "valid_loss": 2.0}]
     constant = rates((5, 0.1), (10, 0.2), (15, 0.2), (20, 0.1))
-    assert peak_until([*constant, *validated]) == 19
-    assert peak_until([*constant, *rates((40, 0.0)), *validated]) == 0  # it fell from the first half on
-    assert peak_until([*constant, *validated[1:]]) == 0  # before the first validation
-    assert peak_until([*constant[:3], *validated]) == 0  # it never fell
-    assert peak_until([*rates((5, 0.1), (15, 0.2), (20, 0.1)), *validated]) == 0  # it was there once
-    assert peak_until(validated) == 0
+    assert LearningCurve([*constant, *validated]).peak_until == 19
+    assert LearningCurve([*constant, *rates((40, 0.0)), *validated]).peak_until == 0  # it fell from the first half on
+    assert LearningCurve([*constant, *validated[1:]]).peak_until == 0  # before the first validation
+    assert LearningCurve([*constant[:3], *validated]).peak_until == 0  # it never fell
+    assert LearningCurve([*rates((5, 0.1), (15, 0.2), (20, 0.1)), *validated]).peak_until == 0  # it was there once
+    assert LearningCurve(validated).peak_until == 0
 
 
 def test_the_names_of_figures_are_those_of_the_evidence() -> None:
@@ -165,18 +166,19 @@ def test_the_names_of_figures_are_those_of_the_evidence() -> None:
 
 def test_the_last_third_is_compared_with_all_before() -> None:
     history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 50.0))]
-    assert gained([*history, {"update": 3, "train_loss": 1.0}], "bleu") == 30.0
+    assert LearningCurve([*history, {"update": 3, "train_loss": 1.0}]).gained("bleu") == 30.0
     # A rate that falls from 2 on raises the score by itself.
-    assert gained([*history, *rates((1, 0.2), (2, 0.2), (3, 0.1))], "bleu") == 10.0
+    assert LearningCurve([*history, *rates((1, 0.2), (2, 0.2), (3, 0.1))]).gained("bleu") == 10.0
     said = verdict(replace(SOUND, peak_until=2)).sentences[-1]
     assert said == "More time would hardly have helped: the last third before its rate fell added 0.2 points."
     # The loss says more where the score is too low to move; a rate that falls all the time lowers it by itself.
     losses = [{"update": n, "valid_loss": loss, "lr": 0.1} for n, loss in ((1, 4.0), (2, 3.0), (3, 2.4))]
-    assert loss_fell(losses) == pytest.approx(0.2)
-    assert loss_fell([{**line, "lr": 0.1 / line["update"]} for line in losses]) == 0.0
-    assert loss_fell(losses[-1:]) == 0.0
+    assert LearningCurve(losses).loss_fell == pytest.approx(0.2)
+    assert LearningCurve([{**line, "lr": 0.1 / line["update"]} for line in losses]).loss_fell == 0.0
+    assert LearningCurve(losses[-1:]).loss_fell == 0.0
+    assert LearningCurve([{**line, "valid_loss": 0.0} for line in losses]).loss_fell == 0.0
     # A decline gained nothing.
-    assert gained([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}], "bleu") == 0.0
+    assert LearningCurve([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}]).gained("bleu") == 0.0
 
 
 def test_frequencies_of_tokens_count_the_end_of_each_sentence() -> None:

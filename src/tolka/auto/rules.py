@@ -168,9 +168,12 @@ def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float, token
     ]
 
 
-def usual_updates(choices: Sequence[Choice], most: int) -> int:
-    """Return after how many updates a training on such a text usually ends, of at most `most`; 0 if nobody knows."""
-    return most // MARGIN if any(each.key == "trainer.epochs" and each.value for each in choices) else 0
+def usual_share(choices: Sequence[Mapping[str, Any]]) -> float:
+    """Return the share of its most updates after which such a training usually ends; 0 if nobody knows.
+
+    choices: as plain values.
+    """
+    return 1 / MARGIN if any(each["key"] == "trainer.epochs" and each["value"] for each in choices) else 0.0
 
 
 def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:

@@ -96,9 +96,9 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         # Of several processes that train together, one prints the error for all.
         if error.reported:
             return error.exit_code, ""
-        code, words = _failure(error, error.exit_code)
-        # What somebody has asked for is no error.
-        return code, words.removeprefix("error: ") if isinstance(error, StoppedError) else words
+        if isinstance(error, StoppedError):  # what somebody has asked for is no error
+            return error.exit_code, _in_one_line(error)
+        return _failure(error, error.exit_code)
     except (MemoryError, RuntimeError) as error:
         # "allocate" is of the CPU's allocator ("can't allocate memory") and of NumPy's ("Unable to allocate").
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
@@ -121,9 +121,12 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 
 
 def _failure(error: object, code: int = FAILED) -> tuple[int, str]:
+    return code, f"error: {_in_one_line(error)}"
+
+
+def _in_one_line(error: object) -> str:
     # A file's name may have escape characters, which would change what the terminal shows.
-    message = printable(str(error), kept="\n").replace("\n", " ")
-    return code, f"error: {message}"
+    return printable(str(error), kept="\n").replace("\n", " ")
 
 
 def _interruption(number: int) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.figures import Evidence
+from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.tester import TestResult
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, choose_bleu_tokenizer, has_spaces, score
@@ -41,6 +42,7 @@ def gather(
     (commonest_target, repeats), *_ = Counter(targets).most_common(1)
     words = sum(len(text.split()) for text in targets) if has_spaces(language) else 0
     scale = "chrF2" if has_spaces(language) else "chrF2 without spaces"
+    curve = LearningCurve(history)
     # BLEU by a tokenizer of another language means little.
     scale = scale if choose_bleu_tokenizer(language)[1] else "BLEU"
     return Evidence(
@@ -52,9 +54,9 @@ def gather(
         one_target=repeats / len(targets),
         **_of_translations(tested, result.translations, commonest_target, language),
         **_of_losses(translator, validation, training),
-        peak_until=peak_until(history),
-        gained=gained(history, "bleu" if scale == "BLEU" else "chrf"),
-        loss_fell=loss_fell(history),
+        peak_until=curve.peak_until,
+        gained=curve.gained("bleu" if scale == "BLEU" else "chrf"),
+        loss_fell=curve.loss_fell,
         **facts,
     )
 
@@ -125,53 +127,6 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
     nats = sum(math.log(total / (counts[token] + 1)) for ids in text for token in ids)
     ends = len(text) * math.log(total / (len(training) + 1))
     return (nats + ends) / max(1, sum(len(ids) + 1 for ids in text))
-
-
-def peak_until(history: Sequence[Mapping[str, Any]]) -> int:
-    """Return the update until which the learning rate stayed at its peak; 0 where it did not stay there.
-
-    Also 0 where that was less than half of the training, or before its first validation, and where it never fell.
-    """
-    rates = [(line["update"], line["lr"]) for line in history if "lr" in line]
-    peak = max((rate for _, rate in rates), default=0.0)
-    at_peak = [update for update, rate in rates if rate >= peak]
-    falling = [update for update, _ in rates if at_peak and update > at_peak[-1]]
-    # A schedule without a constant stretch has its peak in one line.
-    if len(at_peak) < 2 or not falling or 2 * at_peak[-1] < rates[-1][0]:
-        return 0
-    last = falling[0] - 1  # with the validation that began the decay
-    return last if any(0 < line["update"] <= last for line in history if "valid_loss" in line) else 0
-
-
-def gained(history: Sequence[Mapping[str, Any]], metric: str) -> float:
-    """Return what the last third of the updates added to the best score of a validation. metric: bleu or chrf.
-
-    Where the rate fell at the end, what came before counts: a rate that falls raises the score by itself.
-    """
-    # Before training every score is 0: a training may have no validation in its first two thirds.
-    curve = [(0, 0.0), *_curve(history, metric)]
-    before = max(score for update, score in curve if 3 * update <= 2 * curve[-1][0])
-    return float(max(score for _, score in curve) - before)
-
-
-def loss_fell(history: Sequence[Mapping[str, Any]]) -> float:
-    """Return the share of the validation loss that the last third of the updates took off.
-
-    0 where the rate fell all the time, which lowers the loss by itself, or where no validation is from before.
-    """
-    rates, curve = [line["lr"] for line in history if "lr" in line], _curve(history, "valid_loss")
-    before = [loss for update, loss in curve if 3 * update <= 2 * curve[-1][0]]
-    if not before or not rates or (not peak_until(history) and rates[-1] < max(rates)):
-        return 0.0
-    return float(1 - min(loss for _, loss in curve) / min(before))
-
-
-def _curve(history: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
-    """Return update and value of each validation at the peak rate; of all of them where it fell before."""
-    last = peak_until(history) or math.inf
-    # The mean of checkpoints is not a point of the curve.
-    lines = [line for line in history if line.get(name) is not None and "mean_of_updates" not in line]
-    return [(line["update"], line[name]) for line in lines if line["update"] <= last]
 
 
 def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> tuple[float, float]:

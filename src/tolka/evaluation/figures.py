@@ -33,6 +33,8 @@ FIGURES = {
     "subwords_per_word": "subwords for a word",
 }
 """Names of what stands below a verdict for readers, besides what its sentences say."""
+FEW_PAIRS = 500
+"""Pairs; with fewer, no model here that began with random weights has learnt anything."""
 _FALLING = 0.005  # share of the validation loss that the last third took off
 
 

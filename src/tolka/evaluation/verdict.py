@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tolka.evaluation.figures import GOOD, ROUGH, USABLE, USELESS, WEAK, Evidence
+from tolka.evaluation.figures import FEW_PAIRS, GOOD, ROUGH, USABLE, USELESS, WEAK, Evidence
 
 _OPENINGS = {
     USELESS: "This model is useless",
@@ -67,7 +67,7 @@ RULES = [
     ),
     Rule(
         "few_pairs",
-        lambda e: e.is_blind and e.pairs < 500 and not e.began_as,
+        lambda e: e.is_blind and e.pairs < FEW_PAIRS and not e.began_as,
         "{pairs} pairs are far too few to learn a language from",
         _MORE_TEXT,
     ),

@@ -96,10 +96,9 @@ def removal_message(key: str, value: object) -> str:
 
 def lost_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the removed settings of a saved run without which it would continue otherwise: "group.key" -> value."""
+    removed = {f"{group}.{key}": value for group, key, value in removed_settings(_renamed(config))}
     return {
-        f"{group}.{key}": value
-        for group, key, value in removed_settings(_renamed(config))
-        if f"{group}.{key}" not in REMOVED or _WITHOUT_EFFECT.get(f"{group}.{key}", value) != value
+        key: value for key, value in removed.items() if key not in REMOVED or _WITHOUT_EFFECT.get(key, value) != value
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tolka.auto.rules import MARGIN, choices_table
+from tolka.auto.rules import choices_table, usual_share
 from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
 
@@ -215,8 +215,7 @@ def time_in_words(pace: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) 
     most = f"{duration(pace['minutes'])} without validations"
     if not pace["at_plateau"]:
         return most
-    usual = pace["unlimited_minutes"] / MARGIN
-    if usual < pace["minutes"] and any(choice["key"] == "trainer.epochs" and choice["value"] for choice in chosen):
+    if 0 < (usual := pace["unlimited_minutes"] * usual_share(chosen)) < pace["minutes"]:
         return f"about {duration(usual)}, as is usual for such a text, and at most {most}"
     return f"at most {most}; it ends when they bring nothing better"
 

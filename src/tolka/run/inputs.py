@@ -16,6 +16,7 @@ from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
+from tolka.evaluation.figures import FEW_PAIRS
 from tolka.evaluation.input_notes import blank_note
 from tolka.formats.any_model import load_any
 from tolka.metrics.scores import language_notes
@@ -38,7 +39,6 @@ from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
 
 _SAMPLED = 4000  # lines of the training text
-_FEW_PAIRS = 500  # with which no model here has learnt anything
 _NEEDED = (
     "some 10 000 are needed for rough translations, and some 100 to fine-tune a model that knows both languages "
     "(run.init_from)"
@@ -80,7 +80,7 @@ class Inputs:
         self._note(*round_trip_notes(self.prepared.tokenizer, read, "the validation text"))
         if self.loss and not resuming:
             raise DataError(self.loss)
-        if (kept := self.prepared.tally.kept) < _FEW_PAIRS and not self.start and not self.corpus.stream:
+        if (kept := self.prepared.tally.kept) < FEW_PAIRS and not self.start and not self.corpus.stream:
             self._note(f"{kept} pairs are far too few to learn to translate from: {_NEEDED}")
         # A damaged glossary shows now, not in the tests.
         Request.of(self.config.search, self.config.corpus.direction)

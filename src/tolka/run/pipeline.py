@@ -4,13 +4,14 @@ The whole configuration goes no further down than this package: what a stage cal
 """
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Any
 
 import torch
 
-from tolka.auto.rules import Choice, choices_table, usual_updates
+from tolka.auto.rules import choices_table, usual_share
 from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks, joined, others_present, process_group
 from tolka.engines.torch_engine import TorchEngine
@@ -64,10 +65,11 @@ def run_training(config: TrainConfig) -> TrainingOutcome:
         device = ready_device(config.trainer)
         try:
             # Each rank reads the text for itself; `claim` finds out where ranks have chosen differently.
-            config, choices = with_chosen_settings(config)
+            config, chosen = with_chosen_settings(config)
+            choices = [asdict(choice) for choice in chosen]
             resuming = claim(run, config, ranks)
             if choices:
-                run.log(choices_table([asdict(choice) for choice in choices]))
+                run.log(choices_table(choices))
             if ranks.size > 1:
                 move_native_lines(rank_log(run.path, ranks.rank))
             return _train(config, choices, run, resuming, device, ranks)
@@ -77,7 +79,7 @@ def run_training(config: TrainConfig) -> TrainingOutcome:
 
 def _train(
     config: TrainConfig,
-    choices: Sequence[Choice],
+    choices: Sequence[Mapping[str, Any]],
     run: RunFolder,
     resuming: bool,
     device: torch.device,
@@ -94,7 +96,7 @@ def _train(
     # A store is named after a digest of all that determines its ids: another name means another text.
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed)
-    trainer.expect(usual_updates(choices, trainer.config.updates))
+    trainer.expect(round(usual_share(choices) * trainer.config.updates))
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     _make_ready(trainer, resumed, config, inputs)
     try:

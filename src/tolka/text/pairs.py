@@ -30,6 +30,10 @@ NO_PAIR = "no pair in "
 """Beginning of the flaw of a unit that is not in both languages, in a file of several."""
 
 
+EXCHANGE_LANGUAGES = "exchange corpus.source and corpus.target"
+"""What to do with swapped sides that are not named after the languages."""
+
+
 class PairSource(ABC):
     """A source of pairs that can be read as often as needed."""
 

@@ -46,11 +46,12 @@ class TrainingLog:
         is_awaited = is_first and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
         line = self._line(state, rate) if is_due or is_awaited else None
         if line is not None:
-            least, most = self._minutes_left(state)
+            ends = self._last_updates(state)
+            least, most = self._minutes_left(state, ends)
             if is_due:
                 self._run.record(line)
                 self._watch.loss(state.update, line["train_loss"])
-            self._run.log(self._in_words(line, self._last_updates(state)[1], least, most), on_bar=is_due)
+            self._run.log(self._in_words(line, ends[1], least, most), on_bar=is_due)
             if is_first and f"{least:.1f}" != f"{most:.1f}":
                 without = "" if state.validated_at else ", without validations"
                 usual = (self.usual_updates - state.update) * state.seconds / 60 / state.update
@@ -99,9 +100,9 @@ class TrainingLog:
         times = f"{line['seconds'] / 60:.1f} min, {left} left"
         return f"update {line['update']} of {last}: {figures}, {times}"
 
-    def _minutes_left(self, state: TrainState) -> tuple[float, float]:
+    def _minutes_left(self, state: TrainState, ends: tuple[int, int]) -> tuple[float, float]:
         """Return the minutes that training takes at least and at most from here, at the pace so far."""
         minutes, limit = state.seconds / 60, self._config.max_minutes
-        least, most = (minutes / state.update * (last - state.update) for last in self._last_updates(state))
+        least, most = (minutes / state.update * (last - state.update) for last in ends)
         left = max(0.0, limit - minutes) if limit else most
         return min(least, left), min(most, left)

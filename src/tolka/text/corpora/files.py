@@ -14,7 +14,7 @@ from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
 from tolka.text.lines import COMPRESSIONS, near_path, refuse_pipe, user_path, without_compression
-from tolka.text.pairs import PairSource, ParallelFiles
+from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
 from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
@@ -90,7 +90,7 @@ class FilesConfig(CorpusConfig):
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
         for text, source in zip(chain(*entries), chain(*sources), strict=True):
             if text.exchanged:
-                source.exchange = f"type corpus.{key}={text.exchanged}, or exchange corpus.source and corpus.target"
+                source.exchange = f"type corpus.{key}={text.exchanged}, or {EXCHANGE_LANGUAGES}"
         return sources
 
     def _texts(self, entry: Entry, key: str) -> list["_Text"]:

@@ -10,7 +10,7 @@ from typing import IO, Protocol, TypeVar
 from tolka.errors import ConfigError, DataError
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
-from tolka.text.pairs import PairSource
+from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource
 
 
 class Reader(Protocol):
@@ -78,7 +78,7 @@ class BothSides(PairSource):
         if self.has_columns:
             self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.direction))}]"
             if self.columns:  # else they are named after the languages
-                self.exchange += ", or exchange corpus.source and corpus.target"
+                self.exchange += f", or {EXCHANGE_LANGUAGES}"
 
     def _text_lines(self) -> Iterator[str]:
         return read_lines(self.path, self.repair, self.limit, self.stream)

@@ -7,7 +7,7 @@ from typing import IO, cast
 
 from tolka.errors import DataError
 from tolka.text.lines import decode_lines, open_bytes
-from tolka.text.pairs import Pair
+from tolka.text.pairs import EXCHANGE_LANGUAGES, Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 from tolka.text.readers.xml_encoding import codec_of
 
@@ -36,7 +36,7 @@ class GettextFile(BothSides):
 
     has_columns = False
     version = "2"
-    exchange = "exchange corpus.source and corpus.target"
+    exchange = EXCHANGE_LANGUAGES
 
     def read(self) -> Iterator[Pair]:
         message: Message = {}
