@@ -43,3 +43,10 @@ def test_what_can_be_chosen_is_what_can_be_computed(
     with pytest.raises(ConfigError) as caught:
         build(kind, {key: "?"}, "model")
     assert str(caught.value).endswith(f"Known: {', '.join(sorted(computed))}.")
+
+
+def test_recurrent_models_are_described_by_their_cell_and_attention() -> None:
+    assert (
+        RnnConfig(bidirectional=True, attention="additive").architecture == "bidirectional LSTM with additive attention"
+    )
+    assert RnnConfig(cell="gru").architecture == "GRU with no attention"

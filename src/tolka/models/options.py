@@ -52,6 +52,11 @@ class ModelConfig(ABC):
         return replace(self, parameters=0)
 
     @property
+    def architecture(self) -> str:
+        """A phrase for reports, without a comma; "" where the registered name says enough."""
+        return ""
+
+    @property
     def longest(self) -> int | None:
         """Number of positions, </s> included, that the model can distinguish; None = unlimited."""
         return None

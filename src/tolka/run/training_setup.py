@@ -268,9 +268,10 @@ def _snapshots(
     # Adapters are merged when the model is saved: they are no parameters of what the card describes.
     merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())
     settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
+    name = config.model.architecture or settings["model"]["name"]
     facts = {
         "languages": str(config.corpus.direction),
-        "architecture": f"{settings['model']['name']}, {parameters - merged:,} parameters",
+        "architecture": f"{name}, {parameters - merged:,} parameters",
         **({DATA_SET: data_set} if data_set else {}),
         "training text": prepared.tally.summary(),
         "target vocabulary": inputs.target_vocabulary,

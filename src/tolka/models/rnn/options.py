@@ -64,6 +64,11 @@ class RnnOptions(ModelConfig):
             )
 
     @property
+    def architecture(self) -> str:
+        attention = "no attention" if self.attention == "none" else f"{self.attention} attention"
+        return f"{'bidirectional ' if self.bidirectional else ''}{self.cell.upper()} with {attention}"
+
+    @property
     def width(self) -> int:
         """D, the width of states."""
         return self.hidden or self.d_model
