@@ -17,6 +17,14 @@ def test_sinusoids_by_hand() -> None:
     assert sinusoids(torch.arange(3), 5).shape == (3, 5)
 
 
+def test_sinusoids_of_fairseq_begin_at_two_and_end_at_a_ten_thousandth() -> None:
+    table = sinusoids(torch.arange(3), 7, "sinusoidal_fairseq")
+    for place, row in enumerate(table.tolist()):
+        angles = [(place + 2) / 10000 ** (i / 2) for i in range(3)]
+        expected = [*map(math.sin, angles), *map(math.cos, angles), 0.0]
+        assert row == pytest.approx(expected, abs=1e-6)
+
+
 def test_positions_beyond_the_table_are_the_same_function() -> None:
     positions = SinusoidalPositions(16)
     first = positions(0, 10).clone()

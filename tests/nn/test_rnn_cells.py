@@ -134,6 +134,11 @@ def test_the_precisions_of_training_are_the_same_by_either_path(autocast: bool, 
     layer, x = layer.float(), x.float()
     slow, slow_ends, _ = unrolled_encode(layer, x, LENGTHS)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        encoded, ends = layer.encode(x, LENGTHS)
+        try:
+            encoded, ends = layer.encode(x, LENGTHS)
+        except RuntimeError as error:
+            # oneDNN's LSTM has bf16 only on some processors; on others such a training is refused.
+            assert autocast and "could not create a primitive" in str(error)
+            pytest.skip("this processor has no LSTM in bf16")
     for one, other in zip((slow, *slow_ends), (encoded, *ends), strict=True):
         torch.testing.assert_close(one, other.float(), rtol=tolerance, atol=tolerance)

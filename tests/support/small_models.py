@@ -21,6 +21,9 @@ TRANSFORMERS = {
     "transformer marian": TransformerConfig(
         d_model=32, layers=2, norm="post", activation="swish", positions="sinusoidal_halves", output_bias=True
     ),
+    "transformer m2m_100": TransformerConfig(
+        d_model=36, layers=2, positions="sinusoidal_fairseq", decoder_start="eos", share_embeddings="all"
+    ),
     "transformer unscaled embeddings": TransformerConfig(d_model=32, layers=1, scale_embeddings=False),
     "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }

@@ -103,6 +103,7 @@ arch a model_type encoder_type decoder_type encoder decoder architecture: model=
     and so on
 model.d_v: values are as wide as keys, d_model / heads; models that were trained with others keep them
 model.max_positions: there are 512 learned positions; later ones share the last
+model.decoder_start: the decoder starts from <s>; models imported from M2M-100 keep </s>
 model.scale_embeddings: embeddings are multiplied by sqrt(d_model), but for imported models without that
 optim optimizer_type: optimizer=adamw, adam, muon, sgd or adafactor
 lr_scheduler lr_scheduler_type decay_method learning_rate_scheduler_type lr_decay: scheduler=inverse_sqrt, noam, linear,

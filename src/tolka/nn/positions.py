@@ -5,14 +5,25 @@ import math
 import torch
 from torch import Tensor, nn
 
+FAIRSEQ_OFFSET = 2
+"""The position of the first token in fairseq, where 0 is never used and 1 is the id of padding."""
 
-def sinusoids(positions: Tensor, width: int, halves: bool = False) -> Tensor:
+
+def sinusoids(positions: Tensor, width: int, kind: str = "sinusoidal") -> Tensor:
     """Return PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
-    positions: (T,) integers. halves: all sines first, then all cosines, as in Marian (Junczys-Dowmunt et al. 2018).
-    Returns (T, width) float32; an odd width has one sine more than cosines.
+    positions: (T,) integers. kind: sinusoidal_halves has all sines first, then all cosines, as in Marian
+    (Junczys-Dowmunt et al. 2018). sinusoidal_fairseq has them in this order too, with the exponent i / (width/2 - 1),
+    and counts positions from 2, as in fairseq (Ott et al. 2019) and M2M-100. Returns (T, width) float32; an odd width
+    has one sine more than cosines, or with sinusoidal_fairseq a last column of zeros.
     """
-    if halves:
+    if kind == "sinusoidal_fairseq":
+        half = width // 2
+        # In float32, as Hugging Face computes M2M-100's table.
+        rates = torch.exp(torch.arange(half, device=positions.device).float() * -(math.log(10000.0) / (half - 1)))
+        angles = (positions[:, None] + FAIRSEQ_OFFSET).float() * rates
+        return nn.functional.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
+    if kind == "sinusoidal_halves":
         # In float64, as Hugging Face computes Marian's table.
         exact = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width
         angles = positions[:, None].double() / 10000.0**exact
@@ -28,10 +39,10 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, width: int, halves: bool = False) -> None:
-        """halves: all sines come before all cosines, as in `sinusoids`."""
+    def __init__(self, width: int, kind: str = "sinusoidal") -> None:
+        """kind: as for `sinusoids`."""
         super().__init__()
-        self.width, self.halves = width, halves
+        self.width, self.kind = width, kind
         # Not saved, so that a checkpoint sets no limit on the length.
         self.register_buffer("table", torch.empty(0, width), persistent=False)
 
@@ -43,7 +54,7 @@ class SinusoidalPositions(nn.Module):
             # that a decoder that is one token further at each step seldom computes it again.
             with torch.inference_mode(False):
                 positions = torch.arange(max(256, 2 * end), device=self.table.device)
-                self.table = sinusoids(positions, self.width, self.halves).to(self.table.dtype)
+                self.table = sinusoids(positions, self.width, self.kind).to(self.table.dtype)
         return self.table[start:end]
 
 

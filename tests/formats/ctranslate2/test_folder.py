@@ -139,12 +139,11 @@ def test_what_cannot_be_expressed_is_named(tmp_path: Path) -> None:
     assert "model=rnn is not a Transformer" in inexpressible_reason(RnnConfig())
 
 
-@pytest.mark.parametrize("in_halves", [False, True])
-def test_sinusoids_are_those_of_the_model(in_halves: bool) -> None:
-    expected = torch_sinusoids(torch.arange(600), 34).numpy()
-    if in_halves:
-        expected = np.concatenate([expected[:, ::2], expected[:, 1::2]], axis=1)
-    np.testing.assert_allclose(sinusoids(600, 34, in_halves), expected, atol=1e-4)  # float32 at 600 radians
+@pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "sinusoidal_fairseq"])
+@pytest.mark.parametrize("width", [34, 35])
+def test_sinusoids_are_those_of_the_model(kind: str, width: int) -> None:
+    expected = torch_sinusoids(torch.arange(600), width, kind).numpy()
+    np.testing.assert_allclose(sinusoids(600, width, kind), expected, atol=1e-4)  # float32 at 600 radians
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

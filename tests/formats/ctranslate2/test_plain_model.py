@@ -54,6 +54,7 @@ OPTIONS: dict[str, Any] = {
     "activation": (["relu"], None),
     "norm": (None,),
     "positions": (1,),
+    "decoder_start": ("pad",),
     "max_positions": (0,),
     "scale_embeddings": ("no",),
     "dropout": (1.0,),

@@ -164,7 +164,7 @@ class _Specification:
         spec.register_source_vocabulary(source)
         spec.register_target_vocabulary(target)
         spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = (target[i] for i in (BOS, EOS, UNK))
-        spec.config.decoder_start_token = target[BOS]
+        spec.config.decoder_start_token = target[EOS if self.options.decoder_start == "eos" else BOS]
         spec.config.add_source_bos, spec.config.add_source_eos = False, True
 
     def _fill_stack(self, stack: Any, side: str) -> None:
@@ -228,7 +228,7 @@ class _Specification:
         """Return the table (POSITIONS, D) of what is added to embeddings. side: source or target."""
         kind = self.options.positions
         if kind != "learned":
-            return sinusoids(POSITIONS, self.width, kind == "sinusoidal_halves")
+            return sinusoids(POSITIONS, self.width, kind)
         learned = self._array(f"{side}_positions.embedding.weight", self.options.max_positions, self.width)
         return learned[
             np.minimum(np.arange(POSITIONS), len(learned) - 1)

@@ -92,13 +92,18 @@ def read_plain_model(folder: Path) -> PlainModel:
     return PlainModel(folder, options, arrays, tokenizer, config, manifest.sources, scores)
 
 
-def sinusoids(count: int, width: int, in_halves: bool) -> Array:
-    """Return sinusoidal positions (count, width), computed in float32 (Vaswani et al. 2017, section 3.5).
-
-    in_halves: all sines before all cosines, as in Marian; else they alternate.
-    """
+def sinusoids(count: int, width: int, kind: str) -> Array:
+    """Return sinusoidal positions (count, width), computed in float32; kind: as for `tolka.nn.positions.sinusoids`."""
+    if kind == "sinusoidal_fairseq":
+        half = width // 2
+        rates = np.exp(np.arange(half, dtype=np.float32) * np.float32(-(math.log(10000.0) / (half - 1))))
+        angles = np.arange(2, count + 2, dtype=np.float32)[:, None] * rates
+        table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+        return np.pad(table, ((0, 0), (0, width % 2))).astype(np.float32)
     rates = np.exp(np.arange(0, width, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / width))
     angles = np.arange(count, dtype=np.float32)[:, None] * rates
     parts = np.sin(angles), np.cos(angles)
-    table = np.concatenate(parts, axis=1) if in_halves else np.stack(parts, axis=-1).reshape(count, -1)
+    table = (
+        np.concatenate(parts, axis=1) if kind == "sinusoidal_halves" else np.stack(parts, axis=-1).reshape(count, -1)
+    )
     return np.ascontiguousarray(table[:, :width], dtype=np.float32)  # an odd width has one cosine less

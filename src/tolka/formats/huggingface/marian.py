@@ -332,7 +332,7 @@ def _check_positions(theirs: Mapping[str, Tensor], path: Path) -> None:
     """Raise CheckpointError for positions that are not the sinusoids."""
     for name in POSITIONS:
         if name in theirs:
-            table = sinusoids(torch.arange(len(theirs[name])), theirs[name].size(1), halves=True)
+            table = sinusoids(torch.arange(len(theirs[name])), theirs[name].size(1), "sinusoidal_halves")
             if not torch.allclose(theirs[name], table, rtol=0, atol=_POSITION_TOLERANCE):
                 raise CheckpointError(f"{path}: {name} is trained, and Marian's positions are sinusoids")
 

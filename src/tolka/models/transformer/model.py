@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from tolka.data.batch import Batch
+from tolka.data.batch import BOS, EOS, Batch
 from tolka.kernels.packing import Packing, choose_packing
 from tolka.models.embeddings import OutputLayer, make_embeddings
 from tolka.models.seq2seq import Inspection, Seq2Seq
@@ -56,7 +56,7 @@ class Transformer(Seq2Seq):
             return None
         if self.config.positions == "learned":
             return LearnedPositions(self.config.d_model, self.config.max_positions)
-        return SinusoidalPositions(self.config.d_model, halves=self.config.positions == "sinusoidal_halves")
+        return SinusoidalPositions(self.config.d_model, self.config.positions)
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the features (N, D) of the valid target tokens."""
@@ -83,7 +83,7 @@ class Transformer(Seq2Seq):
         self, batch: Batch, rows: Packing, encoded: Tensor, source: Packing, inspection: Inspection | None = None
     ) -> Tensor:
         """Encoder states (M, D) -> features (N, D) of the valid target tokens."""
-        x = self._embed(batch.target_in, rows, self.target_embedding, self.target_positions)
+        x = self._embed(self._decoder_input(batch.target_in), rows, self.target_embedding, self.target_positions)
         for number, layer in enumerate(self.decoder):
             maps: tuple[list[Tensor], list[Tensor]] | None = None if inspection is None else ([], [])
             x = self._run_layer(layer, x, rows, encoded, source, maps)
@@ -103,6 +103,10 @@ class Transformer(Seq2Seq):
             x = x + positions(0, rows.longest).index_select(0, rows.places)
         dropped: Tensor = self.dropout(x)
         return dropped
+
+    def _decoder_input(self, ids: Tensor) -> Tensor:
+        """Return the ids whose embeddings the decoder reads: those of target_in, with the first one of its own."""
+        return ids.masked_fill(ids == BOS, EOS) if self.config.decoder_start == "eos" else ids
 
     def _run_layer(self, layer: nn.Module, *inputs: Any) -> Tensor:
         """Apply a layer; with `recompute` its activations are computed again for the backward pass."""

@@ -20,7 +20,12 @@ from tolka.errors import ConfigError
 from tolka.models.transformer.options import TransformerOptions as Options
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
-_KNOWN = {"positions": ("sinusoidal", "sinusoidal_halves"), "activation": tuple(_ACTIVATIONS)}  # others need more code
+# Others need more code.
+_KNOWN = {
+    "positions": ("sinusoidal", "sinusoidal_halves"),
+    "activation": tuple(_ACTIVATIONS),
+    "decoder_start": ("bos",),
+}
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
