@@ -138,7 +138,8 @@ def test_the_precisions_of_training_are_the_same_by_either_path(autocast: bool, 
             encoded, ends = layer.encode(x, LENGTHS)
         except RuntimeError as error:
             # oneDNN's LSTM has bf16 only on some processors; on others such a training is refused.
-            assert autocast and "could not create a primitive" in str(error)
-            pytest.skip("this processor has no LSTM in bf16")
+            if "could not create a primitive" in str(error):
+                pytest.skip("this processor has no LSTM in bf16")
+            raise
     for one, other in zip((slow, *slow_ends), (encoded, *ends), strict=True):
         torch.testing.assert_close(one, other.float(), rtol=tolerance, atol=tolerance)

@@ -9,8 +9,10 @@ import pytest
 from marian_folder import spm
 
 from tolka.data.batch import BOS, EOS, PAD, UNK
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, ConfigError
+from tolka.text.direction import Direction
 from tolka.tokenizer.resampling import Resampler
+from tolka.tokenizer.tags import NO_TAGS
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import SPECIAL, VOCABULARY, Vocabulary, in_sentencepiece_order
 
@@ -34,7 +36,7 @@ def shuffled(models: list[bytes], lacking: tuple[str, ...] = ()) -> Vocabulary:
     subwords = list(dict.fromkeys(piece for model in models for piece in own_pieces(model) if piece not in lacking))
     random.Random(2).shuffle(subwords)
     every = ["</s>", "<unk>", *subwords, ">>deu<<", "<pad>"]
-    return Vocabulary.of(every, 0, 1, len(every) - 1)
+    return Vocabulary.of(every, (0, 1, len(every) - 1))
 
 
 def test_ids_are_places_in_the_list(models: list[bytes]) -> None:
@@ -129,11 +131,39 @@ def test_a_damaged_list_is_one_line(models: list[bytes], tmp_path: Path, content
 
 def test_the_original_order_by_hand() -> None:
     """Marian's a, <pad>, b, </s>, <unk>, c: the others keep their order, and <pad>'s place has our BOS."""
-    vocabulary = Vocabulary.of(["a", "<pad>", "b", "</s>", "<unk>", "c"], eos=3, unk=4, pad=1)
+    vocabulary = Vocabulary.of(["a", "<pad>", "b", "</s>", "<unk>", "c"], (3, 4, 1))
     assert vocabulary.subwords == ("<pad>", "<s>", "</s>", "<unk>", "a", "b", "c")
     assert vocabulary.ids_in_original_order() == [4, BOS, 5, EOS, UNK, 6]
+    fairseq = Vocabulary.of(["<s>", "<pad>", "</s>", "<unk>", "a", "b"], (2, 3, 1, 0))
+    assert fairseq.subwords == ("<pad>", "<s>", "</s>", "<unk>", "a", "b")
+    assert fairseq.ids_in_original_order() == [BOS, PAD, EOS, UNK, 4, 5]
     usual = in_sentencepiece_order(["<pad>", "<s>", "</s>", "<unk>", "x", "y"])
     assert usual.ids_in_original_order() == [EOS, UNK, 4, 5, BOS]
+
+
+def test_tags_are_told_by_the_direction_and_never_read_from_text(models: list[bytes], tmp_path: Path) -> None:
+    """As in M2M-100: a tag before the source, one first in the target; one SentencePiece model for both sides."""
+    tags = {"en": "__en__", "de": "__de__"}
+    every = ["<s>", "<pad>", "</s>", "<unk>", *own_pieces(models[0]), *tags.values(), "madeupword0000"]
+    vocabulary = Vocabulary.of(every, (2, 3, 1, 0), tags)
+    tokenizer = Tokenizer(models[:1], [vocabulary])
+    assert [path.name for path in tokenizer.save(tmp_path)] == ["tokenizer.model", VOCABULARY]
+    loaded = Tokenizer.load(tmp_path)
+    assert loaded.vocabularies == [vocabulary]
+    assert loaded.languages == ["en", "de"]
+    told = loaded.tags(Direction("en", "de"))
+    assert loaded.source_pieces(told.source) == ["__en__"]
+    assert loaded.target_pieces(told.target) == ["__de__"]
+    hostile = [f"__en__ {TEXTS[0]}", "__de__", "madeupword0000", "__en__", "<mask>"]
+    never = {*told.source, *told.target, len(every) - 1}
+    assert not never & {number for row in loaded.encode_source(hostile) for number in row}
+    (ids,) = loaded.encode_target([TEXTS[0]])
+    assert loaded.decode_target([[*told.target, *ids, *never]]) == [TEXTS[0]]
+    with pytest.raises(ConfigError, match=r"none for the target language 'dee'\. Did you mean 'de'\?"):
+        loaded.tags(Direction("en", "dee"))
+    with pytest.raises(ConfigError, match=r"none for a source language\. Known: en, de"):
+        loaded.tags(Direction("", "de"))
+    assert Tokenizer(models, [shuffled(models)]).tags(Direction("en", "de")) == NO_TAGS
 
 
 def test_other_segmentations_are_of_the_same_text(models: list[bytes]) -> None:

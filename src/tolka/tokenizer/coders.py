@@ -90,7 +90,10 @@ class VocabularyCoder(Coder):
     def __init__(self, processor: Any, vocabulary: Vocabulary, tags: bool) -> None:
         super().__init__(processor)
         self._subwords, self._tags = vocabulary.subwords, tags
-        self._ids = {subword: number for number, subword in enumerate(self._subwords) if number > UNK}
+        # No text becomes a tag of a language, and a tag no text.
+        never = vocabulary.never_text
+        self._ids = {name: number for number, name in enumerate(self._subwords) if number > UNK and name not in never}
+        self._never = {number for number, name in enumerate(self._subwords) if number <= UNK or name in never}
         names = super().pieces(range(processor.get_piece_size()))
         self._known = [self._ids.get(name, UNK) for name in names]  # SentencePiece's id -> ours
         self._own = {known: number for number, known in enumerate(self._known) if known != UNK}
@@ -110,8 +113,8 @@ class VocabularyCoder(Coder):
         return start + [self._known[piece] for piece in pieces]
 
     def decode(self, row: Sequence[int]) -> str:
-        """Return the text of ids; unknown subwords are left out, as by Marian's tokenizer."""
-        return self._text([self._subwords[number] for number in row if number > UNK], _BYTES).strip()
+        """Return the text of ids; unknown subwords are left out, as by Marian's tokenizer, and tags of languages."""
+        return self._text([self._subwords[number] for number in row if number not in self._never], _BYTES).strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._subwords[number] for number in ids]

@@ -13,9 +13,11 @@ from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.options.checks import at_most, one_of, zero_or_more
 from tolka.options.settings import setting
 from tolka.system.whole_files import read_whole
+from tolka.text.direction import Direction
 from tolka.text.lines import user_path
 from tolka.tokenizer.coders import Coder, VocabularyCoder, processor_of
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.tokenizer.tags import NO_TAGS, Tags, tags_of
 from tolka.tokenizer.vocabulary import (
     MOST_BYTES,
     SPECIAL,
@@ -139,15 +141,14 @@ class Tokenizer:
     def __init__(self, models: Sequence[bytes], vocabularies: Sequence[Vocabulary] = ()) -> None:
         """models: one serialised SentencePiece model for both sides, or one for each (source, target).
 
-        vocabularies: if ids are not those of the models, one for both sides or one for each, beside two models.
+        vocabularies: if ids are not those of the models, one for both sides or one for each.
         """
         self.models, self.listed = list(models), list(vocabularies)
         self._processors = [processor_of(model) for model in self.models]
         if vocabularies:
-            source, target = self._processors
             self._coders: list[Coder] = [
-                VocabularyCoder(source, vocabularies[0], tags=True),
-                VocabularyCoder(target, vocabularies[-1], tags=False),
+                VocabularyCoder(self._processors[0], vocabularies[0], tags=True),
+                VocabularyCoder(self._processors[-1], vocabularies[-1], tags=False),
             ]
             return
         # Batches, losses and searches know these tokens by their ids.
@@ -163,7 +164,7 @@ class Tokenizer:
 
     @property
     def vocabularies(self) -> list[Vocabulary]:
-        """The vocabulary of both sides, or of each, with the places that it has in Marian's order."""
+        """The vocabulary of both sides, or of each, with the places of its special tokens in another program's."""
         if self.listed:
             return list(self.listed)
         return [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
@@ -182,6 +183,17 @@ class Tokenizer:
     def target_size(self) -> int:
         """Number of target subwords."""
         return self._coders[-1].size
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages for which there are tags; none for a model of one direction."""
+        return list(self.listed[0].tags) if self.listed else []
+
+    def tags(self, direction: Direction) -> Tags:
+        """Return the ids of the tags of a direction; none for a model that has no tags. ConfigError as `tags_of`."""
+        if not self.languages:
+            return NO_TAGS
+        return tags_of(direction, self.listed[0].tag_ids, self.listed[-1].tag_ids)
 
     # Texts are encoded one by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a
     # busy machine).
@@ -239,7 +251,7 @@ class Tokenizer:
     def load(cls, folder: Path) -> "Tokenizer":
         """Load what `save` wrote."""
         vocabularies = read_vocabularies(folder)
-        names = _SHARED if (folder / _SHARED[0]).exists() and not vocabularies else _SEPARATE
+        names = _SHARED if (folder / _SHARED[0]).exists() else _SEPARATE
         try:
             return cls([read_whole(folder / name, MOST_BYTES) for name in names], vocabularies)
         except FileNotFoundError as error:

@@ -197,7 +197,7 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
 
 
 def config_of(
-    model: TransformerOptions, sizes: tuple[int, int], longest: int, places: tuple[int, int, int]
+    model: TransformerOptions, sizes: tuple[int, int], longest: int, places: tuple[int, ...]
 ) -> dict[str, Any]:
     """Return the `config.json` of a model. model: resolved. longest: subwords of a source, `</s>` included.
 

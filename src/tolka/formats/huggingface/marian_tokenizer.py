@@ -65,7 +65,7 @@ def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
         raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
     if len(ids) != size:
         raise CheckpointError(f"{path} has {len(ids)} subwords, and {CONFIG} says {size} (vocab_size)")
-    return Vocabulary.of(sorted(ids, key=ids.__getitem__), ids["</s>"], ids["<unk>"], ids["<pad>"])
+    return Vocabulary.of(sorted(ids, key=ids.__getitem__), (ids["</s>"], ids["<unk>"], ids["<pad>"]))
 
 
 def tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
