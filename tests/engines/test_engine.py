@@ -20,6 +20,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import SearchConfig
 from tolka.text.pairs import Pair
+from tolka.tokenizer.tags import NO_TAGS, Tags
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 from tolka.translation.request import Request
@@ -34,7 +35,12 @@ class Reversing(Engine):
     cpu_threads, freed = 1, 0
 
     def translate(
-        self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+        self,
+        search: SearchConfig,
+        sources: list[list[int]],
+        wishes: Sequence[Wish] = (),
+        scored: bool = False,
+        tags: Tags = NO_TAGS,
     ) -> list[list[Hypothesis]] | None:
         if len(sources) > 1:
             return None

@@ -19,8 +19,9 @@ import torch
 from safetensors.torch import save_file
 
 from conftest import XA, XB, sentences
+from tolka.formats.huggingface.bart_layers import OUTPUT, SOURCE, TARGET, shapes_of
 from tolka.formats.huggingface.family import read_foreign
-from tolka.formats.huggingface.marian import OUTPUT, SOURCE, TARGET, shapes_of
+from tolka.formats.huggingface.marian import BIAS
 from tolka.model_directory.read import SavedModel
 from tolka.models.transformer.config import TransformerConfig
 
@@ -161,7 +162,8 @@ def write_by_hand(folder: Path, tags: bool = False, **options: Any) -> Path:
     }
     write_json(folder / "config.json", {**config, **options})
     draw = torch.Generator().manual_seed(1)
-    shapes = shapes_of(TransformerConfig(d_model=16, heads=2, d_ff=24, layers=1, output_bias=True), (size, size))
+    shapes = shapes_of(TransformerConfig(d_model=16, heads=2, d_ff=24, layers=1, norm="post"), (size, size))
+    shapes[BIAS] = (1, size)
     kept = {name: shape for name, shape in shapes.items() if name not in (SOURCE, TARGET, OUTPUT)}
     tensors = {name: torch.randn(shape, generator=draw) * 0.3 for name, shape in kept.items()}
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tolka.kernels.packing import token_positions
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.tokenizer.tags import NO_TAGS, Tags
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
 
@@ -122,8 +123,12 @@ class Flat:
         return padded
 
 
-def collate(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    """Return the Batch of id rows without special symbols; <s> and </s> are added."""
+def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: Tags = NO_TAGS) -> Batch:
+    """Return the Batch of id rows without special symbols; <s>, </s> and the tags of a direction are added."""
+    if tags != NO_TAGS:
+        sources, targets = (
+            [[*before, *row] for row in rows] for before, rows in zip(tags, (sources, targets), strict=True)
+        )
     return collate_flat(Flat.of(sources), Flat.of(targets))
 
 

@@ -19,6 +19,7 @@ from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import GreedyConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.tokenizer.special_tokens import EOS
+from tolka.tokenizer.tags import NO_TAGS, Tags
 
 _COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
@@ -102,7 +103,12 @@ class CTranslate2Engine(Engine):
         return min(search.limit(source_length + 1), self.vocabulary.positions) - 1
 
     def translate(
-        self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+        self,
+        search: SearchConfig,
+        sources: list[list[int]],
+        wishes: Sequence[Wish] = (),
+        scored: bool = False,
+        tags: Tags = NO_TAGS,
     ) -> list[list[Hypothesis]] | None:
         if any(wish.terms or wish.banned for wish in wishes):
             raise ConfigError("CTranslate2 is used with no glossary and no banned phrases: set decoding.backend=torch")
@@ -115,7 +121,7 @@ class CTranslate2Engine(Engine):
             # The seed counts only for threads that have drawn no sample yet.
             ctranslate2.set_random_seed(search.seed % 2**32)
         limits = [self.longest_translation(search, len(ids)) + 1 for ids in sources]
-        run = CTranslate2Search(self.translator, self.vocabulary, search, self._batch_size)
+        run = CTranslate2Search(self.translator, self.vocabulary, search, self._batch_size, tags)
         try:
             results = run(sources, limits, wishes, scored)
         except (RuntimeError, MemoryError) as error:
@@ -126,16 +132,20 @@ class CTranslate2Engine(Engine):
             raise CheckpointError(NOT_FINITE)
         return results
 
-    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
+    def score(
+        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
+    ) -> list[list[float]] | None:
         try:
             results = self.translator.score_batch(
-                self.vocabulary.source_pieces(sources), self.vocabulary.target_pieces(targets), max_input_length=0
+                self.vocabulary.source_pieces(sources, tags.source),
+                self.vocabulary.target_pieces(targets, tags.target),
+                max_input_length=0,
             )
         except (RuntimeError, MemoryError) as error:
             if not _is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None
-        return [list(each.log_probs) for each in results]
+        return [list(each.log_probs)[len(tags.target) :] for each in results]
 
     def forced_logits(self, source: Sequence[int], target: Sequence[int]) -> list[Any]:
         """Return the logits (V,) of each target token and of `</s>`, given those before it, as arrays."""

@@ -14,6 +14,7 @@ from typing import Any
 from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
 from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD
+from tolka.tokenizer.tags import NO_TAGS, Tags
 
 # CTranslate2's length penalty only sorts the finished hypotheses, which `_ranked` does by tolka's rule. The power of
 # this one is 1; with 0, CTranslate2 would end a search only once its best hypothesis is finished.
@@ -30,13 +31,13 @@ class Vocabularies:
     target: Sequence[str]
     positions: int
 
-    def source_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
-        """Return the subwords of each row of source ids."""
-        return [[self.source[number] for number in row] for row in rows]
+    def source_pieces(self, rows: Sequence[Sequence[int]], before: Sequence[int] = ()) -> list[list[str]]:
+        """Return the subwords of each row of source ids, with those of `before` at its beginning."""
+        return [[self.source[number] for number in (*before, *row)] for row in rows]
 
-    def target_pieces(self, rows: Sequence[Sequence[int]]) -> list[list[str]]:
-        """Return the subwords of each row of target ids."""
-        return [[self.target[number] for number in row] for row in rows]
+    def target_pieces(self, rows: Sequence[Sequence[int]], before: Sequence[int] = ()) -> list[list[str]]:
+        """Return the subwords of each row of target ids, with those of `before` at its beginning."""
+        return [[self.target[number] for number in (*before, *row)] for row in rows]
 
     @cached_property
     def target_ids(self) -> dict[str, int]:
@@ -70,9 +71,16 @@ class CTranslate2Search:
     translated.
     """
 
-    def __init__(self, translator: Any, vocabulary: Vocabularies, config: SearchConfig, batch_size: int) -> None:
-        """translator: a ctranslate2.Translator. batch_size: sentences per batch, 0 = all at once."""
-        self.translator, self.vocabulary, self.config = translator, vocabulary, config
+    def __init__(
+        self,
+        translator: Any,
+        vocabulary: Vocabularies,
+        config: SearchConfig,
+        batch_size: int,
+        tags: Tags = NO_TAGS,
+    ) -> None:
+        """translator: a ctranslate2.Translator. batch_size: sentences per batch, 0 = all at once. tags: of the call."""
+        self.translator, self.vocabulary, self.config, self.tags = translator, vocabulary, config, tags
         self._batch_size = batch_size
 
     def __call__(
@@ -160,13 +168,14 @@ class CTranslate2Search:
                 "sampling_topp": self.config.top_p,
                 "sampling_temperature": self.config.temperature,
             }
-        if any(prefixes):
-            options["target_prefix"] = self.vocabulary.target_pieces(prefixes)
+        tags = self.tags
+        if any(prefixes) or tags.target:
+            options["target_prefix"] = self.vocabulary.target_pieces(prefixes, tags.target)
         if only_subwords:
             options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in (PAD, BOS)]
         results = self.translator.translate_batch(
-            self.vocabulary.source_pieces(sources),
-            max_decoding_length=limit,
+            self.vocabulary.source_pieces(sources, tags.source),
+            max_decoding_length=limit + len(tags.target),
             min_decoding_length=0,
             max_input_length=0,  # no limit; the default cuts a source off without a word
             max_batch_size=self._batch_size,
@@ -184,6 +193,7 @@ class CTranslate2Search:
             # Without scores all are taken: `CTranslate2Engine` has checked that they are finite.
             if not result.scores or (math.isfinite(value + before) and value >= NEVER):
                 ids, log_p = [self.vocabulary.target_ids[piece] for piece in pieces], value + before
+                ids = ids[len(self.tags.target) :]
                 is_finished = ids[-1:] == [EOS]
                 penalty = self.config.penalty(len(ids)) if isinstance(self.config, BeamConfig) else 1.0
                 pool.append(Hypothesis(ids[:-1] if is_finished else ids, log_p, log_p / penalty, is_finished))
@@ -191,10 +201,14 @@ class CTranslate2Search:
 
     def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
         """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
+        (before_source, before_target), vocabulary = self.tags, self.vocabulary
         scores = self.translator.score_batch(
-            self.vocabulary.source_pieces(sources), self.vocabulary.target_pieces(prefixes), max_input_length=0
+            vocabulary.source_pieces(sources, before_source),
+            vocabulary.target_pieces(prefixes, before_target),
+            max_input_length=0,
         )
-        return [sum(each.log_probs[: len(prefix)]) for each, prefix in zip(scores, prefixes, strict=True)]
+        first = len(before_target)
+        return [sum(each.log_probs[first : first + len(prefix)]) for each, prefix in zip(scores, prefixes, strict=True)]
 
 
 def _has_special(pool: Sequence[Hypothesis]) -> bool:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import SearchConfig
+from tolka.tokenizer.tags import NO_TAGS, Tags
 
 NOT_FINITE = (
     "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are too large or "
@@ -41,18 +42,26 @@ class Engine(ABC):
 
     @abstractmethod
     def translate(
-        self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+        self,
+        search: SearchConfig,
+        sources: list[list[int]],
+        wishes: Sequence[Wish] = (),
+        scored: bool = False,
+        tags: Tags = NO_TAGS,
     ) -> list[list[Hypothesis]] | None:
         """Return the hypotheses of each source, best first; None if the batch does not fit in memory.
 
         sources: ids without `</s>`. wishes: constraints on the translation of each source. scored: whether scores are
-        needed. CheckpointError if the model's scores are not finite.
+        needed. tags: of the direction, which no hypothesis has. CheckpointError if the model's scores are not finite.
         """
 
-    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
+    def score(
+        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
+    ) -> list[list[float]] | None:
         """Return the log-probability, in nats, of each target token and of `</s>`, given those before it.
 
-        sources, targets: ids without `</s>`. None if the batch does not fit in memory.
+        sources, targets: ids without `</s>`. tags: of the direction, which have no scores. None if the batch does not
+        fit in memory.
         """
         raise ConfigError(f"{type(self).__name__} does not score given translations")
 

@@ -13,11 +13,13 @@ from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError
 from tolka.models.base import Seq2Seq
+from tolka.models.tagged import Tagged
 from tolka.search.base import SearchConfig
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.system.device import use_threads
 from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
+from tolka.tokenizer.tags import NO_TAGS, Tags
 
 _SCORED_AT_ONCE = 1024  # target tokens: each has logits of the whole vocabulary in memory
 
@@ -45,15 +47,20 @@ class TorchEngine(Engine):
         return torch.get_num_threads() if self.device.type == "cpu" else 0
 
     def translate(
-        self, search: SearchConfig, sources: list[list[int]], wishes: Sequence[Wish] = (), scored: bool = False
+        self,
+        search: SearchConfig,
+        sources: list[list[int]],
+        wishes: Sequence[Wish] = (),
+        scored: bool = False,
+        tags: Tags = NO_TAGS,
     ) -> list[list[Hypothesis]] | None:
         source, lengths = Flat.of(sources).with_eos()
         constraints = {"wishes": wishes} if any(wishes) else {}  # a plugin's search may lack the argument
-        self.model.eval()
+        model = (self.model if tags == NO_TAGS else Tagged(self.model, tags)).eval()
         try:
             with torch.inference_mode():
                 results = search.build().search(
-                    self.model, source.to(self.device), lengths.to(self.device), scored, **constraints
+                    model, source.to(self.device), lengths.to(self.device), scored, **constraints
                 )
         except (RuntimeError, MemoryError) as error:
             # A single sentence cannot be made smaller: its error is the user's.
@@ -65,8 +72,10 @@ class TorchEngine(Engine):
             raise CheckpointError(NOT_FINITE)
         return [hypotheses[: search.candidate_count] for hypotheses in results]
 
-    def score(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]] | None:
-        batch = collate(sources, targets).to(self.device)
+    def score(
+        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
+    ) -> list[list[float]] | None:
+        batch = collate(sources, targets, tags).to(self.device)
         self.model.eval()
         try:
             with torch.inference_mode():
@@ -82,7 +91,7 @@ class TorchEngine(Engine):
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None
-        ends = list(accumulate(len(target) + 1 for target in targets))
+        ends = list(accumulate(len(tags.target) + len(target) + 1 for target in targets))
         return [scores[end - len(target) - 1 : end] for end, target in zip(ends, targets, strict=True)]
 
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:

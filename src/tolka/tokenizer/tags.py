@@ -1,15 +1,14 @@
 """Language tags: subwords that tell a model of several languages which ones a sentence is in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tolka.errors import ConfigError
 from tolka.options.registry import did_you_mean
 from tolka.text.direction import Direction
 
 
-@dataclass(frozen=True)
-class Tags:
+class Tags(NamedTuple):
     """Ids of the tags of a direction: before the source's subwords, and first in the target."""
 
     source: tuple[int, ...] = ()

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Vocabulary:
         others = [subword for number, subword in enumerate(subwords) if number not in places]
         return cls((*SPECIAL, *others), places, tags or {})
 
-    @property
+    @cached_property
     def tag_ids(self) -> dict[str, int]:
         """Language -> id of its tag."""
         ids = {subword: number for number, subword in enumerate(self.subwords)} if self.tags else {}

@@ -13,6 +13,7 @@ from tolka.engines.engine import Engine
 from tolka.search.hypothesis import Hypothesis, Rendered
 from tolka.search.options import SearchConfig, Selection
 from tolka.system.progress import Say, silent
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import ResolvedRequest
 from tolka.translation.segments import Segment
@@ -62,7 +63,7 @@ class BatchDecoder:
     def translate(self, segments: Sequence[Segment], request: ResolvedRequest, tick: Tick) -> list[list[Rendered]]:
         """Return texts and hypotheses of each segment, in order. tick: receives the number of each batch's segments."""
         search = request.search
-        selection = search.selection(request.direction.target)
+        selection, tags = search.selection(request.direction.target), self._tokenizer.tags(request.direction)
         sources = [segment.ids for segment in segments]
         results: dict[int, list[Rendered]] = {}
         remaining = self._batches(sources, range(len(sources)), search.width)
@@ -76,7 +77,7 @@ class BatchDecoder:
                 while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
                     inputs = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
-                    future = threads.submit(until_failure, search, *inputs, request.scored)
+                    future = threads.submit(until_failure, search, *inputs, request.scored, tags)
                     pending.append(_PendingBatch(numbers, future, self.tokens))
                 batch = pending.popleft()
                 hypotheses = batch.hypotheses.result()
@@ -111,17 +112,20 @@ class BatchDecoder:
                 self.tokens = max(1, min(self.tokens, tokens) // 2)
                 self._say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 
-    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick) -> list[list[float]]:
+    def token_scores(
+        self, pairs: Sequence[tuple[list[int], list[int]]], direction: Direction, tick: Tick
+    ) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
 
         tick: receives the number of each batch's segments.
         """
+        tags = self._tokenizer.tags(direction)
         results: dict[int, list[float]] = {}
         lengths = [max(len(source), len(target)) + 1 for source, target in pairs]
         remaining = deque(longest_first(lengths, self.tokens))
         while remaining:
             numbers = remaining.popleft()
-            scores = self._engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers])
+            scores = self._engine.score([pairs[i][0] for i in numbers], [pairs[i][1] for i in numbers], tags)
             if scores is None:
                 # Only this batch is halved; the ceiling stays as it is for searches.
                 self._engine.free_memory()

@@ -121,7 +121,8 @@ def translator_of(
             f"decoding.precision=int8: {exported.folder} has its weights in {about.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    vocabulary = Vocabularies(*vocabularies(exported.tokenizer), about.positions)
+    positions = about.positions - bool(exported.tokenizer.languages)  # a tag takes one
+    vocabulary = Vocabularies(*vocabularies(exported.tokenizer), positions)
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
     facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, (about.direction,), about.quality)
     return Translator(engine, facts, Request.of(search, about.direction), decoding, say)

@@ -78,7 +78,10 @@ class Translator(Generic[E]):
         self.directions, self.length_ratio = facts.directions, facts.sources.length_ratio
         self.calibration = Calibration.of({QUALITY: facts.quality})
         first = self.directions[0] if self.directions else UNKNOWN  # models of other programs may name none
-        self.request = self._checked_request(request.resolved(ResolvedRequest(BeamConfig(), first)))
+        self.request = request.resolved(ResolvedRequest(BeamConfig(), first))
+        # A model of many languages may be opened without a direction, which then comes with each call.
+        if not self.tokenizer.languages or any(code in self.tokenizer.languages for code in self.request.direction):
+            self._check_request(self.request)
         self.loaded_by: Callable[[], Translator[E]] | None = None
         self._decoder = BatchDecoder(engine, self.tokenizer, decoding.batch_tokens(gpu=not engine.cpu_threads), say)
         self._terminologies: list[Terminology] = []
@@ -218,20 +221,22 @@ class Translator(Generic[E]):
         """Return the call; TypeError unless texts are texts, ValueError unless each has a prefix or none has."""
         if request is not None and not isinstance(request, Request):
             raise TypeError(f"request must be a tolka.Request, not {type(request).__name__}")
-        resolved = self.request if request is None else self._checked_request(request.resolved(self.request))
+        resolved = self.request if request is None else request.resolved(self.request)
+        self._check_request(resolved)
         listed, prefixes = _as_list(texts), _checked(resolved.prefixes, "prefixes")
         if prefixes and len(prefixes) != len(listed):
             raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
         return _Call(listed, resolved, tick)
 
-    def _checked_request(self, request: ResolvedRequest) -> ResolvedRequest:
-        """Return the request; ConfigError for a direction or a search that the model or its engine does not have."""
-        if self.directions and request.direction not in self.directions:
+    def _check_request(self, request: ResolvedRequest) -> None:
+        """Raise ConfigError for a direction or a search that the model or its engine does not have."""
+        if self.tokenizer.languages:
+            self.tokenizer.tags(request.direction)
+        elif self.directions and request.direction not in self.directions:
             known = ", ".join(map(str, self.directions))
             raise ConfigError(f"the model does not translate from {request.direction}; it knows: {known}")
         if reason := self.engine.lacks(request.search):
             raise ConfigError(reason)
-        return request
 
     def _terminology(self, request: ResolvedRequest) -> Terminology | None:
         """Return the terms and banned phrases of a request, as the tokenizer spells them; None if it has neither."""
@@ -339,7 +344,7 @@ class Translator(Generic[E]):
         """
         for number, (source, target) in enumerate(pairs):
             self._check_sentence(number, max(len(source), len(target)))
-        return self._decoder.token_scores(pairs, tick)
+        return self._decoder.token_scores(pairs, self.direction, tick)
 
     def rehearse(self, texts: Sequence[str]) -> None:
         """Translate the longest segments, one batch per worker, to check that they fit in memory."""

@@ -74,7 +74,7 @@ class Family(ABC):
 
 
 FAMILIES: Registry[Family] = Registry(
-    "family", "tolka.formats.huggingface", without=("family", "folder", "marian_tokenizer")
+    "family", "tolka.formats.huggingface", without=("bart_layers", "family", "folder", "marian_tokenizer")
 )
 
 

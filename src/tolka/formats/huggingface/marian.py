@@ -6,7 +6,7 @@ folder is that of Helsinki-NLP's models (Tiedemann and Thottingal 2020), as `con
 `transformers` writes it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,21 @@ from torch import Tensor
 
 from tolka.data.batch import PAD
 from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.huggingface.bart_layers import (
+    ACTIVATIONS,
+    MATRICES,
+    OUTPUT,
+    SHARED,
+    SOURCE,
+    TARGET,
+    in_our_order,
+    layer_settings,
+    our_tensors,
+    read_options,
+    refuse_others,
+    shapes_of,
+    their_tensors,
+)
 from tolka.formats.huggingface.family import (
     CONFIG,
     FAMILIES,
@@ -24,7 +39,6 @@ from tolka.formats.huggingface.family import (
     Family,
     Foreign,
     boolean,
-    rate,
     whole_number,
 )
 from tolka.formats.huggingface.folder import ModelFolder
@@ -35,12 +49,9 @@ from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.positions import sinusoids
 from tolka.text.direction import Direction
-from tolka.tokenizer.vocabulary import Vocabulary
 
-SHARED, SOURCE, TARGET = "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
-OUTPUT, BIAS = "lm_head.weight", "final_logits_bias"
+BIAS = "final_logits_bias"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-_ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 # (share_encoder_decoder_embeddings, tie_word_embeddings) -> model.share_embeddings. Whether embeddings are shared
 # although none are tied depends on the version of transformers: such a model goes out with copies, as none.
 _SHARING = {
@@ -48,17 +59,6 @@ _SHARING = {
     (True, False): "source_target",
     (False, True): "target_output",
     (False, False): "none",
-}
-# model.share_embeddings -> our embeddings, and the names under which theirs may have each matrix.
-_MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
-    "all": {"target_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
-    "source_target": {"target_embedding.weight": (SHARED, SOURCE, TARGET), "output_embedding.weight": (OUTPUT,)},
-    "target_output": {"source_embedding.weight": (SOURCE,), "target_embedding.weight": (TARGET, OUTPUT)},
-    "none": {
-        "source_embedding.weight": (SOURCE,),
-        "target_embedding.weight": (TARGET,),
-        "output_embedding.weight": (OUTPUT,),
-    },
 }
 # Settings of BART's family that older folders have: Marian's models never set them.
 _ABSENT = {"normalize_before": "pre-norm", "normalize_embedding": "a norm", "add_final_layer_norm": "norm"}
@@ -94,22 +94,16 @@ class Marian(Family):
         options, tokenizer, path = foreign.options, foreign.tokenizer, foreign.folder.path
         assert isinstance(options, TransformerOptions)
         sizes = tokenizer.source_size - 1, tokenizer.target_size - 1
-        matrices = _MATRICES[options.share_embeddings]
         shapes = shapes_of(options, sizes) | dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
-        if not any(SHARED in names for names in matrices.values()):
+        shapes[BIAS] = (1, sizes[1])
+        if not any(SHARED in names for names in MATRICES[options.share_embeddings].values()):
             del shapes[SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
         _check_positions(theirs, path)
-        weights = {
-            ours: torch.cat([theirs[name] for name in fused]) if len(fused) > 1 else theirs[fused[0]]
-            for ours, fused in tensor_names(options.layers, options.decoder_layers).items()
-        }
-        source, target = tokenizer.vocabularies[0], tokenizer.vocabularies[-1]
-        for ours, names in matrices.items():
-            vocabulary = source if ours.startswith("source") else target
-            weights[ours] = _in_our_order(_only_one(theirs, names, path), vocabulary)
-        weights["output_bias"] = _in_our_order(theirs.get(BIAS, torch.zeros(1, sizes[1]))[0], target)
+        weights = our_tensors(theirs, options, tokenizer.vocabularies, path)
+        bias = theirs.get(BIAS, torch.zeros(1, sizes[1]))[0]
+        weights["output_bias"] = in_our_order(bias, tokenizer.vocabularies[-1])
         weights["output_bias"][PAD] = _NEVER  # Marian's <pad> is our <s>: our <pad> has no row, and no probability
         return weights
 
@@ -128,14 +122,10 @@ class Marian(Family):
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
         weights, vocabularies = saved.model.state_dict(), saved.tokenizer.vocabularies
-        tensors: dict[str, Tensor] = {}
-        for name, fused in tensor_names(options.layers, options.decoder_layers).items():
-            tensors |= dict(zip(fused, weights[name].chunk(len(fused)), strict=True))
-        source, target = (torch.tensor(each.ids_in_original_order()) for each in (vocabularies[0], vocabularies[-1]))
         sharing = options.share_embeddings
         # Embeddings shared but not tied go out as copies; see _SHARING.
-        for ours, (name, *_) in _MATRICES["none" if sharing == "source_target" else sharing].items():
-            tensors[name] = weights[ours][source if ours.startswith("source") else target]
+        tensors = their_tensors(weights, options, "none" if sharing == "source_target" else sharing, vocabularies)
+        target = torch.tensor(vocabularies[-1].ids_in_original_order())
         bias = weights["output_bias"] if options.output_bias else torch.zeros(len(vocabularies[-1].subwords))
         tensors[BIAS] = bias[target][None]
         return tensors
@@ -158,42 +148,19 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
             raise CheckpointError(
                 f"{where}: {key}={config[key]!r:.80} ({meaning}) is not a setting of Marian's architecture"
             )
-    for key in ("attention_heads", "ffn_dim"):
-        encoder, decoder = f"encoder_{key}", f"decoder_{key}"
-        if whole_number(config, encoder, where) != whole_number(config, decoder, where):
-            raise CheckpointError(
-                f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
-            )
-    for key in ("encoder_layers", "decoder_layers", "encoder_ffn_dim"):
-        if whole_number(config, key, where) == 0:
-            raise CheckpointError(f"{where}: {key} (0) must be at least 1")
-    activation = config.get("activation_function", "gelu")
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-        raise CheckpointError(
-            f"{where}: activation_function ({activation!r:.80}) must be one of {', '.join(_ACTIVATIONS)}"
-        )
     # The defaults of MarianConfig, which a config.json leaves out.
     flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
     share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
-    try:
-        return TransformerConfig(
-            d_model=whole_number(config, "d_model", where),
-            heads=whole_number(config, "encoder_attention_heads", where),
-            d_ff=whole_number(config, "encoder_ffn_dim", where),
-            layers=whole_number(config, "encoder_layers", where),
-            decoder_layers=whole_number(config, "decoder_layers", where),
-            norm="post",
-            activation=_ACTIVATIONS[activation],
-            positions="sinusoidal_halves",
-            scale_embeddings=scale,
-            output_bias=True,
-            share_embeddings=_SHARING[share, tie],
-            dropout=rate(config, "dropout", where),
-            attention_dropout=rate(config, "attention_dropout", where),
-            activation_dropout=rate(config, "activation_dropout", where),
-        )
-    except ConfigError as error:
-        raise CheckpointError(f"{where}: {error}") from None
+    return read_options(
+        config,
+        where,
+        "gelu",
+        norm="post",
+        positions="sinusoidal_halves",
+        scale_embeddings=scale,
+        output_bias=True,
+        share_embeddings=_SHARING[share, tie],
+    )
 
 
 def config_of(
@@ -214,21 +181,7 @@ def config_of(
         "is_encoder_decoder": True,
         "vocab_size": sizes[0],
         "decoder_vocab_size": sizes[1],
-        "d_model": model.d_model,
-        "encoder_layers": model.layers,
-        "decoder_layers": model.decoder_layers,
-        "encoder_attention_heads": model.heads,
-        "decoder_attention_heads": model.heads,
-        "encoder_ffn_dim": model.inner_width,
-        "decoder_ffn_dim": model.inner_width,
-        "activation_function": model.activation,
-        "dropout": model.dropout,
-        "attention_dropout": model.attention_dropout,
-        "activation_dropout": model.activation_dropout,
-        "encoder_layerdrop": 0.0,
-        "decoder_layerdrop": 0.0,
-        "init_std": 0.02,
-        "scale_embedding": model.scale_embeddings,
+        **layer_settings(model),
         "static_position_embeddings": True,
         "max_position_embeddings": max(512, longest),
         "share_encoder_decoder_embeddings": share,
@@ -247,85 +200,19 @@ def check_expressible(model: TransformerOptions) -> None:
     allowed: dict[str, tuple[Any, ...]] = {
         "norm": ("post",),
         "normalization": ("layernorm",),
-        "activation": tuple(dict.fromkeys(_ACTIVATIONS.values())),
+        "activation": tuple(dict.fromkeys(ACTIVATIONS.values())),
         "positions": ("sinusoidal_halves",),
         "d_v": (0, model.key_width),
         "share_embeddings": tuple(_SHARING.values()),
+        "decoder_start": ("bos",),
     }
-    wrong = [
-        f"model.{key}={getattr(model, key)} (it has {' or '.join(map(str, values[-1:] if key == 'd_v' else values))})"
-        for key, values in allowed.items()
-        if getattr(model, key) not in values
-    ]
-    if wrong:
-        raise ConfigError(
-            f"Hugging Face's Marian has no {', '.join(wrong)}: train with model=transformer_marian, which fits"
-        )
+    refuse_others("Marian", model, allowed, "train with model=transformer_marian, which fits")
 
 
 def _direction(about: Mapping[str, Any]) -> Direction | None:
     """Return the direction that tokenizer_config.json names; None unless both are codes of languages."""
     direction = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
     return direction if all(map(LANGUAGE.fullmatch, direction)) else None
-
-
-def tensor_names(layers: int, decoder_layers: int) -> dict[str, list[str]]:
-    """Return, for each of our tensors in the layers, Marian's, which ours has stacked in one matrix."""
-    names: dict[str, list[str]] = {}
-    for side, count in (("encoder", layers), ("decoder", decoder_layers)):
-        for number in range(count):
-            ours, theirs = f"{side}.{number}", f"model.{side}.layers.{number}"
-            parts = {
-                "attention.query_key_value": [f"self_attn.{part}_proj" for part in "qkv"],
-                "attention.output": ["self_attn.out_proj"],
-                "around_attention.norm": ["self_attn_layer_norm"],
-                "feedforward.inner": ["fc1"],
-                "feedforward.outer": ["fc2"],
-                "around_feedforward.norm": ["final_layer_norm"],
-            }
-            if side == "decoder":
-                parts |= {
-                    "cross.query": ["encoder_attn.q_proj"],
-                    "cross.key_value": [f"encoder_attn.{part}_proj" for part in "kv"],
-                    "cross.output": ["encoder_attn.out_proj"],
-                    "around_cross.norm": ["encoder_attn_layer_norm"],
-                }
-            for part, fused in parts.items():
-                for kind in ("weight", "bias"):
-                    names[f"{ours}.{part}.{kind}"] = [f"{theirs}.{name}.{kind}" for name in fused]
-    return names
-
-
-def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of Marian's tensors in the layers, and of embeddings and bias. sizes: of its vocabularies."""
-    width, inner = model.d_model, model.inner_width
-    shapes: dict[str, tuple[int, ...]] = {}
-    for fused in tensor_names(model.layers, model.decoder_layers or model.layers).values():
-        for name in fused:
-            outputs = inner if ".fc1." in name else width
-            inputs = inner if ".fc2." in name else width
-            is_matrix = name.endswith("weight") and "layer_norm" not in name
-            shapes[name] = (outputs, inputs) if is_matrix else (outputs,)
-    source, target = (sizes[0], width), (sizes[1], width)
-    return {**shapes, SHARED: source, SOURCE: source, TARGET: target, OUTPUT: target, BIAS: (1, sizes[1])}
-
-
-def _only_one(theirs: Mapping[str, Tensor], names: Sequence[str], path: Path) -> Tensor:
-    """Return the matrix that has these names; CheckpointError if it has none of them, or matrices differ."""
-    first, *others = [name for name in names if name in theirs] or [""]
-    if not first:
-        raise CheckpointError(f"{path} has no embeddings: {names[0]} is missing")
-    for name in others:
-        if not torch.equal(theirs[name], theirs[first]):
-            raise CheckpointError(f"{path}: {name} and {first} differ, and by {CONFIG} they are one matrix")
-    return theirs[first]
-
-
-def _in_our_order(rows: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Return (V + 1, ...) of Marian's (V, ...): rows in the order of our ids, that of <pad> zero."""
-    ordered = rows.new_zeros(len(vocabulary.subwords), *rows.shape[1:])
-    ordered[torch.tensor(vocabulary.ids_in_original_order())] = rows
-    return ordered
 
 
 def _check_positions(theirs: Mapping[str, Tensor], path: Path) -> None:

@@ -1,0 +1,196 @@
+"""What Hugging Face's descendants of BART have in common: settings of layers, names and shapes of tensors.
+
+Marian, M2M-100 and NLLB-200 have biases everywhere, attention with four matrices, and shared embeddings under several
+names, of which each version of `transformers` writes others.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.huggingface.family import CONFIG, rate, whole_number
+from tolka.models.transformer.config import TransformerConfig
+from tolka.models.transformer.options import TransformerOptions
+from tolka.tokenizer.vocabulary import Vocabulary
+
+SHARED, SOURCE, TARGET = "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+OUTPUT = "lm_head.weight"
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
+    "all": {"target_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
+    "source_target": {"target_embedding.weight": (SHARED, SOURCE, TARGET), "output_embedding.weight": (OUTPUT,)},
+    "target_output": {"source_embedding.weight": (SOURCE,), "target_embedding.weight": (TARGET, OUTPUT)},
+    "none": {
+        "source_embedding.weight": (SOURCE,),
+        "target_embedding.weight": (TARGET,),
+        "output_embedding.weight": (OUTPUT,),
+    },
+}
+"""model.share_embeddings -> our embeddings, and the names under which theirs may have each matrix."""
+
+
+def read_options(config: Mapping[str, Any], where: str, default_activation: str, **own: Any) -> TransformerConfig:
+    """Return the options of a `config.json`; CheckpointError for what they cannot express. where: its name.
+
+    default_activation: where it names none. own: the options that are the family's.
+    """
+    for key in ("attention_heads", "ffn_dim"):
+        encoder, decoder = f"encoder_{key}", f"decoder_{key}"
+        if whole_number(config, encoder, where) != whole_number(config, decoder, where):
+            raise CheckpointError(
+                f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
+            )
+    for key in ("encoder_layers", "decoder_layers", "encoder_ffn_dim"):
+        if whole_number(config, key, where) == 0:
+            raise CheckpointError(f"{where}: {key} (0) must be at least 1")
+    activation = config.get("activation_function", default_activation)
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise CheckpointError(
+            f"{where}: activation_function ({activation!r:.80}) must be one of {', '.join(ACTIVATIONS)}"
+        )
+    try:
+        return TransformerConfig(
+            d_model=whole_number(config, "d_model", where),
+            heads=whole_number(config, "encoder_attention_heads", where),
+            d_ff=whole_number(config, "encoder_ffn_dim", where),
+            layers=whole_number(config, "encoder_layers", where),
+            decoder_layers=whole_number(config, "decoder_layers", where),
+            activation=ACTIVATIONS[activation],
+            dropout=rate(config, "dropout", where),
+            attention_dropout=rate(config, "attention_dropout", where),
+            activation_dropout=rate(config, "activation_dropout", where),
+            **own,
+        )
+    except ConfigError as error:
+        raise CheckpointError(f"{where}: {error}") from None
+
+
+def layer_settings(model: TransformerOptions) -> dict[str, Any]:
+    """Return the settings of a `config.json` that `read_options` reads. model: resolved."""
+    return {
+        "d_model": model.d_model,
+        "encoder_layers": model.layers,
+        "decoder_layers": model.decoder_layers,
+        "encoder_attention_heads": model.heads,
+        "decoder_attention_heads": model.heads,
+        "encoder_ffn_dim": model.inner_width,
+        "decoder_ffn_dim": model.inner_width,
+        "activation_function": model.activation,
+        "dropout": model.dropout,
+        "attention_dropout": model.attention_dropout,
+        "activation_dropout": model.activation_dropout,
+        "encoder_layerdrop": 0.0,
+        "decoder_layerdrop": 0.0,
+        "init_std": 0.02,
+        "scale_embedding": model.scale_embeddings,
+    }
+
+
+def refuse_others(family: str, model: TransformerOptions, allowed: Mapping[str, Sequence[Any]], advice: str) -> None:
+    """Raise ConfigError, with the values that would fit, for options that a family does not have.
+
+    allowed: option -> its values. advice: what to do instead.
+    """
+    wrong = [
+        f"model.{key}={getattr(model, key)} (it has {' or '.join(map(str, values[-1:] if key == 'd_v' else values))})"
+        for key, values in allowed.items()
+        if getattr(model, key) not in values
+    ]
+    if wrong:
+        raise ConfigError(f"Hugging Face's {family} has no {', '.join(wrong)}: {advice}")
+
+
+def tensor_names(model: TransformerOptions) -> dict[str, list[str]]:
+    """Return, for each of our tensors in the layers, theirs, which ours has stacked in one matrix."""
+    names: dict[str, list[str]] = {}
+    for side, count in (("encoder", model.layers), ("decoder", model.decoder_layers or model.layers)):
+        for number in range(count):
+            ours, theirs = f"{side}.{number}", f"model.{side}.layers.{number}"
+            parts = {
+                "attention.query_key_value": [f"self_attn.{part}_proj" for part in "qkv"],
+                "attention.output": ["self_attn.out_proj"],
+                "around_attention.norm": ["self_attn_layer_norm"],
+                "feedforward.inner": ["fc1"],
+                "feedforward.outer": ["fc2"],
+                "around_feedforward.norm": ["final_layer_norm"],
+            }
+            if side == "decoder":
+                parts |= {
+                    "cross.query": ["encoder_attn.q_proj"],
+                    "cross.key_value": [f"encoder_attn.{part}_proj" for part in "kv"],
+                    "cross.output": ["encoder_attn.out_proj"],
+                    "around_cross.norm": ["encoder_attn_layer_norm"],
+                }
+            for part, fused in parts.items():
+                for kind in ("weight", "bias"):
+                    names[f"{ours}.{part}.{kind}"] = [f"{theirs}.{name}.{kind}" for name in fused]
+        if model.norm == "pre":
+            for kind in ("weight", "bias"):
+                names[f"{side}_norm.{kind}"] = [f"model.{side}.layer_norm.{kind}"]
+    return names
+
+
+def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of their tensors in the layers, and of embeddings. sizes: of their vocabularies."""
+    width, inner = model.d_model, model.inner_width
+    shapes: dict[str, tuple[int, ...]] = {}
+    for fused in tensor_names(model).values():
+        for name in fused:
+            outputs = inner if ".fc1." in name else width
+            inputs = inner if ".fc2." in name else width
+            is_matrix = name.endswith("weight") and "layer_norm" not in name
+            shapes[name] = (outputs, inputs) if is_matrix else (outputs,)
+    source, target = (sizes[0], width), (sizes[1], width)
+    return {**shapes, SHARED: source, SOURCE: source, TARGET: target, OUTPUT: target}
+
+
+def our_tensors(
+    theirs: Mapping[str, Tensor], model: TransformerOptions, vocabularies: Sequence[Vocabulary], path: Path
+) -> dict[str, Tensor]:
+    """Return the layers and embeddings as our model names them; CheckpointError for embeddings that do not fit.
+
+    vocabularies: of both sides, or of each. path: of their folder, for messages.
+    """
+    weights = {
+        ours: torch.cat([theirs[name] for name in fused]) if len(fused) > 1 else theirs[fused[0]]
+        for ours, fused in tensor_names(model).items()
+    }
+    for ours, names in MATRICES[model.share_embeddings].items():
+        vocabulary = vocabularies[0 if ours.startswith("source") else -1]
+        weights[ours] = in_our_order(_only_one(theirs, names, path), vocabulary)
+    return weights
+
+
+def their_tensors(
+    weights: Mapping[str, Tensor], model: TransformerOptions, sharing: str, vocabularies: Sequence[Vocabulary]
+) -> dict[str, Tensor]:
+    """Return the layers and embeddings as they name them. sharing: which of MATRICES the embeddings go out as."""
+    tensors: dict[str, Tensor] = {}
+    for name, fused in tensor_names(model).items():
+        tensors |= dict(zip(fused, weights[name].chunk(len(fused)), strict=True))
+    for ours, (name, *_) in MATRICES[sharing].items():
+        vocabulary = vocabularies[0 if ours.startswith("source") else -1]
+        tensors[name] = weights[ours][torch.tensor(vocabulary.ids_in_original_order())]
+    return tensors
+
+
+def in_our_order(rows: Tensor, vocabulary: Vocabulary) -> Tensor:
+    """Return their rows (V, ...) in the order of our ids; rows of special tokens that they do not have are zero."""
+    ordered = rows.new_zeros(len(vocabulary.subwords), *rows.shape[1:])
+    ordered[torch.tensor(vocabulary.ids_in_original_order())] = rows
+    return ordered
+
+
+def _only_one(theirs: Mapping[str, Tensor], names: Sequence[str], path: Path) -> Tensor:
+    """Return the matrix that has these names; CheckpointError if it has none of them, or matrices differ."""
+    first, *others = [name for name in names if name in theirs] or [""]
+    if not first:
+        raise CheckpointError(f"{path} has no embeddings: {names[0]} is missing")
+    for name in others:
+        if not torch.equal(theirs[name], theirs[first]):
+            raise CheckpointError(f"{path}: {name} and {first} differ, and by {CONFIG} they are one matrix")
+    return theirs[first]
