@@ -11,13 +11,26 @@ from tolka.errors import ConfigError
 from tolka.formats.ctranslate2.exported import read_exported
 from tolka.formats.ctranslate2.folder import export
 from tolka.formats.ctranslate2.plain_model import read_plain_model
-from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
+from tolka.interchange.parity import (
+    FP32,
+    LIMIT,
+    Logits,
+    Pairs,
+    Parity,
+    Threshold,
+    TolkaSide,
+    compare,
+    direction_to_compare,
+    sample_of,
+)
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.read import load_model
 from tolka.search.options import GreedyConfig
 from tolka.system.progress import Say, silent
+from tolka.text.direction import Direction
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.opening import translator_of
+from tolka.translation.request import Request
 
 # With rounded weights lines change, the more the less sure the model is: only nll measures the loss. int8 cost five
 # models 0.0001 to 0.0008 nats a token, and 0.009 to 0.03 where sums were cut off at 16 bits.
@@ -32,9 +45,10 @@ THRESHOLDS = {"float32": FP32, "bfloat16": _ROUNDED, "float16": _ROUNDED, "int8"
 class CTranslate2Side:
     """A folder of CTranslate2 on the CPU, in the dtype that it has."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, direction: Direction) -> None:
         import ctranslate2
 
+        self._direction = direction
         self.name = f"CTranslate2 {ctranslate2.__version__}"
         search = GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1)
         exported = read_exported(folder)
@@ -42,15 +56,17 @@ class CTranslate2Side:
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the greedy translation of each line, as a whole."""
-        return self._translator(lines)
+        return self._translator(lines, Request(direction=self._direction))
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of forced decoding; see `Side`."""
+        tags = self._translator.tokenizer.tags(self._direction)
         tokenizer, engine = self._translator.tokenizer, self._translator.engine
         logits_of_pairs = list[Logits]()
         for source, target in pairs:
             (source_ids,), (target_ids,) = tokenizer.encode_source([source]), tokenizer.encode_target([target])
-            logits_of_pairs.append(np.asarray(engine.forced_logits(source_ids, target_ids), dtype=np.float32)[:, EOS:])
+            logits = engine.forced_logits([*tags.source, *source_ids], [*tags.target, *target_ids])
+            logits_of_pairs.append(np.asarray(logits, dtype=np.float32)[:, EOS:])
         return logits_of_pairs
 
 
@@ -67,7 +83,9 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
 
     def gate(folder: Path) -> tuple[str, float | None]:
         """Compare the folder with the model; return its model card, and the growth of nll."""
-        parity = compare(TolkaSide(saved), CTranslate2Side(folder), sample_of(saved, lines, say))
+        parity = compare(
+            TolkaSide(saved), CTranslate2Side(folder, direction_to_compare(saved)), sample_of(saved, lines, say)
+        )
         parity.check(THRESHOLDS[dtype])
         parities.append(parity)
         facts = {**facts_of(saved.folder, saved.config, saved.scores), "exported for": f"CTranslate2, in {dtype}"}

@@ -10,7 +10,7 @@ from torch import Tensor
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any
 from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family
-from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, sample_of
+from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, direction_to_compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, reason_not_to_compare, uncompared_section
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import CARD, WEIGHTS
@@ -58,7 +58,8 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
         if reason := reason_not_to_compare(family):
             section = uncompared_section(reason, say)
         else:
-            ours, side = TolkaSide(saved), TransformersSide(work, family, saved.tokenizer.vocabularies[-1], shown=out)
+            vocabulary, direction = saved.tokenizer.vocabularies[-1], direction_to_compare(saved)
+            ours, side = TolkaSide(saved), TransformersSide(work, family, vocabulary, shown=out, direction=direction)
             parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
             section = parity.check_and_report(_THRESHOLDS[dtype], say)
         card = model_card(

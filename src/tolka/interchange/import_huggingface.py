@@ -6,7 +6,7 @@ from pathlib import Path
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, GENERATION_CONFIG, LANGUAGE, TOKENIZER_CONFIG, read_foreign
 from tolka.formats.huggingface.folder import ModelFolder
-from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, sample_of
+from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, direction_to_compare, sample_of
 from tolka.interchange.transformers_side import (
     TransformersSide,
     checked_copy,
@@ -38,10 +38,12 @@ def import_huggingface(path: Path, out: Path, direction: Direction | None, lines
         raise CheckpointError(f"{path} is a model directory of tolka already: use it as it is")
     foreign = read_foreign(path)
     foreign = replace(foreign, direction=direction or foreign.direction)
-    if not foreign.direction:
+    if not foreign.direction and not foreign.tokenizer.languages:
         raise ConfigError(
             f"{path / TOKENIZER_CONFIG} does not say the languages: add them, as in corpus.source=en corpus.target=de"
         )
+    if direction:
+        foreign.tokenizer.tags(direction)
     saved = foreign.load()
     if reason := reason_not_to_compare(foreign.family):
         section = uncompared_section(reason, say)
@@ -51,7 +53,8 @@ def import_huggingface(path: Path, out: Path, direction: Direction | None, lines
         positions = max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1
         with checked_copy(foreign, positions) as copy:
             ours, vocabulary = TolkaSide(saved, limit), saved.tokenizer.vocabularies[-1]
-            side = TransformersSide(copy, foreign.family, vocabulary, limit, path)
+            compared = direction_to_compare(saved)
+            side = TransformersSide(copy, foreign.family, vocabulary, limit, path, compared)
         section = compare(ours, side, sample, ours.beginning).check_and_report(FP32, say)
     for name in (CONFIG, GENERATION_CONFIG):
         if noted := _generation_settings(foreign.folder, name):

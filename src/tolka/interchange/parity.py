@@ -18,10 +18,12 @@ from tolka.data.batch import EOS, UNK, collate
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
-from tolka.model_directory.read import SavedModel, character_form
+from tolka.model_directory.read import SavedModel, character_form, direction_of
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import Say, silent
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 LIMIT = 128
@@ -64,7 +66,7 @@ class TolkaSide:
         # A constant limit: the factor's share of it is at least 1.
         search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
-        self._saved, self._limit = saved, limit
+        self._saved, self._limit, self._direction = saved, limit, direction_to_compare(saved)
 
     def beginning(self, target: str) -> str:
         """Return the beginning of a target, of no more tokens than a translation may have."""
@@ -74,18 +76,19 @@ class TolkaSide:
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the greedy translation of each line, as a whole."""
-        return self._translator(lines)
+        return self._translator(lines, Request(direction=self._direction))
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of the model, see `Side`."""
+        tags = self._saved.tokenizer.tags(self._direction)
         tokenizer, model, logits_of_pairs = self._saved.tokenizer, self._saved.model, list[Logits]()
         for start in range(0, len(pairs), _FORCED_AT_ONCE):
             part = pairs[start : start + _FORCED_AT_ONCE]
             targets = tokenizer.encode_target([target for _, target in part])
-            batch = collate(tokenizer.encode_source([source for source, _ in part]), targets)
+            batch = collate(tokenizer.encode_source([source for source, _ in part]), targets, tags)
             with torch.inference_mode():
                 logits = model.logits(model(batch))[:, EOS:].float().cpu().numpy()
-            ends = np.cumsum([len(row) + 1 for row in targets])[:-1]
+            ends = np.cumsum([len(tags.target) + len(row) + 1 for row in targets])[:-1]
             logits_of_pairs += np.split(logits, ends)
         return logits_of_pairs
 
@@ -203,6 +206,12 @@ def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, 
     log_p, log_q = (torch.from_numpy(each).log_softmax(dim=1) for each in (mine, other))
     # The expectation over our distribution, and not the nll of one text: it does not depend on how sure a model is.
     return float(np.abs(mine - other).max()), float((log_p.exp() * (log_p - log_q)).sum(dim=1).mean())
+
+
+def direction_to_compare(saved: SavedModel) -> Direction:
+    """Return the direction of a model; where it has many and its settings name none, that of its first two tags."""
+    direction, languages = direction_of(saved.config), saved.tokenizer.languages
+    return direction if not languages or set(direction) <= {*languages} else Direction(languages[0], languages[-1])
 
 
 def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Say = silent) -> list[str]:

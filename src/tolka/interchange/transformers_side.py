@@ -18,6 +18,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, TOKENIZER_CONFIG, Family, Foreign
 from tolka.interchange.parity import LIMIT, Logits, Pairs
 from tolka.system.progress import Say
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.tokenizer.vocabulary import Vocabulary
 
 _AT_ONCE = 16  # lines translated in a batch
@@ -35,7 +36,8 @@ def checked_copy(foreign: Foreign, positions: int) -> Iterator[Path]:
             if folder.has(name):
                 _link(folder.file(name).resolve(), work / name)
         allowed = {key: value for key, value in about.items() if isinstance(value, bool | str)}
-        for name, values in ((CONFIG, family.compared_config(foreign, positions)), (TOKENIZER_CONFIG, allowed)):
+        files = {CONFIG: family.compared_config(foreign, positions), TOKENIZER_CONFIG: allowed}
+        for name, values in {**files, **family.compared_files(foreign)}.items():
             (work / name).write_text(json.dumps(values), encoding="utf-8")
         yield work
 
@@ -64,12 +66,18 @@ class TransformersSide:
     """A family's classes in transformers, on the CPU in fp32. Nothing is downloaded, and no code of a folder is run."""
 
     def __init__(
-        self, folder: Path, family: Family, target: Vocabulary, limit: int = LIMIT, shown: Path | None = None
+        self,
+        folder: Path,
+        family: Family,
+        target: Vocabulary,
+        limit: int = LIMIT,
+        shown: Path | None = None,
+        direction: Direction = UNKNOWN,
     ) -> None:
         """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
 
-        shown: the folder's name in messages, if `folder` is temporary. CheckpointError if transformers cannot load the
-        folder; ConfigError if transformers cannot be imported.
+        direction: for a model with tags of languages. shown: the folder's name in messages, if `folder` is temporary.
+        CheckpointError if transformers cannot load the folder; ConfigError if transformers cannot be imported.
         """
         shown = shown or folder
         try:
@@ -92,20 +100,30 @@ class TransformersSide:
             self._model = model.eval()
             config = self._model.config
             self._start = config.decoder_start_token_id
+            never = {config.pad_token_id, config.bos_token_id} - {None}  # as no search of ours chooses them
+            # M2M-100's tokenizer leaves tags in its text, and writes <unk> for rows without a subword.
+            order, hidden = target.ids_in_original_order(), target.never_text
+            dropped = [place for place, number in enumerate(order) if target.subwords[number] in hidden]
+            self._dropped, first = {self._start, *dropped}, None
+            if target.tags:
+                self._tokenizer.src_lang, self._tokenizer.tgt_lang = direction
+                first = self._tokenizer.convert_tokens_to_ids(target.tags[direction.target])
             # All of it is set here: a generation_config.json may ask for beams, penalties or another length.
             self._search = transformers.GenerationConfig(
                 num_beams=1,
                 do_sample=False,
                 max_length=None,
-                max_new_tokens=limit,
-                bad_words_ids=[[self._start]],  # the family's, and our <s>
-                pad_token_id=self._start,
+                max_new_tokens=limit + (first is not None),
+                bad_words_ids=[[number] for number in sorted(never)],
+                pad_token_id=config.pad_token_id,
+                bos_token_id=config.bos_token_id,
                 eos_token_id=config.eos_token_id,
+                forced_bos_token_id=first,
                 decoder_start_token_id=self._start,
             )
             self._model.generation_config = self._search
         # The family's id of each of our subwords from </s> on.
-        ours = {number: place for place, number in enumerate(target.ids_in_original_order())}
+        ours = {number: place for place, number in enumerate(order)}
         self._columns = [ours[number] for number in range(EOS, len(target.subwords))]
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -116,7 +134,7 @@ class TransformersSide:
                 batch = self._tokenizer(list(lines[start : start + _AT_ONCE]), return_tensors="pt", padding=True)
                 rows = self._model.generate(**batch, generation_config=self._search).tolist()
                 # MarianTokenizer takes the source's id of <pad> for the target's, where each side has a vocabulary.
-                rows = [[number for number in row if number != self._start] for row in rows]
+                rows = [[number for number in row if number not in self._dropped] for row in rows]
                 found += self._tokenizer.batch_decode(
                     rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
                 )
@@ -128,7 +146,7 @@ class TransformersSide:
         with _quiet(), torch.inference_mode():
             for source, target in pairs:
                 batch = self._tokenizer([source], text_target=[target], return_tensors="pt")
-                # The decoder reads <pad> and the target without its </s>.
+                # The decoder reads its first token and the target without its </s>.
                 decoder = torch.cat([torch.tensor([[self._start]]), batch.pop("labels")[:, :-1]], dim=1)
                 logits = self._model(**batch, decoder_input_ids=decoder).logits[0]
                 logits_of_pairs.append(logits[:, self._columns].numpy().astype(np.float32, copy=False))

@@ -65,6 +65,10 @@ class Family(ABC):
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         """Return the weights, as the family names them."""
 
+    def compared_files(self, foreign: "Foreign") -> dict[str, Any]:
+        """Return the tokenizer's files that the gate gives them where the folder lacks them: name -> JSON object."""
+        return {}
+
     def compared_config(self, foreign: "Foreign", positions: int) -> dict[str, Any]:
         """Return the config.json that the gate gives them, for texts of at most `positions` tokens.
 
@@ -74,7 +78,9 @@ class Family(ABC):
 
 
 FAMILIES: Registry[Family] = Registry(
-    "family", "tolka.formats.huggingface", without=("bart_layers", "family", "folder", "marian_tokenizer")
+    "family",
+    "tolka.formats.huggingface",
+    without=("bart_layers", "family", "folder", "m2m_tokenizers", "marian_tokenizer"),
 )
 
 

@@ -1,0 +1,244 @@
+"""Hugging Face's M2M-100 and NLLB-200, and tolka's Transformer with tags of languages.
+
+M2M-100 (Fan et al. 2021) and NLLB-200 (NLLB Team 2022) are one architecture in `transformers`, M2M100: pre-norm with a
+norm at the end of each stack, fairseq's sinusoids, biases in the layers, one embedding for both sides and, as a rule,
+the output. The tag of the source's language stands before the source; the decoder reads `</s>`, and then the tag of
+the target's language. The two differ in their tokenizers (`m2m_tokenizers.py`).
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.huggingface.bart_layers import (
+    ACTIVATIONS,
+    OUTPUT,
+    SHARED,
+    SOURCE,
+    TARGET,
+    layer_settings,
+    our_tensors,
+    read_options,
+    refuse_others,
+    shapes_of,
+    their_tensors,
+)
+from tolka.formats.huggingface.family import (
+    CONFIG,
+    FAMILIES,
+    GENERATION_CONFIG,
+    TOKENIZER_CONFIG,
+    Family,
+    Foreign,
+    boolean,
+    whole_number,
+)
+from tolka.formats.huggingface.folder import ModelFolder
+from tolka.formats.huggingface.m2m_tokenizers import (
+    M2M100_FILES,
+    NLLB_FILES,
+    SMALL100,
+    TOKENIZER_JSON,
+    VOCAB,
+    m2m100_files,
+    nllb_files,
+    read_m2m100,
+    read_nllb,
+    tokenizer_json,
+)
+from tolka.model_directory.read import SavedModel
+from tolka.model_directory.settings import direction_of
+from tolka.models.options import ModelConfig
+from tolka.models.transformer.options import TransformerOptions
+from tolka.nn.positions import FAIRSEQ_OFFSET, sinusoids
+from tolka.text.direction import Direction
+from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.vocabulary import Vocabulary
+
+POSITIONS = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
+_SPECIAL = {"bos_token_id": "<s>", "pad_token_id": "<pad>", "eos_token_id": "</s>"}
+_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
+_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
+_BEAM = 5
+
+
+class _M2M100Layers(Family):
+    """What M2M-100 and NLLB-200 share: all but the tokenizer."""
+
+    MODEL = "M2M100ForConditionalGeneration"
+    ADVICE: ClassVar[str] = "start from a model of this family (run.init_from)"
+
+    def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
+        where = str(folder.path / CONFIG)
+        tied = boolean(config, "tie_word_embeddings", True, where)
+        options = read_options(
+            config,
+            where,
+            "relu",
+            norm="pre",
+            positions="sinusoidal_fairseq",
+            decoder_start="eos",
+            scale_embeddings=boolean(config, "scale_embedding", True, where),
+            share_embeddings="all" if tied else "source_target",
+        )
+        tokenizer = self.read_tokenizer(folder, whole_number(config, "vocab_size", where), about)
+        _check_ids(config, tokenizer.vocabularies[0], where)
+        positions = whole_number(config, "max_position_embeddings", where)
+        if positions < _FEWEST_POSITIONS:
+            raise CheckpointError(
+                f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
+            )
+        named = Direction(*(str(about.get(key) or "") for key in ("src_lang", "tgt_lang")))
+        direction = named if set(named) <= {*tokenizer.languages} else None
+        # One position is the tag's, one that of </s>.
+        return Foreign(self, folder, config, about, options, tokenizer, positions - 2, direction)
+
+    def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
+        """Read the tokenizer of a folder; CheckpointError if it does not fit. size: rows of the embedding."""
+        raise NotImplementedError
+
+    def weights(self, foreign: Foreign) -> dict[str, Tensor]:
+        options, path = foreign.options, foreign.folder.path
+        assert isinstance(options, TransformerOptions)
+        size = foreign.tokenizer.source_size
+        table = (foreign.longest + 2 + FAIRSEQ_OFFSET, options.d_model)
+        # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
+        shapes = shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
+        theirs = foreign.folder.weights(shapes, {*POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
+        _check_positions(theirs, f"{path}: ")
+        return our_tensors(theirs, options, foreign.tokenizer.vocabularies, path)
+
+    def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
+        if not isinstance(options, TransformerOptions) or not saved.tokenizer.languages:
+            raise ConfigError(
+                f"Hugging Face's {self.NAME} is a Transformer with tags of languages, and {saved.folder} is not"
+            )
+        allowed: dict[str, tuple[Any, ...]] = {
+            "norm": ("pre",),
+            "normalization": ("layernorm",),
+            "activation": tuple(dict.fromkeys(ACTIVATIONS.values())),
+            "positions": ("sinusoidal_fairseq",),
+            "decoder_start": ("eos",),
+            "d_v": (0, options.key_width),
+            "share_embeddings": ("all", "source_target"),
+            "output_bias": (False,),
+        }
+        refuse_others(self.NAME, options, allowed, self.ADVICE)
+        (vocabulary,) = saved.tokenizer.vocabularies
+        files = self.tokenizer_files(saved, vocabulary)
+        config = _config_of(options, vocabulary, saved.sources.longest + 2)
+        keys = (*_SPECIAL, "decoder_start_token_id")
+        generation = {**{key: config[key] for key in keys}, "num_beams": _BEAM, "max_length": 512}
+        files[TOKENIZER_CONFIG] |= {"model_max_length": config["max_position_embeddings"]}
+        for key, code in zip(("src_lang", "tgt_lang"), direction_of(saved.config), strict=True):
+            files[TOKENIZER_CONFIG][key] = code if code in vocabulary.tags else None
+        return {**files, CONFIG: config, GENERATION_CONFIG: generation}
+
+    def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
+        """Return the tokenizer's files: name -> bytes, or the object of a JSON file. ConfigError if it has others."""
+        raise NotImplementedError
+
+    def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
+        assert isinstance(options, TransformerOptions)
+        vocabularies = saved.tokenizer.vocabularies
+        return their_tensors(saved.model.state_dict(), options, options.share_embeddings, vocabularies)
+
+    def compared_config(self, foreign: Foreign, positions: int) -> dict[str, Any]:
+        assert isinstance(foreign.options, TransformerOptions)
+        known = _config_of(foreign.options, foreign.tokenizer.vocabularies[0], positions)
+        return {key: value for key, value in foreign.config.items() if key in known}
+
+
+@FAMILIES.register("m2m_100")
+class M2M100(_M2M100Layers):
+    """M2M-100, whose vocab.json numbers the subwords."""
+
+    NAME = "M2M-100"
+    TOKENIZER = "M2M100Tokenizer"
+    TOKENIZER_FILES = M2M100_FILES
+    TOKENIZER_KEYS = "language_codes", "num_madeup_words"
+
+    def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
+        if about.get("tokenizer_class") == SMALL100:
+            raise CheckpointError(
+                f"{folder.path} is a SMaLL-100, which has the target's tag before the source, and a tokenizer of its "
+                "own code: only M2M-100 and NLLB-200 can be imported"
+            )
+        # tokenizer_config.json is missing in some folders: only M2M-100 has a vocabulary beside its subwords.
+        if not folder.has(VOCAB):
+            return Nllb().read(folder, config, about)
+        return super().read(folder, config, about)
+
+    def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
+        return read_m2m100(folder, size, about)
+
+    def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
+        return m2m100_files(saved, vocabulary)
+
+
+@FAMILIES.register("m2m_100/NllbTokenizer")
+class Nllb(_M2M100Layers):
+    """NLLB-200, whose subwords are numbered as its SentencePiece model has them."""
+
+    NAME = "NLLB-200"
+    TOKENIZER = "NllbTokenizer"
+    TOKENIZER_FILES = NLLB_FILES
+    TOKENIZER_KEYS = ()
+
+    def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
+        return read_nllb(folder, size, about)
+
+    def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
+        return nllb_files(saved, vocabulary)
+
+    def compared_files(self, foreign: Foreign) -> dict[str, Any]:
+        # Of the SentencePiece model alone, transformers 5 makes a tokenizer with <mask> before the tags.
+        if foreign.folder.has(TOKENIZER_JSON):
+            return {}
+        return {TOKENIZER_JSON: tokenizer_json(foreign.tokenizer.models[0], foreign.tokenizer.vocabularies[0])}
+
+
+@FAMILIES.register("m2m_100/NllbTokenizerFast")
+class NllbFast(Nllb):
+    """NLLB-200 with the name that its tokenizer had before transformers 5."""
+
+
+def _check_ids(config: Mapping[str, Any], vocabulary: Vocabulary, where: str) -> None:
+    """Raise CheckpointError unless the special tokens have the ids that config.json says."""
+    eos, _, pad, bos = vocabulary.places
+    expected = {"bos_token_id": bos, "pad_token_id": pad, "eos_token_id": eos, "decoder_start_token_id": eos}
+    for key, number in expected.items():
+        if config.get(key, number) != number:
+            raise CheckpointError(f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it")
+
+
+def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) -> dict[str, Any]:
+    """Return the `config.json` of a model. longest: tokens of a source, tag and `</s>` included."""
+    eos, _, pad, bos = vocabulary.places
+    return {
+        "architectures": [_M2M100Layers.MODEL],
+        "model_type": "m2m_100",
+        "is_encoder_decoder": True,
+        "vocab_size": len(vocabulary.subwords),
+        **layer_settings(model),
+        "max_position_embeddings": max(1024, longest),
+        "tie_word_embeddings": model.share_embeddings == "all",
+        "bos_token_id": bos,
+        "pad_token_id": pad,
+        "eos_token_id": eos,
+        "decoder_start_token_id": eos,
+        "use_cache": True,
+    }
+
+
+def _check_positions(theirs: Mapping[str, Tensor], where: str) -> None:
+    """Raise CheckpointError for positions that are not fairseq's sinusoids. where: beginning of the message."""
+    for name in POSITIONS:
+        if name in theirs:
+            rows = theirs[name][FAIRSEQ_OFFSET:]
+            table = sinusoids(torch.arange(len(rows)), rows.size(1), "sinusoidal_fairseq")
+            if not torch.allclose(rows, table, rtol=0, atol=_TOLERANCE):
+                raise CheckpointError(f"{where}{name} is trained, and the family's positions are sinusoids")
