@@ -293,7 +293,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
-    names |= read_only | {"input.column", "input.prefix_column"}
+    names |= read_only | {"input.column", "input.prefix_column", "decoding.source", "decoding.target"}
     assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project"}
 
 

@@ -71,7 +71,7 @@ def test_the_folder_as_it_is(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"model_type": "t5"}, "the architecture is 't5' (model_type), and only Hugging Face's marian"),
+        ({"model_type": "t5"}, "the architecture is 't5' (model_type), and only Hugging Face's m2m_100 (M2M100For"),
         ({"model_type": None}, "the architecture is None"),
         ({"d_model": 32}, "must be ("),
         ({"d_model": 2**19}, "must be ("),

@@ -25,7 +25,7 @@ from tolka.metrics.scores import Score, score
 from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import score_table
 from tolka.model_directory.file_names import CARD
-from tolka.model_directory.read import Folders, direction_of, load_model
+from tolka.model_directory.read import Folders, load_model
 from tolka.model_directory.verify import QUALITY
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
@@ -99,12 +99,12 @@ def _evaluate_model(
     # Loaded with torch in any case: the perplexity is computed with it, whatever translates.
     saved = load_any(model, to_translate=True)
     keep_freed_memory()
-    source_language, language = direction_of(saved.config)
-    language = config.files.language or language
     if config.decoding.backend == "torch":
         translator: Translator[Any] = Translator.of(saved, config.search, config.decoding, say)
     else:
         translator = open_model(model, config.search, config.decoding, say=say)
+    source_language, language = translator.direction
+    language = config.files.language or language
     with bar("translating", len(sources[1]), " lines") as progress:
         hypotheses = translator(sources[1], tick=progress.update)
     pairs = [Pair(*both) for both in zip(sources[1], references[1], strict=True)]
@@ -113,7 +113,13 @@ def _evaluate_model(
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
     meter = PerplexityMeter(
-        pairs, saved.tokenizer, config.decoding.batch_tokens(), characters=characters, language=language, say=say
+        pairs,
+        saved.tokenizer,
+        config.decoding.batch_tokens(),
+        characters=characters,
+        language=language,
+        say=say,
+        tags=saved.tokenizer.tags(translator.direction),
     )
     # In fp32 whatever decoding.precision is, so that perplexities can be compared.
     perplexity = meter.measure(saved.model, Precision(device, "fp32"))

@@ -19,8 +19,8 @@ from tolka.config.schemas import (
     rebuild,
 )
 from tolka.config.short_runs import LENGTHS, fit_schedule
+from tolka.config.translate_command import EVALUATE_KEYS, with_long_keys
 from tolka.config.translate_command import translate_config as translate_config
-from tolka.config.translate_command import with_long_keys
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.upgrade import lost_settings, removal_message, removed_settings, upgrade_config
@@ -183,7 +183,8 @@ def _fit_experiment_to_choices(
 
 def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
     """Return the configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
-    return EvaluateConfig(**build_groups(compose_plainly("evaluate", with_long_keys(load_plugins(overrides)))))
+    settings = with_long_keys(load_plugins(overrides), EVALUATE_KEYS)
+    return EvaluateConfig(**build_groups(compose_plainly("evaluate", settings)))
 
 
 def _with_width(config: TrainConfig, typed: Collection[str]) -> TrainConfig:

@@ -1,6 +1,6 @@
 """From the settings typed for mt-translate to its configuration; needs no torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tolka.config.compose import compose_plainly
 from tolka.config.plugins import load_plugins
@@ -9,11 +9,14 @@ from tolka.jobs.options import TranslateConfig
 
 # Short for keys of a group; attention.alignments and search.prefix are names of earlier versions.
 _SHORT_KEYS = {
-    **{key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")},
+    "source": "decoding.source",
+    "target": "decoding.target",
     **dict.fromkeys(("alignments", "attention.alignments"), "output.alignments"),
     "resume": "output.resume",
     "search.prefix": "input.prefix",
 }
+EVALUATE_KEYS = _SHORT_KEYS | {f: f"files.{f}" for f in ("source", "hypothesis", "reference", "language")}
+"""Those of mt-eval, where a source is a file."""
 
 
 def translate_config(overrides: Sequence[str]) -> TranslateConfig:
@@ -22,7 +25,7 @@ def translate_config(overrides: Sequence[str]) -> TranslateConfig:
     return TranslateConfig(**TRANSLATE_GROUPS.build(values))
 
 
-def with_long_keys(overrides: Sequence[str]) -> list[str]:
-    """Expand the keys of mt-translate and mt-eval that have short names."""
+def with_long_keys(overrides: Sequence[str], short: Mapping[str, str] = _SHORT_KEYS) -> list[str]:
+    """Expand the keys of mt-translate, or of a command with its own (`short`), that have short names."""
     settings = (override.partition("=") for override in overrides)
-    return [_SHORT_KEYS.get(key, key) + equals + value for key, equals, value in settings]
+    return [short.get(key, key) + equals + value for key, equals, value in settings]

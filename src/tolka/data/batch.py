@@ -13,11 +13,11 @@ from torch import Tensor
 
 from tolka.kernels.packing import token_positions
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
-from tolka.tokenizer.tags import NO_TAGS, Tags
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
 
 Ids = npt.NDArray[np.integer] | Sequence[int]
+NO_TAGS: tuple[Ids, Ids] = ((), ())
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,14 @@ class Flat:
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         return cls(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), lengths)
 
+    def tagged(self, tags: Ids) -> "Flat":
+        """Return the rows with these ids at the beginning of each."""
+        if not len(tags):
+            return self
+        starts = np.cumsum(self.lengths) - self.lengths
+        ids = np.insert(self.ids, np.repeat(starts, len(tags)), np.tile(tags, len(starts)))
+        return Flat(ids, self.lengths + len(tags))
+
     def with_eos(self) -> tuple[Tensor, Tensor]:
         """Return the rows, each followed by </s> and padding, (B, longest) int64, and their lengths (B,), with </s>."""
         padded = self._padded(0)
@@ -123,17 +131,17 @@ class Flat:
         return padded
 
 
-def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: Tags = NO_TAGS) -> Batch:
-    """Return the Batch of id rows without special symbols; <s>, </s> and the tags of a direction are added."""
-    if tags != NO_TAGS:
-        sources, targets = (
-            [[*before, *row] for row in rows] for before, rows in zip(tags, (sources, targets), strict=True)
-        )
-    return collate_flat(Flat.of(sources), Flat.of(targets))
+def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids] = NO_TAGS) -> Batch:
+    """Return the Batch of id rows without special symbols; <s>, </s> and the tags of a direction are added.
+
+    tags: ids at the beginning of each source, and of each target.
+    """
+    return collate_flat(Flat.of(sources), Flat.of(targets), tags)
 
 
-def collate_flat(sources: Flat, targets: Flat) -> Batch:
+def collate_flat(sources: Flat, targets: Flat, tags: tuple[Ids, Ids] = NO_TAGS) -> Batch:
     """Return the Batch of concatenated rows; see `collate`."""
+    sources, targets = sources.tagged(tags[0]), targets.tagged(tags[1])
     (source, source_lengths), (target_out, target_lengths) = sources.with_eos(), targets.with_eos()
     return Batch(
         source=source,

@@ -11,6 +11,7 @@ from tolka.data.mixture import Mixture
 from tolka.data.rank_share import Share, rank_share
 from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
+from tolka.tokenizer.tags import NO_TAGS, Tags
 
 Resample = Callable[[TokenStore, int], TokenStore]
 """(store, epoch) -> the epoch's segmentation of the same pairs, in the same order."""
@@ -114,14 +115,19 @@ class Loader(Batches):
         seed: int,
         resample: Resample | None = None,
         mixture: Mixture | None = None,
+        tags: Tags = NO_TAGS,
     ) -> None:
-        """resample: draws the segmentations of each epoch; by default the store's are used. mixture: see Batches."""
+        """resample: draws the segmentations of each epoch; by default the store's are used. mixture: see Batches.
+
+        tags: of the direction.
+        """
         super().__init__(config, seed, mixture)
         self.store = store
-        self._resample = resample
+        self._resample, self._tags = resample, tags
 
     def _store(self, number: int) -> TokenStore:
-        return self._resample(self.store, number) if self._resample else self.store
+        store = self._resample(self.store, number) if self._resample else self.store
+        return replace(store, tags=self._tags)
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Do nothing, as `state` is empty."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tolka.data.buckets import Lengths
 from tolka.errors import DataError
+from tolka.tokenizer.tags import NO_TAGS, Tags
 
 if TYPE_CHECKING:
     from tolka.data.batch import Batch
@@ -23,12 +24,16 @@ _CHUNK = 2**20  # lengths that are computed at once
 
 @dataclass(frozen=True)
 class TokenStore:
-    """Pairs of id rows, without special symbols. Row i of a side is ids[offsets[i] : offsets[i + 1]]."""
+    """Pairs of id rows, without special symbols. Row i of a side is ids[offsets[i] : offsets[i + 1]].
+
+    tags: of the direction, which only batches have.
+    """
 
     source_ids: npt.NDArray[np.integer]
     source_offsets: npt.NDArray[np.int64]
     target_ids: npt.NDArray[np.integer]
     target_offsets: npt.NDArray[np.int64]
+    tags: Tags = NO_TAGS
 
     def __len__(self) -> int:
         return len(self.source_offsets) - 1
@@ -45,12 +50,15 @@ class TokenStore:
 
     @property
     def lengths(self) -> tuple[Lengths, Lengths]:
-        """Those of sources and of targets."""
-        return self.source_lengths, self.target_lengths
+        """Those of sources and of targets in a batch, tags included."""
+        if self.tags == NO_TAGS:
+            return self.source_lengths, self.target_lengths
+        return self.source_lengths + len(self.tags.source), self.target_lengths + len(self.tags.target)
 
     def target_tokens(self, rows: npt.NDArray[np.int64]) -> int:
-        """Return the target tokens of these pairs, </s> included."""
-        return int((self.target_offsets[rows + 1] - self.target_offsets[rows] + 1).sum())
+        """Return the target tokens of these pairs in a batch, tags and </s> included."""
+        others = len(self.tags.target) + 1
+        return int((self.target_offsets[rows + 1] - self.target_offsets[rows] + others).sum())
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
         """Return the ids of one source."""
@@ -65,7 +73,8 @@ class TokenStore:
         from tolka.data.batch import Flat, collate_flat  # torch, which processes that prepare text do without
 
         sides = (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
-        return collate_flat(*(Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in sides))
+        source, target = (Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in sides)
+        return collate_flat(source, target, self.tags)
 
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, zero_or_more
+from tolka.options.settings import setting
+from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 
 BACKENDS = ("torch", "ctranslate2", "auto")
@@ -33,6 +35,10 @@ class DecodingConfig:
     """subwords of the longest part that is translated at once; 0 = of the longest source trained on"""
     split: str = "auto"
     """a line is cut into its sentences, at max_length (length), never, or as the model was trained (auto)"""
+    source: str = setting("", literal=True)
+    """code of the source language, for a model of many languages; empty = the one that it usually translates from"""
+    target: str = setting("", literal=True)
+    """code of the target language, likewise; mt-translate MODEL source=en target=ko is short for both"""
     backend: str = "torch"
     """what computes: torch, ctranslate2 (an extra), or auto = that on one model where it can do what is asked"""
 
@@ -45,6 +51,10 @@ class DecodingConfig:
         at_most(self, "decoding", MOST_THREADS, "threads")
         zero_or_more(self, "decoding", "as trained", "max_length")
         zero_or_more(self, "decoding", "torch's own choice", "threads")
+
+    def direction(self, usual: Direction) -> Direction:
+        """Return the direction to translate in. usual: the model's own, for what is not named."""
+        return Direction(self.source or usual.source, self.target or usual.target)
 
     def batch_tokens(self, gpu: bool = False) -> int:
         """Return the ceiling on a batch. gpu: whether one translates, at which a step costs about the same for more."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
 import torch
@@ -22,6 +22,7 @@ from tolka.system.number_format import number_text
 from tolka.system.progress import Say, silent
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.pairs import Pair
+from tolka.tokenizer.tags import NO_TAGS, Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 
 
@@ -90,23 +91,26 @@ class PerplexityMeter:
         characters: CharacterForm = KEEP,
         language: str = "",
         say: Say = silent,
+        tags: Tags = NO_TAGS,
     ) -> None:
         """tokens: ceiling on a batch's padded tokens; longer sentences and blank ones are skipped and counted.
 
         characters: their form in the model's training text, which the pairs get. language: of the target, which decides
-        whether there are words to count. say: is given notes.
+        whether there are words to count. say: is given notes. tags: of the direction.
         DataError, with `name`, when no pair is left.
         """
         pairs = list(map(characters.pair, pairs))
         sources = tokenizer.encode_source([pair.source for pair in pairs])
         targets = tokenizer.encode_target([pair.target for pair in pairs])
-        usable = [0 < len(s) < tokens and 0 < len(t) < tokens for s, t in zip(sources, targets, strict=True)]
+        most = tokens - max(map(len, tags))
+        usable = [0 < len(s) < most and 0 < len(t) < most for s, t in zip(sources, targets, strict=True)]
         measured = [i for i, fits in enumerate(usable) if fits]
         if not measured:
             raise DataError(
                 f"no pair of {name} can be measured: each has a blank side or one of {tokens} subwords or more"
             )
-        self._store = TokenStore.from_rows([sources[i] for i in measured], [targets[i] for i in measured])
+        store = TokenStore.from_rows([sources[i] for i in measured], [targets[i] for i in measured])
+        self._store = replace(store, tags=tags)
         self._tokens, self._say = tokens, say
         self._words = sum(len(pairs[i].target.split()) for i in measured) if has_spaces(language) else 0
         self._characters = sum(len(pairs[i].target) for i in measured)

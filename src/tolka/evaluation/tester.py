@@ -86,7 +86,8 @@ class Tester:
             previous = self._translate(f"the model before, on {name}", pairs, self._before)
             changes = compare(previous, hypotheses, references, self._metrics, self._language)
         tokenizer, characters = self._translator.tokenizer, self._translator.characters
-        meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, characters, self._language)
+        tags = tokenizer.tags(self._translator.direction)
+        meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, characters, self._language, tags=tags)
         perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
         scores = score(hypotheses, references, self._metrics, self._language)
         sources = [pair.source for pair in pairs]

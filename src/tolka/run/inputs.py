@@ -34,6 +34,7 @@ from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
 from tolka.tokenizer.round_trip import round_trip_notes
+from tolka.tokenizer.tags import Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
@@ -69,6 +70,7 @@ class Inputs:
         DataError where too much of the training text is left out, unless a run is resumed: it has trained on the rest.
         """
         if self.start is not None:
+            self.start.tokenizer.tags(self.config.corpus.direction)  # refuses a language that it does not know
             self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
         _ = self.validation_pairs, self.test_pairs
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
@@ -158,6 +160,11 @@ class Inputs:
         store = self._prepared.store
         rows = [int(row) for row in np.linspace(0, len(store) - 1, min(len(store), _SAMPLED))]
         return [store.source(row).tolist() for row in rows], [store.target(row).tolist() for row in rows]
+
+    @property
+    def tags(self) -> Tags:
+        """The tags of the direction, if the model has any; ConfigError for a language that it does not know."""
+        return self.prepared.tokenizer.tags(self.config.corpus.direction)
 
     def _unspelt_notes(self, model: Path, tokenizer: Tokenizer) -> Iterator[str]:
         """Yield a note for each side of which the model spells much as bytes, or not at all."""
@@ -290,6 +297,7 @@ class Inputs:
                 self.log,
                 self._sampler(),
                 self._ranks,
+                self.tags,
             )
         mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature)
         for name, weight, rows in zip(self.corpus.entry_names, corpus.weights, prepared.parts, strict=False):
@@ -297,7 +305,7 @@ class Inputs:
                 self._note(f"no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")
         if mixture.draws != mixture.rows:
             self.log(f"an epoch draws: {mixture.summary(self.corpus.entry_names)}")
-        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)
+        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture, self.tags)
 
     def _sampler(self) -> SubwordSampler | None:
         """Return a sampler of subword segmentations for each epoch, where batching.sampling asks for one."""

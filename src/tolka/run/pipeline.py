@@ -5,7 +5,7 @@ The whole configuration goes no further down than this package: what a stage cal
 
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,6 +31,7 @@ from tolka.run.results import draw_plots, write_report
 from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
 from tolka.system.progress import movable_native_lines
+from tolka.text.direction import Direction
 from tolka.tracking.panel import Panel
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.memory import check_memory
@@ -194,7 +195,12 @@ def _test(
 ) -> list[TestResult]:
     """Translate each test set with the best model and score it."""
     decoding = decoding_options(config, translator.engine.device)
-    before = Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None
+    before = None
+    if inputs.start:
+        # A model of many languages translates as the corpus says.
+        direction = config.corpus.direction if inputs.start.tokenizer.languages else Direction()
+        named = replace(decoding, source=direction.source, target=direction.target)
+        before = Translator.of(inputs.start, config.search, named, run.log)
     tester = Tester(translator, before, config.metrics, config.corpus.target, run.leave, ranks)
     results = [tester(name, pairs) for name, pairs in inputs.test_pairs.items()]
     # A resumed run tests again: only the last test is of the model that is the best now.

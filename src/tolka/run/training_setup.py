@@ -244,7 +244,9 @@ def _validator(
     return Validator(
         pairs,
         translator,
-        PerplexityMeter(pairs, tokenizer, decoding.batch_tokens(), "corpus.valid", characters, say=log),
+        PerplexityMeter(
+            pairs, tokenizer, decoding.batch_tokens(), "corpus.valid", characters, say=log, tags=inputs.tags
+        ),
         precision,
         config.metrics,
         corpus.target,

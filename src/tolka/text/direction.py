@@ -24,3 +24,5 @@ class Direction(NamedTuple):
 
 
 UNKNOWN = Direction()
+UNDETERMINED = "und"
+"""The code of an undetermined language (ISO 639-2)."""

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from tolka.errors import ConfigError
+from tolka.text.direction import UNDETERMINED
 
 # ISO 15924 code -> Unicode scripts, where they differ.
 _UNICODE_SCRIPTS = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
@@ -55,7 +56,7 @@ def is_known(language: str) -> bool:
     """Return whether this is the code of a language; und, the code for an undetermined one, is not."""
     import langcodes
 
-    return langcodes.tag_is_valid(language) and plain_code(language) != "und"
+    return langcodes.tag_is_valid(language) and plain_code(language) != UNDETERMINED
 
 
 @cache

@@ -1,11 +1,12 @@
 """Language tags: subwords that tell a model of several languages which ones a sentence is in."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from tolka.errors import ConfigError
-from tolka.options.registry import did_you_mean
-from tolka.text.direction import Direction
+from tolka.options.registry import did_you_mean, some_of
+from tolka.text.direction import UNDETERMINED, Direction
+from tolka.text.scripts import plain_code
 
 
 class Tags(NamedTuple):
@@ -27,7 +28,18 @@ def tags_of(direction: Direction, source_ids: Mapping[str, int], target_ids: Map
     """
     for side, code, known in (("source", direction.source, source_ids), ("target", direction.target, target_ids)):
         if code not in known:
-            asked = f"the {side} language '{code}'" if code else f"a {side} language"
-            hint = did_you_mean(code, known) if code else f" Known: {', '.join(known)}."
-            raise ConfigError(f"the model has a tag for each of its languages, and none for {asked}.{hint}")
+            raise ConfigError(_complaint(side, code, known))
     return Tags((source_ids[direction.source],), (target_ids[direction.target],))
+
+
+def _complaint(side: str, code: str, known: Collection[str]) -> str:
+    """Return what is wrong with the code of a side, and what to give instead."""
+    if code in ("", UNDETERMINED):
+        return (
+            f"the model is of {len(known)} languages, and nothing says the {side}'s: name both, as in "
+            f"source={min(known)} target={max(known)}; known: {some_of(sorted(known))}"
+        )
+    # A language may be typed as another program calls it: de for deu_Latn.
+    alike = sorted(each for each in known if plain_code(each) == plain_code(code))
+    hint = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else did_you_mean(code, known)
+    return f"the model has no tag for the {side} language '{code}'.{hint}"

@@ -14,6 +14,7 @@ from tolka.data.batch import collate
 from tolka.data.buckets import longest_first
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.results import Candidate, Translation
 
@@ -25,7 +26,7 @@ _END, _BLANK = "</s>", "▁"
 class AttentionMap:
     """The attention map of one segment. rows, columns: subwords. weights: (rows, columns), each row sums to 1.
 
-    name: of the layer ("decoder.2.cross"). It is the mean over the heads.
+    name: of the layer ("decoder.2.cross"). It is the mean over the heads. Tags of languages are left out.
     """
 
     name: str
@@ -53,6 +54,10 @@ class Inspected(Protocol):
     @property
     def tokens(self) -> int:
         """The ceiling on a batch."""
+
+    @property
+    def direction(self) -> Direction:
+        """The direction of a call that names none."""
 
 
 class AttentionReader:
@@ -89,8 +94,9 @@ class AttentionReader:
         """Return the map of each segment, from one forward pass."""
         sources, targets = zip(*segments, strict=True)
         engine, tokenizer = self._translator.engine, self._translator.tokenizer
+        tags = tokenizer.tags(self._translator.direction)
         with torch.inference_mode():
-            attention = engine.model.eval().inspect(collate(sources, targets).to(engine.device)).attention
+            attention = engine.model.eval().inspect(collate(sources, targets, tags).to(engine.device)).attention
         names = [name for name in attention if name.endswith("cross")]
         if not names:
             known = ", ".join(attention) or "no attention at all"
@@ -99,7 +105,9 @@ class AttentionReader:
         # (B, H, T, S) -> (B, T, S): the mean over the heads. Padding is cut off below.
         for source, target, weights in zip(sources, targets, attention[names[-1]].mean(dim=1).cpu(), strict=True):
             rows, columns = [*tokenizer.target_pieces(target), _END], [*tokenizer.source_pieces(source), _END]
-            maps.append(AttentionMap(names[-1], rows, columns, weights[: len(rows), : len(columns)].tolist()))
+            own = weights[len(tags.target) :, len(tags.source) :][: len(rows), : len(columns)]
+            own = own / own.sum(dim=1, keepdim=True) if tags.source else own
+            maps.append(AttentionMap(names[-1], rows, columns, own.tolist()))
         return maps
 
 

@@ -125,7 +125,7 @@ def translator_of(
     vocabulary = Vocabularies(*vocabularies(exported.tokenizer), positions)
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
     facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, (about.direction,), about.quality)
-    return Translator(engine, facts, Request.of(search, about.direction), decoding, say)
+    return Translator(engine, facts, Request.of(search, decoding.direction(about.direction)), decoding, say)
 
 
 def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:

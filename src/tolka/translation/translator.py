@@ -96,7 +96,8 @@ class Translator(Generic[E]):
 
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
-        request = Request.of(search, saved.facts.directions[0], decoding.line_limit)
+        direction = decoding.direction(saved.facts.directions[0])
+        request = Request.of(search, direction, decoding.line_limit)
         return Translator(TorchEngine.of(saved.model, decoding), saved.facts, request, decoding, say)
 
     def __repr__(self) -> str:

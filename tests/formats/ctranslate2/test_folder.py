@@ -47,7 +47,7 @@ from tolka.nn.positions import sinusoids as torch_sinusoids
 from tolka.search.options import BeamConfig, DiverseConfig, GreedyConfig, MbrConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import say
 from tolka.text.characters import CharacterForm
-from tolka.text.direction import UNKNOWN
+from tolka.text.direction import Direction
 from tolka.tokenizer.special_tokens import EOS, PAD
 from tolka.translation.opening import open_model, translator_of
 from tolka.translation.request import Request
@@ -692,7 +692,7 @@ def test_the_documented_program_translates_like_the_command(exported: Path, comm
 
 
 def test_the_sides_of_the_gate(made: Path, exported: Path) -> None:
-    parity = compare(TolkaSide(load_model(made)), CTranslate2Side(exported, UNKNOWN), TEXTS)
+    parity = compare(TolkaSide(load_model(made)), CTranslate2Side(exported, Direction("xa", "xb")), TEXTS)
     assert parity.other.startswith("CTranslate2 4")
     assert parity.share == 1.0
 

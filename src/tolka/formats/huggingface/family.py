@@ -19,7 +19,7 @@ from tolka.models.options import ModelConfig
 from tolka.nn.initialization import SkipInitialization
 from tolka.options.registry import Registry
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.direction import Direction
+from tolka.text.direction import UNDETERMINED, Direction
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.version import __version__
 
@@ -103,8 +103,7 @@ class Foreign:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that a model directory's config.yaml would have."""
-        # "und" is the code of an undetermined language (ISO 639-2).
-        direction = self.direction or Direction("und", "und")
+        direction = self.direction or Direction(UNDETERMINED, UNDETERMINED)
         return {
             "run": {"name": self.folder.name},
             "corpus": direction._asdict(),
@@ -139,7 +138,8 @@ def read_foreign(path: Path) -> Foreign:
     for key in (f"{model_type}/{about.get('tokenizer_class')}", model_type):
         if key in FAMILIES.names():
             return FAMILIES.get(key)().read(folder, config, about)
-    known = ", ".join(f"{name} ({FAMILIES.get(name).MODEL or FAMILIES.get(name).NAME})" for name in FAMILIES.names())
+    types = [name for name in FAMILIES.names() if "/" not in name]
+    known = ", ".join(f"{name} ({FAMILIES.get(name).MODEL or FAMILIES.get(name).NAME})" for name in types)
     raise CheckpointError(
         f"{path / CONFIG}: the architecture is {config.get('model_type')!r:.80} (model_type), and only Hugging Face's "
         f"{known} can be imported"
