@@ -82,7 +82,8 @@ class _M2M100Layers(Family):
             positions="sinusoidal_fairseq",
             decoder_start="eos",
             scale_embeddings=boolean(config, "scale_embedding", True, where),
-            share_embeddings="all" if tied else "source_target",
+            # Untied, they are three matrices in transformers 5, and two in older versions, which come in as copies.
+            share_embeddings="all" if tied else "none",
         )
         tokenizer = self.read_tokenizer(folder, whole_number(config, "vocab_size", where), about)
         _check_ids(config, tokenizer.vocabularies[0], where)
@@ -109,6 +110,8 @@ class _M2M100Layers(Family):
         shapes = shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
         _check_positions(theirs, f"{path}: ")
+        if options.share_embeddings == "none":
+            theirs |= {name: theirs[SHARED] for name in (SOURCE, TARGET) if name not in theirs and SHARED in theirs}
         return our_tensors(theirs, options, foreign.tokenizer.vocabularies, path)
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
@@ -123,7 +126,7 @@ class _M2M100Layers(Family):
             "positions": ("sinusoidal_fairseq",),
             "decoder_start": ("eos",),
             "d_v": (0, options.key_width),
-            "share_embeddings": ("all", "source_target"),
+            "share_embeddings": ("all", "source_target", "none"),
             "output_bias": (False,),
         }
         refuse_others(self.NAME, options, allowed, self.ADVICE)
@@ -143,8 +146,8 @@ class _M2M100Layers(Family):
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
-        vocabularies = saved.tokenizer.vocabularies
-        return their_tensors(saved.model.state_dict(), options, options.share_embeddings, vocabularies)
+        sharing = "all" if options.share_embeddings == "all" else "none"
+        return their_tensors(saved.model.state_dict(), options, sharing, saved.tokenizer.vocabularies)
 
     def compared_config(self, foreign: Foreign, positions: int) -> dict[str, Any]:
         assert isinstance(foreign.options, TransformerOptions)
