@@ -8,8 +8,8 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.text.lines import user_path
 
 _HUB = "hub:"
-_WANTED = ["*.json", "*.spm", "*.safetensors"]
-_PICKLED = "pytorch_model.bin"  # downloaded only if there is no safetensors file
+_WANTED = ["*.json", "*.spm", "*.model", "*.safetensors"]
+_PICKLED = "pytorch_model*.bin"  # downloaded only if there is no safetensors file
 _SECONDS = 10.0  # for the Hub to answer
 
 

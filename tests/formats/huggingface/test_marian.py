@@ -147,7 +147,8 @@ def test_weights_in_several_files_and_pickled_ones(usual: Path, tmp_path: Path) 
     """pytorch_model.bin as older folders of the Hub have it: every name of a shared matrix, and the position tables."""
     expected = load_marian(usual).model.state_dict()
     model = transformers.MarianMTModel.from_pretrained(str(usual))
-    for name in ("sharded", "pickled", "pickled before torch 1.6"):
+    kinds = ("sharded", "pickled", "pickled before torch 1.6", "pickled in parts")
+    for name in kinds:
         shutil.copytree(usual, tmp_path / name)
         (tmp_path / name / "model.safetensors").unlink()
     model.save_pretrained(tmp_path / "sharded", max_shard_size="20KB")
@@ -158,7 +159,14 @@ def test_weights_in_several_files_and_pickled_ones(usual: Path, tmp_path: Path) 
     torch.save(state, tmp_path / "pickled" / "pytorch_model.bin")
     old = tmp_path / "pickled before torch 1.6" / "pytorch_model.bin"
     torch.save(state, old, _use_new_zipfile_serialization=False)
-    for name in ("sharded", "pickled", "pickled before torch 1.6"):
+    parts = {"pytorch_model-00001-of-00002.bin": [*state][::2], "pytorch_model-00002-of-00002.bin": [*state][1::2]}
+    for file, keys in parts.items():
+        torch.save({key: state[key] for key in keys}, tmp_path / "pickled in parts" / file)
+    named = {key: file for file, keys in parts.items() for key in keys}
+    index = tmp_path / "pickled in parts" / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": named}), encoding="utf-8")
+    import_huggingface(tmp_path / "pickled in parts", tmp_path / "model", None, mixed_lines(3), lambda line: None)
+    for name in kinds:
         found = load_marian(tmp_path / name).model.state_dict()
         assert all(torch.equal(found[key], tensor) for key, tensor in expected.items()), name
 

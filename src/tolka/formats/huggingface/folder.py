@@ -22,6 +22,7 @@ _LEGACY_PICKLES = 5  # pickles ahead of the values, in files from before torch 1
 _SLACK = 2**20  # bytes that weights may have beyond their file's size: none, but for a pickle's header
 _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+_PICKLED_INDEX = f"{_PICKLED}.index.json"
 Shape = tuple[int, ...]
 
 
@@ -114,18 +115,28 @@ class ModelFolder:
         """Return the names of the files of the weights, and of their index."""
         if self.has(_WEIGHTS):
             return [_WEIGHTS]
-        return [_INDEX, *self._parts()] if self.has(_INDEX) else [_PICKLED]
+        for index, ending in ((_INDEX, ".safetensors"), (_PICKLED_INDEX, ".bin")):
+            if self.has(index) and (index == _INDEX or not self.has(_PICKLED)):
+                return [index, *self._parts(index, ending)]
+        return [_PICKLED]
 
     @contextmanager
     def _open_weights(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
         """Yield the path for messages, and the shape of each tensor; within the context `_tensor` reads them."""
         self._readers: dict[str, Any] = {}
-        if not self.has(_WEIGHTS) and not self.has(_INDEX):
-            yield self.path / _PICKLED, self._load_pickled()
-            return
-        names = [name for name in self.weight_files() if name != _INDEX]
+        names = [name for name in self.weight_files() if name not in (_INDEX, _PICKLED_INDEX)]
         shapes: dict[str, Shape] = {}
         path = self.path
+        if not names[0].endswith(".safetensors"):
+            for part in names:
+                path = self.path / part
+                for name, shape in self._load_pickled(part).items():
+                    if name in shapes:
+                        raise CheckpointError(f"{path}: {name} is in another file as well")
+                    shapes[name] = shape
+            yield path, shapes
+            self._readers = {}
+            return
         try:
             for part in names:
                 path = self.file(part)
@@ -139,21 +150,21 @@ class ModelFolder:
         yield path, shapes
         self._readers = {}
 
-    def _parts(self) -> list[str]:
-        """Return the names of the files of a sharded model."""
-        index = self.json(_INDEX).get("weight_map")
-        if not isinstance(index, dict) or not all(isinstance(name, str) for name in index.values()):
-            raise CheckpointError(f"{self.path / _INDEX} does not say in which files the tensors are (weight_map)")
-        names = sorted({*index.values()})
-        if not names or not all(name.endswith(".safetensors") for name in names):
-            raise CheckpointError(f"{self.path / _INDEX} names other files than safetensors")
+    def _parts(self, index: str, ending: str) -> list[str]:
+        """Return the names of the files of a sharded model. index: the file that names them; ending: of their names."""
+        named = self.json(index).get("weight_map")
+        if not isinstance(named, dict) or not all(isinstance(name, str) for name in named.values()):
+            raise CheckpointError(f"{self.path / index} does not say in which files the tensors are (weight_map)")
+        names = sorted({*named.values()})
+        if not names or not all(name.endswith(ending) for name in names):
+            raise CheckpointError(f"{self.path / index} names other files than {ending.removeprefix('.')}")
         return names
 
-    def _load_pickled(self) -> dict[str, Shape]:
-        """Load pytorch_model.bin without running anything in it; return the shapes."""
-        if not self.has(_PICKLED):
+    def _load_pickled(self, name: str) -> dict[str, Shape]:
+        """Load pytorch_model.bin, or a part of it, without running anything in it; return the shapes."""
+        if name == _PICKLED and not self.has(name):
             raise CheckpointError(f"{self.path} has no weights: neither {_WEIGHTS}, nor {_INDEX}, nor {_PICKLED}")
-        path = self.file(_PICKLED)
+        path = self.file(name)
         try:
             # torch writes a zip file since 1.6, whose tensors can be mapped instead of read.
             mapped = zipfile.is_zipfile(path)
@@ -175,7 +186,7 @@ class ModelFolder:
         size = sum({(tensor.data_ptr(), tensor.shape): tensor.numel() for tensor in found.values()}.values())
         if size > path.stat().st_size + _SLACK:
             raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")
-        self._readers = dict(found)
+        self._readers |= dict(found)
         return {str(name): tuple(tensor.shape) for name, tensor in found.items()}
 
     def _tensor(self, source: Path, name: str) -> Tensor:
