@@ -1,6 +1,6 @@
 """The weights of a model directory: reading, verifying and averaging them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from tolka.nn.initialization import SkipInitialization
 
 _BYTES, _INT8_BYTES = 4, 1  # per parameter in fp32, and at least in int8
 # Bytes that a model may have beyond its file's size: where a few weights are missing, a later message names them.
+_ROWS = 4096  # of a matrix that are looked at together
 _SLACK = 64 * 2**20
 
 
@@ -89,35 +90,63 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
 
 def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
     """Read a directory's weights, under the model's names for them; CheckpointError if one is NaN or inf."""
-    weights, state = read_finite(folder / WEIGHTS), model.state_dict()
+    weights = read_finite(folder / WEIGHTS)
+    return {ours: weights[stored] for ours, stored in _stored_names(weights, model.state_dict()).items()}
+
+
+def _stored_names(stored: Collection[str], state: dict[str, Tensor]) -> dict[str, str]:
+    """Return the model's name for each stored tensor -> the name that it is stored under."""
     first_names = {state[name].data_ptr(): name for name in unique_tensors(state)}
+    names = {name: name for name in stored}
     # A shared matrix is stored under the first of its names, which depends on the version that wrote it.
-    for name in state.keys() & weights.keys():
+    for name in state.keys() & names.keys():
         first_name = first_names[state[name].data_ptr()]
-        if first_name not in weights:
-            weights[first_name] = weights.pop(name)
-    return weights
+        if first_name not in names:
+            names[first_name] = names.pop(name)
+    return names
 
 
 def read_finite(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; CheckpointError if it is damaged, or one has NaN or inf in it."""
     weights = read_tensors(path)
-    # int8 is always finite, and `check_fit` refuses other dtypes, of which some have no isfinite (float8).
-    fp32 = [name for name, weight in weights.items() if weight.dtype == torch.float32]
-    if non_finite := [name for name in fp32 if not bool(weights[name].isfinite().all())]:
+    _check_finite([name for name, weight in weights.items() if not _is_finite(weight)], len(weights), path)
+    return weights
+
+
+def _is_finite(weight: Tensor) -> bool:
+    # int8 is always finite, and `check_fit` refuses other dtypes, of which some have no isfinite (float8). Row by row,
+    # to need no copy of the whole.
+    return weight.dtype != torch.float32 or all(bool(part.isfinite().all()) for part in weight.split(_ROWS))
+
+
+def _check_finite(non_finite: Sequence[str], count: int, path: Path) -> None:
+    """Raise CheckpointError if tensors have NaN or inf in them. count: of all tensors."""
+    if non_finite:
         raise CheckpointError(
             f"{path}: the model's weights are not finite (NaN or inf in {len(non_finite)} of "
-            f"{len(weights)} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
+            f"{count} tensors, {non_finite[0]} among them): nothing can be done with it; take another checkpoint"
         )
-    return weights
 
 
 def fill(model: Seq2Seq, folder: Path) -> None:
     """Load the weights of a verified directory; CheckpointError if they do not fit the model."""
-    weights = _read_weights(folder, model)
-    check_fit(weights, unique_tensors(model.state_dict()), folder)
-    # Not strict: a shared matrix has several names in the model, and one here.
-    model.load_state_dict(weights, strict=False)
+    path, expected = folder / WEIGHTS, unique_tensors(model.state_dict())
+    try:
+        with safe_open(path, framework="pt") as opened:
+            names = _stored_names(list(opened.keys()), model.state_dict())
+            # Mapped from the file: their shapes are known, and nothing is read.
+            check_fit({ours: opened.get_tensor(stored).to("meta") for ours, stored in names.items()}, expected, folder)
+        non_finite = []
+        for name, weight in expected.items():
+            # Opened anew for each tensor: pages of a mapped file count as memory until it is closed.
+            with safe_open(path, framework="pt") as opened:
+                stored = opened.get_tensor(names[name])
+                weight.copy_(stored)
+            if not _is_finite(stored):
+                non_finite.append(names[name])
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+    _check_finite(non_finite, len(names), path)
 
 
 def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], folder: Path) -> None:

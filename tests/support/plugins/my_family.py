@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family, Foreign, whole_number
+from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family, Fill, Foreign, whole_number
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.weights import unique_tensors
@@ -32,11 +32,17 @@ class Toy(Family):
             self, folder, config, about, TransformerConfig(**sizes), tokenizer, longest, Direction("xa", "xb")
         )
 
-    def weights(self, foreign: Foreign) -> dict[str, Tensor]:
-        """Read the tensors by their names here."""
+    def weights(self, foreign: Foreign) -> Fill:
+        """Return what reads the tensors by their names here."""
         model = foreign.options.build(foreign.tokenizer.source_size, foreign.tokenizer.target_size, True)
         names = {f"toy.{name}": tuple(tensor.shape) for name, tensor in unique_tensors(model.state_dict()).items()}
-        return {name.removeprefix("toy."): tensor for name, tensor in foreign.folder.weights(names, ()).items()}
+        theirs = foreign.folder.weights(names, ())
+
+        def fill(ours: Mapping[str, Tensor]) -> None:
+            for name, tensor in ours.items():
+                tensor.copy_(theirs[f"toy.{name}"])
+
+        return fill
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
         """Return the configuration and the tokenizer."""

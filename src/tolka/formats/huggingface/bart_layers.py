@@ -148,21 +148,24 @@ def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tu
     return {**shapes, SHARED: source, SOURCE: source, TARGET: target, OUTPUT: target}
 
 
-def our_tensors(
-    theirs: Mapping[str, Tensor], model: TransformerOptions, vocabularies: Sequence[Vocabulary], path: Path
-) -> dict[str, Tensor]:
-    """Return the layers and embeddings as our model names them; CheckpointError for embeddings that do not fit.
+def fill_layers(
+    weights: Mapping[str, Tensor],
+    theirs: Mapping[str, Tensor],
+    model: TransformerOptions,
+    vocabularies: Sequence[Vocabulary],
+    path: Path,
+) -> None:
+    """Read layers and embeddings into our model's `weights`; CheckpointError for embeddings that do not fit.
 
     vocabularies: of both sides, or of each. path: of their folder, for messages.
     """
-    weights = {
-        ours: torch.cat([theirs[name] for name in fused]) if len(fused) > 1 else theirs[fused[0]]
-        for ours, fused in tensor_names(model).items()
-    }
+    # The largest first, while the rest of the model takes no memory yet.
     for ours, names in MATRICES[model.share_embeddings].items():
         vocabulary = vocabularies[0 if ours.startswith("source") else -1]
-        weights[ours] = in_our_order(_only_one(theirs, names, path), vocabulary)
-    return weights
+        fill_rows(weights[ours], _only_one(theirs, names, path), vocabulary)
+    for ours, fused in tensor_names(model).items():
+        for part, name in zip(weights[ours].chunk(len(fused)), fused, strict=True):
+            part.copy_(theirs[name])
 
 
 def their_tensors(
@@ -178,11 +181,11 @@ def their_tensors(
     return tensors
 
 
-def in_our_order(rows: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Return their rows (V, ...) in the order of our ids; rows of special tokens that they do not have are zero."""
-    ordered = rows.new_zeros(len(vocabulary.subwords), *rows.shape[1:])
-    ordered[torch.tensor(vocabulary.ids_in_original_order())] = rows
-    return ordered
+def fill_rows(rows: Tensor, theirs: Tensor, vocabulary: Vocabulary) -> None:
+    """Fill rows (V, ...) of our subwords with theirs; those of special tokens that they do not have become zero."""
+    order = vocabulary.ids_in_original_order()
+    rows[sorted({*range(len(rows))} - {*order})] = 0.0
+    rows[torch.tensor(order)] = theirs
 
 
 def _only_one(theirs: Mapping[str, Tensor], names: Sequence[str], path: Path) -> Tensor:

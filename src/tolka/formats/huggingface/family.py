@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,8 @@ from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.version import __version__
 
 CONFIG, TOKENIZER_CONFIG, GENERATION_CONFIG = "config.json", "tokenizer_config.json", "generation_config.json"
+Fill = Callable[[Mapping[str, Tensor]], None]
+"""Writes all weights of a model, each shared one once, into its tensors; these are on the CPU, in fp32."""
 LANGUAGE = re.compile(r"[\w+-]{1,40}")
 
 
@@ -51,8 +53,11 @@ class Family(ABC):
         """
 
     @abstractmethod
-    def weights(self, foreign: "Foreign") -> dict[str, Tensor]:
-        """Read the weights, as our model names them; CheckpointError where they are not those of `foreign.options`."""
+    def weights(self, foreign: "Foreign") -> "Fill":
+        """Compare the folder's tensors with `foreign.options`; return a function that reads them into our model's.
+
+        It reads tensor by tensor, so that no second model is in memory. CheckpointError where they do not fit.
+        """
 
     @abstractmethod
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
@@ -113,12 +118,13 @@ class Foreign:
         }
 
     def load(self) -> SavedModel:
-        """Read the weights, and build the model; CheckpointError if they do not fit each other."""
-        weights, tokenizer, settings = self.family.weights(self), self.tokenizer, self.settings
+        """Build the model, and read its weights; CheckpointError if they do not fit each other."""
+        tokenizer, settings = self.tokenizer, self.settings
+        fill = self.family.weights(self)
+        # Memory that nothing is written to takes no space yet.
         with SkipInitialization():
             model = self.options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
-        assert weights.keys() == unique_tensors(model.state_dict()).keys()
-        model.load_state_dict(weights, strict=False)  # a shared matrix has several names
+        fill(unique_tensors(model.state_dict()))
         facts = {
             "languages": str(Direction(**settings["corpus"])),
             "architecture": f"{self.family.NAME}'s {model.architecture}, {model.parameter_count():,} parameters",

@@ -6,7 +6,6 @@ import pickletools
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ _MOST_JSON = 256 * 2**20  # bytes
 _MOST_PICKLE = 2**20  # bytes that name tensors: a thousand tensors take a seventh of that
 _LEGACY_PICKLES = 5  # pickles ahead of the values, in files from before torch 1.6
 _SLACK = 2**20  # bytes that weights may have beyond their file's size: none, but for a pickle's header
+_ROWS = 4096  # of a matrix that are looked at together
 _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 _PICKLED_INDEX = f"{_PICKLED}.index.json"
@@ -87,29 +87,28 @@ class ModelFolder:
             raise CheckpointError(f"{path} cannot be read (it has no names in it)")
         return found
 
-    def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> dict[str, Tensor]:
-        """Return the tensors in fp32, from safetensors files or, with `weights_only`, from a pickled file.
+    def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> "Weights":
+        """Return the tensors, from safetensors files or, with `weights_only`, from pickled files.
 
         shapes: of the expected tensors, of which those in `optional` may be missing; CheckpointError for any other.
         """
         # All shapes are compared before a tensor is read.
-        with self._open_weights() as (source, found):
-            missing = sorted(shapes.keys() - found.keys() - {*optional})
-            unknown = sorted(found.keys() - shapes.keys())
-            if missing or unknown:
-                names = [*(f"{name} is missing" for name in missing), *(f"{name} is unknown" for name in unknown)]
-                raise CheckpointError(f"{source}: {len(names)} tensors differ from config.json: {', '.join(names[:4])}")
-            for name, shape in found.items():
-                if shape != shapes[name]:
-                    raise CheckpointError(
-                        f"{source}: {name} is {shape}, and by config.json and the vocabulary it must be {shapes[name]}"
-                    )
-            return {name: self._tensor(source, name) for name in found}
+        source, found, readers = self._open_weights()
+        missing = sorted(shapes.keys() - found.keys() - {*optional})
+        unknown = sorted(found.keys() - shapes.keys())
+        if missing or unknown:
+            names = [*(f"{name} is missing" for name in missing), *(f"{name} is unknown" for name in unknown)]
+            raise CheckpointError(f"{source}: {len(names)} tensors differ from config.json: {', '.join(names[:4])}")
+        for name, shape in found.items():
+            if shape != shapes[name]:
+                raise CheckpointError(
+                    f"{source}: {name} is {shape}, and by config.json and the vocabulary it must be {shapes[name]}"
+                )
+        return Weights(readers, source)
 
     def tensor_names(self) -> set[str]:
         """Return the names of the tensors, without reading them."""
-        with self._open_weights() as (_, shapes):
-            return {*shapes}
+        return {*self._open_weights()[1]}
 
     def weight_files(self) -> list[str]:
         """Return the names of the files of the weights, and of their index."""
@@ -120,35 +119,26 @@ class ModelFolder:
                 return [index, *self._parts(index, ending)]
         return [_PICKLED]
 
-    @contextmanager
-    def _open_weights(self) -> Iterator[tuple[Path, dict[str, Shape]]]:
-        """Yield the path for messages, and the shape of each tensor; within the context `_tensor` reads them."""
-        self._readers: dict[str, Any] = {}
-        names = [name for name in self.weight_files() if name not in (_INDEX, _PICKLED_INDEX)]
+    def _open_weights(self) -> tuple[Path, dict[str, Shape], dict[str, Path | Tensor]]:
+        """Return the path for messages, the shape of each tensor, and what `Weights` reads it from."""
         shapes: dict[str, Shape] = {}
+        readers: dict[str, Path | Tensor] = {}
         path = self.path
-        if not names[0].endswith(".safetensors"):
-            for part in names:
-                path = self.path / part
-                for name, shape in self._load_pickled(part).items():
-                    if name in shapes:
-                        raise CheckpointError(f"{path}: {name} is in another file as well")
-                    shapes[name] = shape
-            yield path, shapes
-            self._readers = {}
-            return
-        try:
-            for part in names:
-                path = self.file(part)
-                opened: Any = safe_open(path, framework="pt")
-                for name in list(opened.keys()):
-                    if name in shapes:
-                        raise CheckpointError(f"{path}: {name} is in another file as well")
-                    shapes[name], self._readers[name] = tuple(opened.get_slice(name).get_shape()), opened
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
-        yield path, shapes
-        self._readers = {}
+        for part in self.weight_files():
+            if part in (_INDEX, _PICKLED_INDEX):
+                continue
+            path = self.path / part
+            if part.endswith(".safetensors"):
+                found: dict[str, Shape] = _shapes_in(self.file(part))
+                readers |= dict.fromkeys(found, path)
+            else:
+                tensors = self._load_pickled(part)
+                found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+                readers |= tensors
+            if twice := sorted(found.keys() & shapes.keys()):
+                raise CheckpointError(f"{path}: {twice[0]} is in another file as well")
+            shapes |= found
+        return path, shapes, readers
 
     def _parts(self, index: str, ending: str) -> list[str]:
         """Return the names of the files of a sharded model. index: the file that names them; ending: of their names."""
@@ -160,8 +150,8 @@ class ModelFolder:
             raise CheckpointError(f"{self.path / index} names other files than {ending.removeprefix('.')}")
         return names
 
-    def _load_pickled(self, name: str) -> dict[str, Shape]:
-        """Load pytorch_model.bin, or a part of it, without running anything in it; return the shapes."""
+    def _load_pickled(self, name: str) -> dict[str, Tensor]:
+        """Load pytorch_model.bin, or a part of it, without running anything in it."""
         if name == _PICKLED and not self.has(name):
             raise CheckpointError(f"{self.path} has no weights: neither {_WEIGHTS}, nor {_INDEX}, nor {_PICKLED}")
         path = self.file(name)
@@ -186,20 +176,57 @@ class ModelFolder:
         size = sum({(tensor.data_ptr(), tensor.shape): tensor.numel() for tensor in found.values()}.values())
         if size > path.stat().st_size + _SLACK:
             raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")
-        self._readers |= dict(found)
-        return {str(name): tuple(tensor.shape) for name, tensor in found.items()}
+        return {str(name): tensor for name, tensor in found.items()}
 
-    def _tensor(self, source: Path, name: str) -> Tensor:
-        """Read one tensor as fp32; CheckpointError if it is not of a usual floating dtype, or not finite in fp32."""
+
+def _shapes_in(path: Path) -> dict[str, Shape]:
+    """Return the shape of each tensor in a safetensors file; CheckpointError if it is damaged."""
+    try:
+        with safe_open(path, framework="pt") as opened:
+            return {name: tuple(opened.get_slice(name).get_shape()) for name in list(opened.keys())}
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
+
+
+class Weights(Mapping[str, Tensor]):
+    """The tensors of a folder, each read as fp32 when it is asked for; of safetensors files nothing stays in memory.
+
+    CheckpointError for a tensor that is not of a usual floating dtype, or not finite in fp32.
+    """
+
+    def __init__(self, readers: Mapping[str, Path | Tensor], source: Path) -> None:
+        """readers: name -> the safetensors file that has the tensor, or the tensor. source: for messages."""
+        self._readers, self._source = readers, source
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._readers
+
+    def __getitem__(self, name: str) -> Tensor:
         reader = self._readers[name]
-        tensor: Tensor = reader if isinstance(reader, Tensor) else reader.get_tensor(name)
+        if isinstance(reader, Path):
+            # Opened anew for each tensor: pages of a mapped file count as memory until it is closed.
+            with safe_open(reader, framework="pt") as opened:
+                return self._checked(name, opened.get_tensor(name))
+        return self._checked(name, reader)
+
+    def with_names(self, others: Mapping[str, str]) -> "Weights":
+        """Return the same with other names besides: new name -> name of a tensor here."""
+        return Weights({**self._readers, **{new: self._readers[name] for new, name in others.items()}}, self._source)
+
+    def _checked(self, name: str, tensor: Tensor) -> Tensor:
         if tensor.dtype not in _DTYPES:
             dtype, *allowed = (str(each).removeprefix("torch.") for each in (tensor.dtype, *_DTYPES))
-            raise CheckpointError(f"{source}: {name} is {dtype}, and must be one of {', '.join(allowed)}")
+            raise CheckpointError(f"{self._source}: {name} is {dtype}, and must be one of {', '.join(allowed)}")
         converted = tensor.float()
-        # Checked after the conversion: a float64 may be beyond fp32.
-        if not bool(converted.isfinite().all()):
-            raise CheckpointError(f"{source}: the model's weights are not finite (NaN or inf in {name})")
+        # Checked after the conversion: a float64 may be beyond fp32. Row by row, to need no copy of the whole.
+        if not all(bool(part.isfinite().all()) for part in converted.split(_ROWS)):
+            raise CheckpointError(f"{self._source}: the model's weights are not finite (NaN or inf in {name})")
         return converted
 
 

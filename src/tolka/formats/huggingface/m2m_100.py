@@ -19,8 +19,8 @@ from tolka.formats.huggingface.bart_layers import (
     SHARED,
     SOURCE,
     TARGET,
+    fill_layers,
     layer_settings,
-    our_tensors,
     read_options,
     refuse_others,
     shapes_of,
@@ -32,6 +32,7 @@ from tolka.formats.huggingface.family import (
     GENERATION_CONFIG,
     TOKENIZER_CONFIG,
     Family,
+    Fill,
     Foreign,
     boolean,
     whole_number,
@@ -101,7 +102,7 @@ class _M2M100Layers(Family):
         """Read the tokenizer of a folder; CheckpointError if it does not fit. size: rows of the embedding."""
         raise NotImplementedError
 
-    def weights(self, foreign: Foreign) -> dict[str, Tensor]:
+    def weights(self, foreign: Foreign) -> Fill:
         options, path = foreign.options, foreign.folder.path
         assert isinstance(options, TransformerOptions)
         size = foreign.tokenizer.source_size
@@ -110,9 +111,11 @@ class _M2M100Layers(Family):
         shapes = shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
         _check_positions(theirs, f"{path}: ")
-        if options.share_embeddings == "none":
-            theirs |= {name: theirs[SHARED] for name in (SOURCE, TARGET) if name not in theirs and SHARED in theirs}
-        return our_tensors(theirs, options, foreign.tokenizer.vocabularies, path)
+        if options.share_embeddings == "none" and SHARED in theirs:
+            # Older versions of transformers have one matrix for both sides, though the output has its own.
+            theirs = theirs.with_names({name: SHARED for name in (SOURCE, TARGET) if name not in theirs})
+        vocabularies = foreign.tokenizer.vocabularies
+        return lambda ours: fill_layers(ours, theirs, options, vocabularies, path)
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
         if not isinstance(options, TransformerOptions) or not saved.tokenizer.languages:

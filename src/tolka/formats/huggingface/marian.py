@@ -22,9 +22,9 @@ from tolka.formats.huggingface.bart_layers import (
     SHARED,
     SOURCE,
     TARGET,
-    in_our_order,
+    fill_layers,
+    fill_rows,
     layer_settings,
-    our_tensors,
     read_options,
     refuse_others,
     shapes_of,
@@ -37,6 +37,7 @@ from tolka.formats.huggingface.family import (
     LANGUAGE,
     TOKENIZER_CONFIG,
     Family,
+    Fill,
     Foreign,
     boolean,
     whole_number,
@@ -90,10 +91,10 @@ class Marian(Family):
             )
         return Foreign(self, folder, config, about, options, tokenizer, positions - 1, _direction(about))
 
-    def weights(self, foreign: Foreign) -> dict[str, Tensor]:
-        options, tokenizer, path = foreign.options, foreign.tokenizer, foreign.folder.path
+    def weights(self, foreign: Foreign) -> Fill:
+        options, vocabularies, path = foreign.options, foreign.tokenizer.vocabularies, foreign.folder.path
         assert isinstance(options, TransformerOptions)
-        sizes = tokenizer.source_size - 1, tokenizer.target_size - 1
+        sizes = foreign.tokenizer.source_size - 1, foreign.tokenizer.target_size - 1
         shapes = shapes_of(options, sizes) | dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
         shapes[BIAS] = (1, sizes[1])
         if not any(SHARED in names for names in MATRICES[options.share_embeddings].values()):
@@ -101,11 +102,14 @@ class Marian(Family):
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
         _check_positions(theirs, path)
-        weights = our_tensors(theirs, options, tokenizer.vocabularies, path)
-        bias = theirs.get(BIAS, torch.zeros(1, sizes[1]))[0]
-        weights["output_bias"] = in_our_order(bias, tokenizer.vocabularies[-1])
-        weights["output_bias"][PAD] = _NEVER  # Marian's <pad> is our <s>: our <pad> has no row, and no probability
-        return weights
+
+        def fill(ours: Mapping[str, Tensor]) -> None:
+            fill_layers(ours, theirs, options, vocabularies, path)
+            bias = theirs[BIAS][0] if BIAS in theirs else torch.zeros(sizes[1])
+            fill_rows(ours["output_bias"], bias, vocabularies[-1])
+            ours["output_bias"][PAD] = _NEVER  # Marian's <pad> is our <s>: our <pad> has no row, and no probability
+
+        return fill
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
         if not isinstance(options, TransformerOptions):
