@@ -14,7 +14,7 @@ New characters come first, the most frequent ones first, so that nothing is buil
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -80,7 +80,7 @@ def extend_tokenizer(
             models[number] = sides[number].extended_model(added)
         if vocabularies:
             old = vocabularies[vocabulary]
-            vocabularies[vocabulary] = Vocabulary((*old.subwords, *known), old.places)
+            vocabularies[vocabulary] = replace(old, subwords=(*old.subwords, *known))
     extended = Tokenizer(models, vocabularies)
     for note in _notes(extension, extended, sides, list(islice(pairs(), _COUNTED))):
         say(note)
@@ -119,10 +119,11 @@ def _new_subwords(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]
     return new.source_pieces(source), new.target_pieces(target)
 
 
-def _beside(tokenizer: Tokenizer) -> list[Vocabulary | None]:
+def _beside(tokenizer: Tokenizer) -> Sequence[Vocabulary | None]:
     """Return the vocabulary beside each SentencePiece model, if there is one."""
-    listed = tokenizer.listed
-    return [listed[0], listed[-1]] if listed else [None] * len(tokenizer.models)
+    if not tokenizer.listed:
+        return [None] * len(tokenizer.models)
+    return [tokenizer.listed[0], tokenizer.listed[-1]][: len(tokenizer.models)]
 
 
 def _groups(tokenizer: Tokenizer) -> list[list[int]]:

@@ -243,6 +243,30 @@ def test_fine_tuning_begins_with_a_folder(nllb: Path, tmp_path: Path, command: C
     assert "the model has no tag for the source language 'tyv_Cyrl'" in other.err
 
 
+@pytest.mark.parametrize("kind", ["m2m100", "nllb"])
+def test_subwords_of_new_text_leave_the_tags_as_they_are(kind: str, tmp_path: Path, command: Command) -> None:
+    """CTranslate2 takes the result; Hugging Face's tokenizers have no place for subwords after the tags."""
+    folder, corpus = write_m2m_folder(tmp_path / "model", kind), write_corpus(tmp_path / "corpus")
+    direction = direction_of(folder)
+    for path in [*corpus.iterdir()]:
+        text = path.read_text(encoding="utf-8").replace("a", "ж").replace("o", "щ")
+        path.unlink()
+        path.with_suffix(f".{direction[path.suffix == '.xb']}").write_text(text, encoding="utf-8")
+    arguments = [text for text in arguments_of(corpus, tmp_path / "run") if not text.startswith(("model", "tokenizer"))]
+    languages = [f"corpus.source={direction.source}", f"corpus.target={direction.target}"]
+    kept = [text for text in arguments if not text.startswith(("corpus.source", "corpus.target"))]
+    done = command("mt-train", *kept, *languages, f"run.init_from={folder}", "tokenizer.extend=20")
+    assert done.code == 0, done.err
+    old, new = read_foreign(folder).tokenizer, load_model(tmp_path / "run").tokenizer
+    assert old.source_size < new.source_size <= old.source_size + 20
+    assert old.tags(direction) == new.tags(direction)
+    assert new.languages == old.languages
+    with pytest.raises(ConfigError, match=r"as tokenizer.extend adds them: export it for CTranslate2"):
+        export_huggingface(tmp_path / "run", tmp_path / "back", "float32", mixed_lines(3), said_nothing)
+    pytest.importorskip("ctranslate2")
+    assert export_checked(tmp_path / "run", tmp_path / "out", lines=mixed_lines(5)).identical == 5
+
+
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [

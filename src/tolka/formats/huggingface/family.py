@@ -125,8 +125,9 @@ class Foreign:
         with SkipInitialization():
             model = self.options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
         fill(unique_tensors(model.state_dict()))
+        several = tokenizer.languages and not self.direction
         facts = {
-            "languages": str(Direction(**settings["corpus"])),
+            "languages": f"{len(tokenizer.languages)} languages" if several else str(Direction(**settings["corpus"])),
             "architecture": f"{self.family.NAME}'s {model.architecture}, {model.parameter_count():,} parameters",
             "imported from": f"a folder of Hugging Face's {self.family.NAME}, {self.folder.name}",
             "tolka": __version__,

@@ -164,15 +164,19 @@ def m2m100_files(saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
         raise ConfigError(f"M2M-100's tags are like __de__, and those of {saved.folder} like {tags[0]}")
     names = _in_original_order(vocabulary)
     first = names.index(tags[0])
-    if names[first : first + len(tags)] != tags:
-        raise ConfigError(f"M2M-100's tags follow its subwords in one block, and those of {saved.folder} do not")
+    last = first + len(tags)
+    if names[first:last] != tags or not {*names[last:]} <= vocabulary.never_text:
+        raise ConfigError(
+            f"M2M-100's tags follow all of its subwords in one block, and {saved.folder} has others, as "
+            "tokenizer.extend adds them: export it for CTranslate2"
+        )
     return {
         SPM: _with_rules(saved),
         VOCAB: {name: number for number, name in enumerate(names[:first])},
         SPECIAL_TOKENS: {**_special_tokens(), "additional_special_tokens": tags},
         TOKENIZER_CONFIG: {
             "tokenizer_class": "M2M100Tokenizer",
-            "num_madeup_words": len(names) - first - len(tags),
+            "num_madeup_words": len(names) - last,
             "additional_special_tokens": tags,
             **_special_tokens(),
         },
@@ -207,7 +211,10 @@ def tokenizer_json(model: bytes, vocabulary: Vocabulary) -> dict[str, Any]:
     names, proto = _in_original_order(vocabulary), _proto(model)
     subwords = [*_SPECIAL, *(each.piece for each in proto.pieces if each.piece not in _SPECIAL)]
     if names[: len(subwords)] != subwords:
-        raise ConfigError("NLLB-200 numbers its subwords as its SentencePiece model does, and this model does not")
+        raise ConfigError(
+            "NLLB-200 numbers its subwords as its SentencePiece model does, and this model has others after its tags, "
+            "as tokenizer.extend adds them: export it for CTranslate2"
+        )
     added = {number: name for number, name in enumerate(names) if name in {*vocabulary.tags.values(), _MASK}}
     tag, ids = next(iter(vocabulary.tags.values())), {name: number for number, name in enumerate(subwords)}
     blanks = {"type": "Metaspace", "replacement": _BLANK, "prepend_scheme": "always", "split": True}
