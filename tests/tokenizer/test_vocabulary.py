@@ -163,7 +163,7 @@ def test_tags_are_told_by_the_direction_and_never_read_from_text(models: list[by
         loaded.tags(Direction("en", "dee"))
     with pytest.raises(ConfigError, match=r"no tag for the source language 'deu'\. Did you mean 'de'\?"):
         loaded.tags(Direction("deu", "de"))
-    with pytest.raises(ConfigError, match=r"nothing says the source.s: name both, as in source=de target=en"):
+    with pytest.raises(ConfigError, match=r"nothing says the source.s: name it, as in source=de target=en"):
         loaded.tags(Direction("", "de"))
     assert Tokenizer(models, [shuffled(models)]).tags(Direction("en", "de")) == NO_TAGS
 

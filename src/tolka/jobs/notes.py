@@ -31,13 +31,13 @@ class UnusualLines:
     """Counts unusual lines, with a note for each kind that a user should know of.
 
     counts: number of lines of each kind of _NOTES, of all (lines), in the target's script (reversed), that are not
-    blank (with_text), and of those with a blank translation (blank).
+    blank (with_text), and of those with a blank translation (blank). direction: of the job.
     """
 
     def __init__(self, direction: Direction, scored: bool, before: Mapping[str, int]) -> None:
         """scored: whether translations were given. before: counts of the job that is resumed; {} in a new one."""
         self.counts = Counter(before)
-        self._direction, self._scored = direction, scored
+        self.direction, self._scored = direction, scored
 
     def add(self, results: "Iterable[Result]") -> None:
         """Count the unusual ones among translated lines."""
@@ -53,14 +53,14 @@ class UnusualLines:
             counts["cut"] += not translation.complete
             counts["missing"] += bool(best.missing)
             counts["banned"] += bool(best.banned)
-            counts["reversed"] += is_in_other_script(result.source[:_LOOKED_AT], *self._direction)
+            counts["reversed"] += is_in_other_script(result.source[:_LOOKED_AT], *self.direction)
             # A source that is blank to the model has no segments.
             counts["with_text"] += bool(best.segments)
             counts["blank"] += bool(best.segments) and not best.text.strip()
 
     def notes(self, is_complete: bool = True) -> Iterator[str]:
         """Yield the notes. is_complete: whether the input was read to its end, without an error."""
-        counts, (source, target) = self.counts, self._direction
+        counts, (source, target) = self.counts, self.direction
         done = "scored" if self._scored else "translated"
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
         for kind, words in _NOTES.items():

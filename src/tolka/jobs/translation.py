@@ -1,7 +1,7 @@
 """Translate or score files or standard input: the whole work of mt-translate."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,6 +13,8 @@ from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
 from tolka.system.atomic import check_output, is_among
 from tolka.system.progress import Say, bar
+from tolka.text.direction import UNDETERMINED, Direction
+from tolka.text.languages import code_of_text
 from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
 
@@ -127,6 +129,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         windows = _windows(job, texts, journal, config.decoding.window)
 
         def process(window: Sequence[Pair]) -> None:
+            tally.direction = _named_source(translator, window, say)
             results = _results(translator, window, job.are_given, form.scored, progress.update)
             lines = list(form.lines(results))
             out.write((texts.write(lines) if form.is_text else "".join(f"{line}\n" for line in lines)).encode())
@@ -153,6 +156,18 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
             out.write(texts.end().encode())
     for note in (*form.last_notes(), *(f"note: {each}" for each in texts.last_notes()), *tally.notes()):
         say(note)
+
+
+def _named_source(translator: "Translator[Any]", window: Sequence[Pair], say: Say) -> Direction:
+    """Return the translator's direction; of a model of many languages, an unnamed source is told by its text."""
+    request, codes = translator.request, translator.tokenizer.languages
+    named, target = request.direction
+    if named in ("", UNDETERMINED) and target in codes:
+        source = code_of_text((pair.source for pair in window), [code for code in codes if code != target])
+        if source:
+            say(f"note: the source is taken for {source}, by its text; source=CODE names another language")
+            translator.request = replace(request, direction=Direction(source, target))
+    return translator.direction
 
 
 def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", done: int) -> Format:

@@ -1,12 +1,14 @@
 """Language identification by py3langid, if it is installed (extra `langid`)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from itertools import chain
 
 from tolka.errors import ConfigError
 from tolka.system import interrupts
-from tolka.text.scripts import plain_code
+from tolka.text.scripts import letters_of, plain_code
 
+_GUESSED_FROM = 2000  # characters of a text whose language is to be told
 _MIN_CHARACTERS = 20  # the language of a shorter text is not identified
 # A pair is dropped, or sides are called swapped, only beyond these probabilities: a short sentence fits many languages.
 _CERTAIN, _UNLIKELY = 0.95, 0.01
@@ -65,6 +67,27 @@ def installed_identifier() -> LanguageIdentifier | None:
         return LanguageIdentifier()
     except ConfigError:
         return None
+
+
+def code_of_text(texts: Iterable[str], codes: Collection[str]) -> str:
+    """Return the code of the language that the texts are in; "" where nobody can say.
+
+    codes: those that are possible. Their letters decide, if they are those of one code alone, or else py3langid.
+    """
+    text = "".join(chain.from_iterable(f"{each} " for each in texts))[:_GUESSED_FROM]
+    letters = sum(map(str.isalpha, text))
+    patterns = {code: pattern for code in codes if (pattern := letters_of(code))}
+    fitting = [code for code, pattern in patterns.items() if 2 * len(pattern.findall(text)) > letters > 0]
+    if len(fitting) == 1:
+        return fitting[0]
+    identifier = installed_identifier()
+    likelihoods = identifier.likelihoods(text) if identifier else None
+    if not likelihoods:
+        return ""
+    of_code = {code: likelihoods.get(plain_code(code), 0.0) for code in fitting}
+    best = max(of_code, key=lambda code: of_code[code], default="")
+    # Of the possible ones it must be the only one, and likelier than all others together.
+    return best if best and of_code[best] > max(0.5, _CERTAIN * sum(set(of_code.values()))) else ""
 
 
 def certain_language(likelihoods: Likelihoods) -> str | None:

@@ -36,7 +36,7 @@ def _complaint(side: str, code: str, known: Collection[str]) -> str:
     """Return what is wrong with the code of a side, and what to give instead."""
     if code in ("", UNDETERMINED):
         return (
-            f"the model is of {len(known)} languages, and nothing says the {side}'s: name both, as in "
+            f"the model is of {len(known)} languages, and nothing says the {side}'s: name it, as in "
             f"source={min(known)} target={max(known)}; known: {some_of(sorted(known))}"
         )
     # A language may be typed as another program calls it: de for deu_Latn.

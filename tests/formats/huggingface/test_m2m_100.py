@@ -202,7 +202,12 @@ def test_the_commands_take_a_folder_and_a_direction(nllb: Path, tmp_path: Path, 
     assert other.out != done.out
     unnamed = command("mt-translate", nllb, text)
     assert unnamed.code == 2
-    assert "the model is of 5 languages, and nothing says the source's: name both, as in source=" in unnamed.err
+    assert "the model is of 5 languages, and nothing says the source's: name it, as in source=" in unnamed.err
+    korean = tmp_path / "in.ko"
+    korean.write_text("나는 당신을 사랑합니다 .\n", encoding="utf-8")
+    guessed = command("mt-translate", nllb, korean, "target=eng_Latn")
+    assert "note: the source is taken for kor_Hang, by its text" in guessed.err
+    assert guessed.out == command("mt-translate", nllb, korean, "source=kor_Hang", "target=eng_Latn").out
     near = command("mt-translate", nllb, text, "source=en", "target=kor_Hang")
     assert "no tag for the source language 'en'. Did you mean 'eng_Latn'?" in near.err
     text.with_suffix(".ref").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
