@@ -286,6 +286,8 @@ def test_subwords_of_new_text_leave_the_tags_as_they_are(kind: str, tmp_path: Pa
         ("config.json", {"activation_function": "tanh"}, "activation_function ('tanh') must be one of"),
         ("tokenizer_config.json", {"tokenizer_class": "SMALL100Tokenizer"}, "is a SMaLL-100"),
         ("tokenizer.json", {"added_tokens": [{"id": "x", "content": "deu_Latn"}]}, "has no id or no text"),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"9" * 5000: {"content": "deu_Latn"}}}, "has no id or"),
+        ("tokenizer_config.json", {"extra_special_tokens": 7, "added_tokens_decoder": {"x": 1}}, "has no id or"),
         ("tokenizer.json", {"added_tokens": [{"id": 7, "content": "deu_Latn"}]}, "'deu_Latn' has the id 7"),
     ],
 )
@@ -314,6 +316,26 @@ def test_a_tokenizer_that_merges_otherwise_is_refused(tmp_path: Path) -> None:
     content["model"]["merges"] = content["model"]["merges"][::-1]
     write_json(folder / "tokenizer.json", content)
     with pytest.raises(CheckpointError, match=r"merges other subwords than SentencePiece would: copy sentencepiece"):
+        read_foreign(folder)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"model": []}, r"is no BPE: copy sentencepiece"),
+        ({"model": {"type": "BPE", "vocab": {"a": "1"}, "merges": []}}, r"its subwords must be numbered"),
+        ({"normalizer": ["x"]}, r"its normalizer cannot be read"),
+        ({"normalizer": {"type": "Precompiled"}}, r"its normalizer cannot be read"),
+        (
+            {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "%"}},
+            r"is not a SentencePiece|cannot be read",
+        ),
+    ],
+)
+def test_a_damaged_tokenizer_json_is_one_line(tmp_path: Path, values: dict[str, Any], said: str) -> None:
+    folder = write_m2m_folder(tmp_path / "model", "nllb_new")
+    change(folder / "tokenizer.json", **values)
+    with pytest.raises(CheckpointError, match=said):
         read_foreign(folder)
 
 

@@ -40,6 +40,7 @@ from tolka.formats.huggingface.family import (
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.formats.huggingface.m2m_tokenizers import (
     M2M100_FILES,
+    MOST_ROWS,
     NLLB_FILES,
     SMALL100,
     TOKENIZER_JSON,
@@ -86,7 +87,11 @@ class _M2M100Layers(Family):
             # Untied, they are three matrices in transformers 5, and two in older versions, which come in as copies.
             share_embeddings="all" if tied else "none",
         )
-        tokenizer = self.read_tokenizer(folder, whole_number(config, "vocab_size", where), about)
+        size = whole_number(config, "vocab_size", where)
+        # Rows without a subword get names: not as many as a config.json may claim.
+        if size > MOST_ROWS:
+            raise CheckpointError(f"{where}: vocab_size ({size}) must be at most {MOST_ROWS}")
+        tokenizer = self.read_tokenizer(folder, size, about)
         _check_ids(config, tokenizer.vocabularies[0], where)
         positions = whole_number(config, "max_position_embeddings", where)
         if positions < _FEWEST_POSITIONS:

@@ -32,7 +32,9 @@ M2M100_FILES = VOCAB, SPM, SPECIAL_TOKENS
 NLLB_FILES = SPM, TOKENIZER_JSON, SPECIAL_TOKENS
 SMALL100 = "SMALL100Tokenizer"
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-_MOST_ROWS = 2_000_000  # of embeddings
+MOST_ROWS = 2_000_000
+"""Ceiling on the rows of embeddings."""
+_MOST_DIGITS = 9  # of an id
 _PLACES = (2, 3, 1, 0)  # of </s>, <unk>, <pad> and <s>
 _MASK = "<mask>"
 _M2M100_TAG = re.compile(r"__(.+)__")
@@ -98,8 +100,6 @@ def _tokenizer(
         raise CheckpointError(
             f"{folder.path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it"
         )
-    if size > _MOST_ROWS:
-        raise CheckpointError(f"{folder.path / CONFIG}: vocab_size ({size}) must be at most {_MOST_ROWS}")
     if len(names) > size:
         raise CheckpointError(
             f"{folder.path} has {len(names)} subwords and tags, and {CONFIG} says {size} (vocab_size)"
@@ -131,7 +131,10 @@ def _listed_tags(folder: ModelFolder, about: Mapping[str, Any]) -> list[str]:
     for values in (about, listed):
         for key in ("extra_special_tokens", "additional_special_tokens"):
             # A token may be an object with its content.
-            names = [each.get("content") if isinstance(each, dict) else each for each in values.get(key) or ()]
+            listed_here = values.get(key)
+            if not isinstance(listed_here, list):
+                continue
+            names = [each.get("content") if isinstance(each, dict) else each for each in listed_here]
             if names and all(isinstance(name, str) for name in names):
                 return [str(name) for name in names]
     return []
@@ -146,7 +149,7 @@ def _added_tokens(folder: ModelFolder, about: Mapping[str, Any]) -> dict[int, st
     tokens = dict[int, str]()
     for number, token in (decoder or {}).items():
         content = token.get("content") if isinstance(token, dict) else None
-        if not str(number).isdecimal() or not isinstance(content, str):
+        if not str(number).isdecimal() or len(str(number)) > _MOST_DIGITS or not isinstance(content, str):
             raise CheckpointError(
                 f"{folder.path}: the added token {number!r:.20} ({content!r:.60}) has no id or no text"
             )
@@ -287,12 +290,14 @@ def _model_of(folder: ModelFolder) -> bytes:
     CheckpointError if there is none.
     """
     content, where = folder.json(TOKENIZER_JSON), folder.path / TOKENIZER_JSON
-    model = content.get("model") or {}
+    model = content["model"] if isinstance(content.get("model"), dict) else {}
     ids, merges = model.get("vocab"), model.get("merges")
-    if model.get("type") != "BPE" or not isinstance(ids, dict) or not isinstance(merges, list):
+    if not isinstance(ids, dict) or not isinstance(merges, list) or model.get("type") != "BPE":
         raise CheckpointError(f"{where} is no BPE: copy {SPM} from the model that this one was made from")
+    if not all(type(number) is int for number in ids.values()):
+        raise CheckpointError(f"{where}: its subwords must be numbered (model.vocab)")
     added = {*_SPECIAL, *_added_tokens(folder, {}).values()}
-    subwords = [*_SPECIAL, *sorted((name for name in ids if name not in added), key=lambda name: int(ids[name]))]
+    subwords = [*_SPECIAL, *sorted((name for name in ids if name not in added), key=lambda name: ids[name])]
     # Older files have each merge as one text.
     if [each.split(" ") if isinstance(each, str) else each for each in merges] != _merges(subwords):
         raise CheckpointError(
@@ -307,10 +312,15 @@ def _model_of(folder: ModelFolder) -> bytes:
         proto.pieces.add(piece=name, score=float(-number))
     proto.trainer_spec.model_type = proto.trainer_spec.BPE
     proto.normalizer_spec.name = "from tokenizer.json"
-    steps = (content.get("normalizer") or {}).get("normalizers") or [content.get("normalizer") or {}]
-    for step in steps:
-        if step.get("type") == "Precompiled":
-            proto.normalizer_spec.precompiled_charsmap = base64.b64decode(step["precompiled_charsmap"])
+    try:
+        steps = (content.get("normalizer") or {}).get("normalizers") or [content.get("normalizer") or {}]
+        for step in steps:
+            if step.get("type") == "Precompiled":
+                proto.normalizer_spec.precompiled_charsmap = base64.b64decode(
+                    step["precompiled_charsmap"], validate=True
+                )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise CheckpointError(f"{where}: its normalizer cannot be read") from None
     return bytes(proto.SerializeToString())
 
 
