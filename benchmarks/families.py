@@ -44,14 +44,14 @@ LAYOUTS = {"m2m100": ("m2m100",), "nllb": ("nllb", "nllb_old", "nllb_new"), "mar
 def make(folder: Path, family: str, seed: int) -> None:
     """Make a random model of a family with `transformers`."""
     sys.path[:0] = [str(TESTS), str(TESTS / "support")]
-    from m2m_folder import Sizes, write_m2m_folder
-    from marian_folder import Sizes as MarianSizes
-    from marian_folder import write_folder
+    from m2m_folder import write_m2m_folder
+    from marian_folder import Sizes, write_folder
 
     draw = random.Random(seed)
     heads = draw.choice([1, 2, 3, 4])
     width = heads * draw.choice([9, 12, 15, 16, 21])
-    sizes = width, draw.randint(1, 3), draw.randint(1, 3), heads, draw.choice([24, 50, 96])
+    layers = draw.randint(1, 3), draw.randint(1, 3)
+    sizes = Sizes(width, *layers, heads, draw.choice([24, 50, 96]), positions=80)
     options: dict[str, Any] = {
         "activation_function": draw.choice(["relu", "gelu", "swish"]),
         "scale_embedding": draw.random() < 0.7,
@@ -60,9 +60,9 @@ def make(folder: Path, family: str, seed: int) -> None:
     }
     if family == "marian":
         options["share_encoder_decoder_embeddings"] = options["tie_word_embeddings"]
-        write_folder(folder, MarianSizes(*sizes, positions=80), tags=draw.random() < 0.5, **options)
+        write_folder(folder, sizes, tags=draw.random() < 0.5, **options)
     else:
-        write_m2m_folder(folder, draw.choice(LAYOUTS[family]), Sizes(*sizes, positions=80), seed, **options)
+        write_m2m_folder(folder, draw.choice(LAYOUTS[family]), sizes, seed, **options)
 
 
 def beams(folder: Path, direction: Direction, lines: list[str]) -> int:

@@ -9,29 +9,17 @@ have the SentencePiece model and the lists of tags, newer ones tokenizer.json wi
 
 import json
 import random
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from marian_folder import pieces, spm, write_json
+from marian_folder import Sizes, pieces, settings_of, spm, write_json
 
 from conftest import sentences
 
+SIZES = Sizes(positions=60)
 NLLB_TAGS = ("ace_Arab", "deu_Latn", "eng_Latn", "kor_Hang", "zul_Latn")
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Of a small M2M-100."""
-
-    d_model: int = 32
-    layers: int = 2
-    decoder_layers: int = 1
-    heads: int = 4
-    inner: int = 48
-    positions: int = 60
 
 
 def _texts() -> list[str]:
@@ -86,27 +74,14 @@ def write_nllb_tokenizer(folder: Path, with_json: bool = True) -> int:
     return len(names) + len(NLLB_TAGS) + 3
 
 
-def write_m2m_folder(folder: Path, kind: str, sizes: Sizes = Sizes(), seed: int = 7, **options: Any) -> Path:
+def write_m2m_folder(folder: Path, kind: str, sizes: Sizes = SIZES, seed: int = 7, **options: Any) -> Path:
     """Write a folder with a model that `transformers` made, of random weights; return the folder.
 
     kind: m2m100, nllb, nllb_old without tokenizer.json, or nllb_new with nothing else, as transformers 5 saves it.
     """
     transformers = pytest.importorskip("transformers")
     rows = write_m2m100_tokenizer(folder) if kind == "m2m100" else write_nllb_tokenizer(folder, kind != "nllb_old")
-    values = {
-        "vocab_size": rows,
-        "d_model": sizes.d_model,
-        "encoder_layers": sizes.layers,
-        "decoder_layers": sizes.decoder_layers,
-        "encoder_attention_heads": sizes.heads,
-        "decoder_attention_heads": sizes.heads,
-        "encoder_ffn_dim": sizes.inner,
-        "decoder_ffn_dim": sizes.inner,
-        "max_position_embeddings": sizes.positions,
-        "init_std": 0.3,  # so that the weights, which nothing trains, tell sources apart
-        "encoder_layerdrop": 0.0,
-        "decoder_layerdrop": 0.0,
-    }
+    values = {"vocab_size": rows, **settings_of(sizes), "encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0}
     if kind == "nllb_new":
         for name in ("sentencepiece.bpe.model", "special_tokens_map.json"):
             (folder / name).unlink()

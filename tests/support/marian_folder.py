@@ -91,13 +91,9 @@ def write_tokenizer(folder: Path, separate: bool, tags: bool, lacking: int = 2) 
     return tuple(vocabularies)
 
 
-def marian_config(vocabularies: tuple[dict[str, int], ...], sizes: Sizes, **options: Any) -> Any:
-    """The MarianConfig for vocabularies."""
-    transformers = pytest.importorskip("transformers")
-    pad = vocabularies[-1]["<pad>"]
-    values = {
-        "vocab_size": len(vocabularies[0]),
-        "decoder_vocab_size": len(vocabularies[-1]),
+def settings_of(sizes: Sizes) -> dict[str, Any]:
+    """The sizes as config.json has them."""
+    return {
         "d_model": sizes.d_model,
         "encoder_layers": sizes.layers,
         "decoder_layers": sizes.decoder_layers,
@@ -105,15 +101,26 @@ def marian_config(vocabularies: tuple[dict[str, int], ...], sizes: Sizes, **opti
         "decoder_attention_heads": sizes.heads,
         "encoder_ffn_dim": sizes.inner,
         "decoder_ffn_dim": sizes.inner,
+        "max_position_embeddings": sizes.positions,
+        "init_std": 0.3,  # so that the weights, which nothing trains, tell sources apart
+    }
+
+
+def marian_config(vocabularies: tuple[dict[str, int], ...], sizes: Sizes, **options: Any) -> Any:
+    """The MarianConfig for vocabularies."""
+    transformers = pytest.importorskip("transformers")
+    pad = vocabularies[-1]["<pad>"]
+    values = {
+        "vocab_size": len(vocabularies[0]),
+        "decoder_vocab_size": len(vocabularies[-1]),
+        **settings_of(sizes),
         "activation_function": "swish",
         "scale_embedding": True,
-        "max_position_embeddings": sizes.positions,
         "share_encoder_decoder_embeddings": len(vocabularies) == 1,
         "pad_token_id": pad,
         "decoder_start_token_id": pad,
         "eos_token_id": 0,
         "forced_eos_token_id": 0,
-        "init_std": 0.3,  # so that the weights, which nothing trains, tell sources apart
     }
     return transformers.MarianConfig(**{**values, **options})
 

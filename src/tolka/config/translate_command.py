@@ -15,7 +15,7 @@ _SHORT_KEYS = {
     "resume": "output.resume",
     "search.prefix": "input.prefix",
 }
-EVALUATE_KEYS = _SHORT_KEYS | {f: f"files.{f}" for f in ("source", "hypothesis", "reference", "language")}
+EVALUATE_KEYS = _SHORT_KEYS | {key: f"files.{key}" for key in ("source", "hypothesis", "reference", "language")}
 """Those of mt-eval, where a source is a file."""
 
 

@@ -17,7 +17,6 @@ from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
 
 Ids = npt.NDArray[np.integer] | Sequence[int]
-NO_TAGS: tuple[Ids, Ids] = ((), ())
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class Flat:
         return padded
 
 
-def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids] = NO_TAGS) -> Batch:
+def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids] = ((), ())) -> Batch:
     """Return the Batch of id rows without special symbols; <s>, </s> and the tags of a direction are added.
 
     tags: ids at the beginning of each source, and of each target.
@@ -139,7 +138,7 @@ def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids
     return collate_flat(Flat.of(sources), Flat.of(targets), tags)
 
 
-def collate_flat(sources: Flat, targets: Flat, tags: tuple[Ids, Ids] = NO_TAGS) -> Batch:
+def collate_flat(sources: Flat, targets: Flat, tags: tuple[Ids, Ids] = ((), ())) -> Batch:
     """Return the Batch of concatenated rows; see `collate`."""
     sources, targets = sources.tagged(tags[0]), targets.tagged(tags[1])
     (source, source_lengths), (target_out, target_lengths) = sources.with_eos(), targets.with_eos()

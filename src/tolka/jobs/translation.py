@@ -13,7 +13,7 @@ from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
 from tolka.system.atomic import check_output, is_among
 from tolka.system.progress import Say, bar
-from tolka.text.direction import UNDETERMINED, Direction
+from tolka.text.direction import Direction, is_named
 from tolka.text.languages import code_of_text
 from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
@@ -162,7 +162,7 @@ def _named_source(translator: "Translator[Any]", window: Sequence[Pair], say: Sa
     """Return the translator's direction; of a model of many languages, an unnamed source is told by its text."""
     request, codes = translator.request, translator.tokenizer.languages
     named, target = request.direction
-    if named in ("", UNDETERMINED) and target in codes:
+    if target in codes and not is_named(named):
         source = code_of_text((pair.source for pair in window), [code for code in codes if code != target])
         if source:
             say(f"note: the source is taken for {source}, by its text; source=CODE names another language")

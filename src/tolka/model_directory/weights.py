@@ -109,11 +109,12 @@ def _stored_names(stored: Collection[str], state: dict[str, Tensor]) -> dict[str
 def read_finite(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; CheckpointError if it is damaged, or one has NaN or inf in it."""
     weights = read_tensors(path)
-    _check_finite([name for name, weight in weights.items() if not _is_finite(weight)], len(weights), path)
+    _check_finite([name for name, weight in weights.items() if not is_finite(weight)], len(weights), path)
     return weights
 
 
-def _is_finite(weight: Tensor) -> bool:
+def is_finite(weight: Tensor) -> bool:
+    """Return whether no value is NaN or inf; true of other dtypes than fp32."""
     # int8 is always finite, and `check_fit` refuses other dtypes, of which some have no isfinite (float8). Row by row,
     # to need no copy of the whole.
     return weight.dtype != torch.float32 or all(bool(part.isfinite().all()) for part in weight.split(_ROWS))
@@ -138,11 +139,11 @@ def fill(model: Seq2Seq, folder: Path) -> None:
             check_fit({ours: opened.get_tensor(stored).to("meta") for ours, stored in names.items()}, expected, folder)
         non_finite = []
         for name, weight in expected.items():
-            # Opened anew for each tensor: pages of a mapped file count as memory until it is closed.
+            # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
             with safe_open(path, framework="pt") as opened:
                 stored = opened.get_tensor(names[name])
                 weight.copy_(stored)
-            if not _is_finite(stored):
+            if not is_finite(stored):
                 non_finite.append(names[name])
     except SafetensorError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from None

@@ -26,3 +26,8 @@ class Direction(NamedTuple):
 UNKNOWN = Direction()
 UNDETERMINED = "und"
 """The code of an undetermined language (ISO 639-2)."""
+
+
+def is_named(code: str) -> bool:
+    """Return whether a code names a language: it is neither empty nor that of an undetermined one."""
+    return code not in ("", UNDETERMINED)

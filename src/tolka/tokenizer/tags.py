@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tolka.errors import ConfigError
 from tolka.options.registry import did_you_mean, some_of
-from tolka.text.direction import UNDETERMINED, Direction
+from tolka.text.direction import Direction, is_named
 from tolka.text.scripts import plain_code
 
 
@@ -34,7 +34,7 @@ def tags_of(direction: Direction, source_ids: Mapping[str, int], target_ids: Map
 
 def _complaint(side: str, code: str, known: Collection[str]) -> str:
     """Return what is wrong with the code of a side, and what to give instead."""
-    if code in ("", UNDETERMINED):
+    if not is_named(code):
         return (
             f"the model is of {len(known)} languages, and nothing says the {side}'s: name it, as in "
             f"source={min(known)} target={max(known)}; known: {some_of(sorted(known))}"

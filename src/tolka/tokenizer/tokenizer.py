@@ -146,9 +146,10 @@ class Tokenizer:
         self.models, self.listed = list(models), list(vocabularies)
         self._processors = [processor_of(model) for model in self.models]
         if vocabularies:
+            # One model with one vocabulary is one coder: of 256 000 subwords it takes a second.
+            sides = range(max(len(models), len(vocabularies)))
             self._coders: list[Coder] = [
-                VocabularyCoder(self._processors[0], vocabularies[0], tags=True),
-                VocabularyCoder(self._processors[-1], vocabularies[-1], tags=False),
+                VocabularyCoder(self._processors[: n + 1][-1], vocabularies[: n + 1][-1], tags=n == 0) for n in sides
             ]
             return
         # Batches, losses and searches know these tokens by their ids.

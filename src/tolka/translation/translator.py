@@ -16,7 +16,7 @@ from tolka.search.hypothesis import Rendered
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
-from tolka.text.direction import UNDETERMINED, UNKNOWN, Direction
+from tolka.text.direction import UNKNOWN, Direction, is_named
 from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
@@ -80,7 +80,7 @@ class Translator(Generic[E]):
         first = self.directions[0] if self.directions else UNKNOWN  # models of other programs may name none
         self.request = request.resolved(ResolvedRequest(BeamConfig(), first))
         # A model of many languages may be opened without a direction, which then comes with each call.
-        if not self.tokenizer.languages or {*self.request.direction}.isdisjoint(("", UNDETERMINED)):
+        if not self.tokenizer.languages or all(map(is_named, self.request.direction)):
             self._check_request(self.request)
         self.loaded_by: Callable[[], Translator[E]] | None = None
         self._decoder = BatchDecoder(engine, self.tokenizer, decoding.batch_tokens(gpu=not engine.cpu_threads), say)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from m2m_folder import NLLB_TAGS, Sizes, write_m2m_folder
-from marian_folder import mixed_lines, write_json
+from m2m_folder import NLLB_TAGS, write_m2m_folder
+from marian_folder import Sizes, mixed_lines, write_json
 from safetensors.torch import load_file, save_file
 
 import tolka
@@ -33,7 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "nllb": {"kind": "nllb"},
     "nllb, odd width, unscaled": {
         "kind": "nllb",
-        "sizes": Sizes(d_model=33, heads=3, layers=1, decoder_layers=2),
+        "sizes": Sizes(d_model=33, heads=3, layers=1, decoder_layers=2, positions=60),
         "scale_embedding": False,
         "init_std": 0.5,
     },
@@ -68,7 +68,8 @@ def direction_of(folder: Path) -> Direction:
 
 
 def change(path: Path, **values: Any) -> None:
-    write_json(path, {**json.loads(path.read_text(encoding="utf-8")), **values})
+    content = {**json.loads(path.read_text(encoding="utf-8")), **values}
+    path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def test_a_folder_comes_in_and_goes_out_byte_for_byte(folder: Path, tmp_path: Path) -> None:
@@ -324,6 +325,7 @@ def test_a_tokenizer_that_merges_otherwise_is_refused(tmp_path: Path) -> None:
     [
         ({"model": []}, r"is no BPE: copy sentencepiece"),
         ({"model": {"type": "BPE", "vocab": {"a": "1"}, "merges": []}}, r"its subwords must be numbered"),
+        ({"model": {"type": "BPE", "vocab": {"\ud800": 1}, "merges": []}}, r"is not UTF-8"),
         ({"normalizer": ["x"]}, r"its normalizer cannot be read"),
         ({"normalizer": {"type": "Precompiled"}}, r"its normalizer cannot be read"),
         (

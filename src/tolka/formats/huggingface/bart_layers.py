@@ -15,10 +15,15 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, rate, whole_number
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
+from tolka.nn.positions import sinusoids
 from tolka.tokenizer.vocabulary import Vocabulary
 
 SHARED, SOURCE, TARGET = "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 OUTPUT = "lm_head.weight"
+BEAM = 5
+"""Of the generation_config.json that is written: the default of mt-translate."""
+_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
+_POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
     "all": {"target_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
@@ -67,6 +72,27 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
         )
     except ConfigError as error:
         raise CheckpointError(f"{where}: {error}") from None
+
+
+def read_positions(config: Mapping[str, Any], where: str) -> int:
+    """Return how many positions a `config.json` says that there are; CheckpointError if they are too few."""
+    positions = whole_number(config, "max_position_embeddings", where)
+    if positions < _FEWEST_POSITIONS:
+        raise CheckpointError(
+            f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
+        )
+    return positions
+
+
+def check_sinusoids(tables: Mapping[str, Tensor], kind: str, path: Path, family: str) -> None:
+    """Raise CheckpointError for positions that are trained. tables: name -> rows of the first positions that are used.
+
+    kind: as for `sinusoids`. path: of the folder.
+    """
+    for name, rows in tables.items():
+        expected = sinusoids(torch.arange(len(rows)), rows.size(1), kind)
+        if not torch.allclose(rows, expected, rtol=0, atol=_POSITION_TOLERANCE):
+            raise CheckpointError(f"{path}: {name} is trained, and {family}'s positions are sinusoids")
 
 
 def layer_settings(model: TransformerOptions) -> dict[str, Any]:

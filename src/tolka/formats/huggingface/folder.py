@@ -14,12 +14,13 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from tolka.errors import CheckpointError
+from tolka.model_directory.weights import is_finite
+from tolka.system.surrogates import is_utf8, printable
 
 _MOST_JSON = 256 * 2**20  # bytes
 _MOST_PICKLE = 2**20  # bytes that name tensors: a thousand tensors take a seventh of that
 _LEGACY_PICKLES = 5  # pickles ahead of the values, in files from before torch 1.6
 _SLACK = 2**20  # bytes that weights may have beyond their file's size: none, but for a pickle's header
-_ROWS = 4096  # of a matrix that are looked at together
 _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 _PICKLED_INDEX = f"{_PICKLED}.index.json"
@@ -86,6 +87,18 @@ class ModelFolder:
         if not isinstance(found, dict):
             raise CheckpointError(f"{path} cannot be read (it has no names in it)")
         return found
+
+    def vocabulary(self, name: str) -> dict[str, int]:
+        """Return the subwords in a JSON file and their ids; CheckpointError unless these are all from 0 on."""
+        path, ids = self.path / name, self.json(name)
+        # By exact type: True and 1.0 are equal to 1.
+        if not all(type(number) is int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+            raise CheckpointError(f"{path} must number its {len(ids)} subwords from 0 to {len(ids) - 1}, each once")
+        if broken := [subword for subword in ids if not is_utf8(subword)]:
+            raise CheckpointError(
+                f"{path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it"
+            )
+        return ids
 
     def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> "Weights":
         """Return the tensors, from safetensors files or, with `weights_only`, from pickled files.
@@ -210,7 +223,7 @@ class Weights(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         reader = self._readers[name]
         if isinstance(reader, Path):
-            # Opened anew for each tensor: pages of a mapped file count as memory until it is closed.
+            # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
             with safe_open(reader, framework="pt") as opened:
                 return self._checked(name, opened.get_tensor(name))
         return self._checked(name, reader)
@@ -224,8 +237,7 @@ class Weights(Mapping[str, Tensor]):
             dtype, *allowed = (str(each).removeprefix("torch.") for each in (tensor.dtype, *_DTYPES))
             raise CheckpointError(f"{self._source}: {name} is {dtype}, and must be one of {', '.join(allowed)}")
         converted = tensor.float()
-        # Checked after the conversion: a float64 may be beyond fp32. Row by row, to need no copy of the whole.
-        if not all(bool(part.isfinite().all()) for part in converted.split(_ROWS)):
+        if not is_finite(converted):  # after the conversion: a float64 may be beyond fp32
             raise CheckpointError(f"{self._source}: the model's weights are not finite (NaN or inf in {name})")
         return converted
 

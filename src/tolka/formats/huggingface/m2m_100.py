@@ -7,21 +7,23 @@ the target's language. The two differ in their tokenizers (`m2m_tokenizers.py`).
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.bart_layers import (
     ACTIVATIONS,
+    BEAM,
     OUTPUT,
     SHARED,
     SOURCE,
     TARGET,
+    check_sinusoids,
     fill_layers,
     layer_settings,
     read_options,
+    read_positions,
     refuse_others,
     shapes_of,
     their_tensors,
@@ -42,36 +44,30 @@ from tolka.formats.huggingface.m2m_tokenizers import (
     M2M100_FILES,
     MOST_ROWS,
     NLLB_FILES,
-    SMALL100,
-    TOKENIZER_JSON,
     VOCAB,
     m2m100_files,
     nllb_files,
     read_m2m100,
     read_nllb,
-    tokenizer_json,
 )
+from tolka.formats.huggingface.nllb_json import TOKENIZER_JSON, tokenizer_json
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import direction_of
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.options import TransformerOptions
-from tolka.nn.positions import FAIRSEQ_OFFSET, sinusoids
+from tolka.nn.positions import FAIRSEQ_OFFSET
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
 POSITIONS = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
-_SPECIAL = {"bos_token_id": "<s>", "pad_token_id": "<pad>", "eos_token_id": "</s>"}
-_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
-_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
-_BEAM = 5
+_SMALL100 = "SMALL100Tokenizer"
 
 
 class _M2M100Layers(Family):
     """What M2M-100 and NLLB-200 share: all but the tokenizer."""
 
     MODEL = "M2M100ForConditionalGeneration"
-    ADVICE: ClassVar[str] = "start from a model of this family (run.init_from)"
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         where = str(folder.path / CONFIG)
@@ -93,15 +89,10 @@ class _M2M100Layers(Family):
             raise CheckpointError(f"{where}: vocab_size ({size}) must be at most {MOST_ROWS}")
         tokenizer = self.read_tokenizer(folder, size, about)
         _check_ids(config, tokenizer.vocabularies[0], where)
-        positions = whole_number(config, "max_position_embeddings", where)
-        if positions < _FEWEST_POSITIONS:
-            raise CheckpointError(
-                f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
-            )
+        longest = read_positions(config, where) - 2  # one position is the tag's, one that of </s>
         named = Direction(*(str(about.get(key) or "") for key in ("src_lang", "tgt_lang")))
         direction = named if set(named) <= {*tokenizer.languages} else None
-        # One position is the tag's, one that of </s>.
-        return Foreign(self, folder, config, about, options, tokenizer, positions - 2, direction)
+        return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
 
     def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
         """Read the tokenizer of a folder; CheckpointError if it does not fit. size: rows of the embedding."""
@@ -115,7 +106,8 @@ class _M2M100Layers(Family):
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
         shapes = shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
-        _check_positions(theirs, f"{path}: ")
+        tables = {name: theirs[name][FAIRSEQ_OFFSET:] for name in POSITIONS if name in theirs}
+        check_sinusoids(tables, options.positions, path, self.NAME)
         if options.share_embeddings == "none" and SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
             theirs = theirs.with_names({name: SHARED for name in (SOURCE, TARGET) if name not in theirs})
@@ -137,12 +129,11 @@ class _M2M100Layers(Family):
             "share_embeddings": ("all", "source_target", "none"),
             "output_bias": (False,),
         }
-        refuse_others(self.NAME, options, allowed, self.ADVICE)
+        refuse_others(self.NAME, options, allowed, "start from a model of this family (run.init_from)")
         (vocabulary,) = saved.tokenizer.vocabularies
         files = self.tokenizer_files(saved, vocabulary)
         config = _config_of(options, vocabulary, saved.sources.longest + 2)
-        keys = (*_SPECIAL, "decoder_start_token_id")
-        generation = {**{key: config[key] for key in keys}, "num_beams": _BEAM, "max_length": 512}
+        generation = {**_special_ids(vocabulary), "num_beams": BEAM, "max_length": 512}
         files[TOKENIZER_CONFIG] |= {"model_max_length": config["max_position_embeddings"]}
         for key, code in zip(("src_lang", "tgt_lang"), direction_of(saved.config), strict=True):
             files[TOKENIZER_CONFIG][key] = code if code in vocabulary.tags else None
@@ -173,7 +164,7 @@ class M2M100(_M2M100Layers):
     TOKENIZER_KEYS = "language_codes", "num_madeup_words"
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
-        if about.get("tokenizer_class") == SMALL100:
+        if about.get("tokenizer_class") == _SMALL100:
             raise CheckpointError(
                 f"{folder.path} is a SMaLL-100, which has the target's tag before the source, and a tokenizer of its "
                 "own code: only M2M-100 and NLLB-200 can be imported"
@@ -217,18 +208,21 @@ class NllbFast(Nllb):
     """NLLB-200 with the name that its tokenizer had before transformers 5."""
 
 
+def _special_ids(vocabulary: Vocabulary) -> dict[str, int]:
+    """Return the ids of special tokens, as config.json names them."""
+    eos, _, pad, bos = vocabulary.places
+    return {"bos_token_id": bos, "pad_token_id": pad, "eos_token_id": eos, "decoder_start_token_id": eos}
+
+
 def _check_ids(config: Mapping[str, Any], vocabulary: Vocabulary, where: str) -> None:
     """Raise CheckpointError unless the special tokens have the ids that config.json says."""
-    eos, _, pad, bos = vocabulary.places
-    expected = {"bos_token_id": bos, "pad_token_id": pad, "eos_token_id": eos, "decoder_start_token_id": eos}
-    for key, number in expected.items():
+    for key, number in _special_ids(vocabulary).items():
         if config.get(key, number) != number:
             raise CheckpointError(f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it")
 
 
 def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) -> dict[str, Any]:
     """Return the `config.json` of a model. longest: tokens of a source, tag and `</s>` included."""
-    eos, _, pad, bos = vocabulary.places
     return {
         "architectures": [_M2M100Layers.MODEL],
         "model_type": "m2m_100",
@@ -237,19 +231,6 @@ def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) 
         **layer_settings(model),
         "max_position_embeddings": max(1024, longest),
         "tie_word_embeddings": model.share_embeddings == "all",
-        "bos_token_id": bos,
-        "pad_token_id": pad,
-        "eos_token_id": eos,
-        "decoder_start_token_id": eos,
+        **_special_ids(vocabulary),
         "use_cache": True,
     }
-
-
-def _check_positions(theirs: Mapping[str, Tensor], where: str) -> None:
-    """Raise CheckpointError for positions that are not fairseq's sinusoids. where: beginning of the message."""
-    for name in POSITIONS:
-        if name in theirs:
-            rows = theirs[name][FAIRSEQ_OFFSET:]
-            table = sinusoids(torch.arange(len(rows)), rows.size(1), "sinusoidal_fairseq")
-            if not torch.allclose(rows, table, rtol=0, atol=_TOLERANCE):
-                raise CheckpointError(f"{where}{name} is trained, and the family's positions are sinusoids")

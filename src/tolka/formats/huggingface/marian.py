@@ -7,7 +7,6 @@ folder is that of Helsinki-NLP's models (Tiedemann and Thottingal 2020), as `con
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,15 +16,18 @@ from tolka.data.batch import PAD
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.bart_layers import (
     ACTIVATIONS,
+    BEAM,
     MATRICES,
     OUTPUT,
     SHARED,
     SOURCE,
     TARGET,
+    check_sinusoids,
     fill_layers,
     fill_rows,
     layer_settings,
     read_options,
+    read_positions,
     refuse_others,
     shapes_of,
     their_tensors,
@@ -40,7 +42,6 @@ from tolka.formats.huggingface.family import (
     Fill,
     Foreign,
     boolean,
-    whole_number,
 )
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.formats.huggingface.marian_tokenizer import FILES, read_tokenizer, tokenizer_files
@@ -48,7 +49,6 @@ from tolka.model_directory.read import SavedModel
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
-from tolka.nn.positions import sinusoids
 from tolka.text.direction import Direction
 
 BIAS = "final_logits_bias"
@@ -63,10 +63,7 @@ _SHARING = {
 }
 # Settings of BART's family that older folders have: Marian's models never set them.
 _ABSENT = {"normalize_before": "pre-norm", "normalize_embedding": "a norm", "add_final_layer_norm": "norm"}
-_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
-_POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
-_BEAM = 5  # the default of mt-translate
 
 
 @FAMILIES.register("marian")
@@ -84,12 +81,8 @@ class Marian(Family):
         tokenizer = read_tokenizer(folder, config, bool(about.get("separate_vocabs")))
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
-        positions = whole_number(config, "max_position_embeddings", where)
-        if positions < _FEWEST_POSITIONS:
-            raise CheckpointError(
-                f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
-            )
-        return Foreign(self, folder, config, about, options, tokenizer, positions - 1, _direction(about))
+        longest = read_positions(config, where) - 1  # one is that of </s>
+        return Foreign(self, folder, config, about, options, tokenizer, longest, _direction(about))
 
     def weights(self, foreign: Foreign) -> Fill:
         options, vocabularies, path = foreign.options, foreign.tokenizer.vocabularies, foreign.folder.path
@@ -101,7 +94,8 @@ class Marian(Family):
             del shapes[SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
-        _check_positions(theirs, path)
+        tables = {name: theirs[name] for name in POSITIONS if name in theirs}
+        check_sinusoids(tables, "sinusoidal_halves", path, self.NAME)
 
         def fill(ours: Mapping[str, Tensor]) -> None:
             fill_layers(ours, theirs, options, vocabularies, path)
@@ -219,17 +213,8 @@ def _direction(about: Mapping[str, Any]) -> Direction | None:
     return direction if all(map(LANGUAGE.fullmatch, direction)) else None
 
 
-def _check_positions(theirs: Mapping[str, Tensor], path: Path) -> None:
-    """Raise CheckpointError for positions that are not the sinusoids."""
-    for name in POSITIONS:
-        if name in theirs:
-            table = sinusoids(torch.arange(len(theirs[name])), theirs[name].size(1), "sinusoidal_halves")
-            if not torch.allclose(theirs[name], table, rtol=0, atol=_POSITION_TOLERANCE):
-                raise CheckpointError(f"{path}: {name} is trained, and Marian's positions are sinusoids")
-
-
 def _generation(config: dict[str, Any]) -> dict[str, Any]:
     """Return the `generation_config.json`: our beam, and never `<pad>`."""
     keys = ("pad_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
-    own = {"bad_words_ids": [[config["pad_token_id"]]], "num_beams": _BEAM, "max_length": 512}
+    own = {"bad_words_ids": [[config["pad_token_id"]]], "num_beams": BEAM, "max_length": 512}
     return {**{key: config[key] for key in keys}, **own}

@@ -8,7 +8,6 @@ from tolka.formats.huggingface.family import CONFIG, TOKENIZER_CONFIG, whole_num
 from tolka.formats.huggingface.folder import ModelFolder
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form, direction_of
-from tolka.system.surrogates import is_utf8, printable
 from tolka.tokenizer.character_rules import with_rules
 from tolka.tokenizer.coders import processor_of
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -54,13 +53,8 @@ def read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: boo
 
 
 def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
-    """Read a vocabulary: a JSON object of subword -> id, with all ids from 0 on."""
-    path, ids = folder.path / name, folder.json(name)
-    # By exact type: True and 1.0 are equal to 1.
-    if not all(type(number) is int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
-        raise CheckpointError(f"{path} must number its {len(ids)} subwords from 0 to {len(ids) - 1}, each once")
-    if broken := [subword for subword in ids if not is_utf8(subword)]:
-        raise CheckpointError(f"{path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it")
+    """Read a vocabulary; CheckpointError if it does not fit. size: as config.json says."""
+    path, ids = folder.path / name, folder.vocabulary(name)
     if missing := [special for special in ("</s>", "<unk>", "<pad>") if special not in ids]:
         raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
     if len(ids) != size:
