@@ -80,49 +80,50 @@ def test_typed_tokens_decide_how_often_to_validate() -> None:
     assert often["trainer.validate_every"] > seldom["trainer.validate_every"]
 
 
-def write(folder: Path, sources: list[str], targets: list[str]) -> Corpus:
-    for side, lines in (("xa", sources), ("xb", targets)):
-        (folder / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    text = ParallelFiles(folder / "train.xa", folder / "train.xb", "train")
-    return Corpus([[text]], [text], [])
-
-
 XA_XB = Direction("xa", "xb")
 
 
+def write(folder: Path, sources: list[str], targets: list[str], direction: Direction = XA_XB) -> Corpus:
+    for side, lines in (("xa", sources), ("xb", targets)):
+        (folder / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = ParallelFiles(folder / "train.xa", folder / "train.xb", "train")
+    text.direction = direction
+    return Corpus([[text]], [text], [])
+
+
 def test_facts_of_a_text(tmp_path: Path) -> None:
-    facts = TextFacts.of(write(tmp_path, ["a b c", "a b", "a b"], ["x", "y z u v", "y z u v"]), XA_XB)
+    facts = TextFacts.of(write(tmp_path, ["a b c", "a b", "a b"], ["x", "y z u v", "y z u v"]))
     assert facts == TextFacts(
         pairs=2, words=11 / 3, repetition=16 / 8, characters=9, unspelt=0.0, validation=3, streamed=False
     )
 
 
 def test_a_text_without_spaces_counts_its_characters(tmp_path: Path) -> None:
-    facts = TextFacts.of(write(tmp_path, ["one two"], ["私は" * 20]), XA_XB)
+    facts = TextFacts.of(write(tmp_path, ["one two"], ["私は" * 20]))
     assert (facts.words, facts.repetition) == (20, 22 / 3)
 
 
 def test_a_language_without_spaces_counts_the_characters_of_short_lines_too(tmp_path: Path) -> None:
-    facts = TextFacts.of(write(tmp_path, ["one two"], ["一二三四"]), Direction("en", "zh"))
+    facts = TextFacts.of(write(tmp_path, ["one two"], ["一二三四"], Direction("en", "zh")))
     assert (facts.words, facts.repetition) == (2, 1)
 
 
 def test_only_the_beginning_of_a_large_text_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.auto.text_facts._MOST_READ", 10)
-    facts = TextFacts.of(write(tmp_path, ["a"] * 50 + ["b"] * 50, ["x"] * 100), XA_XB)
+    facts = TextFacts.of(write(tmp_path, ["a"] * 50 + ["b"] * 50, ["x"] * 100))
     assert facts.repetition == 10
 
 
 def test_what_a_model_spells_as_bytes(tmp_path: Path, trained: Path) -> None:
     tokenizer = tokenizer_of(trained)
-    known = TextFacts.of(write(tmp_path, ["na ro"], ["na ro"]), XA_XB, tokenizer)
-    foreign = TextFacts.of(write(tmp_path, ["na ro"], ["다람쥐 강"]), XA_XB, tokenizer)
+    known = TextFacts.of(write(tmp_path, ["na ro"], ["na ro"]), tokenizer)
+    foreign = TextFacts.of(write(tmp_path, ["na ro"], ["다람쥐 강"]), tokenizer)
     assert known.unspelt < 0.1 < 0.5 < foreign.unspelt
     # Blanks that cleaning makes plain ones are no new language.
     form, blanks = CharacterForm("nfc", "strip", "space"), "na\u00a0ro"
-    assert TextFacts.of(write(tmp_path, [blanks], [blanks]), XA_XB, tokenizer).unspelt > known.unspelt
+    assert TextFacts.of(write(tmp_path, [blanks], [blanks]), tokenizer).unspelt > known.unspelt
     text = write(tmp_path, [blanks], [blanks])
-    assert TextFacts.of(text, XA_XB, tokenizer, form).unspelt == known.unspelt
+    assert TextFacts.of(text, tokenizer, form).unspelt == known.unspelt
 
 
 def test_subwords_are_added_where_a_model_lacks_them() -> None:

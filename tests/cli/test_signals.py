@@ -302,8 +302,8 @@ def test_while_processes_prepare_the_text(tmp_path: Path, to_all: bool) -> None:
         shard.write([Pair("a", "b")])
         (shard.folder / "flaws.json").unlink()
         os.mkfifo(shard.folder / "flaws.json")  # reading it takes for ever
-    Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()).save(tmp_path / "work")
-    save_plan(tmp_path / "work", [[0, 2]], [1, 1])
+    Task(CleaningConfig(), 9, frozenset()).save(tmp_path / "work")
+    save_plan(tmp_path / "work", [[0, 2]], [1, 1], [Direction("en", "de")])
     code = (
         "import sys; from pathlib import Path; from tolka.cli import common; from tolka.data import workers\n"
         "real = workers._start\n"

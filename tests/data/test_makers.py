@@ -14,7 +14,6 @@ from tolka.data import preparation
 from tolka.data.shards import Shard, Task
 from tolka.errors import DataError
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 
 BENCH = Path(__file__).parents[1] / "support" / "makers_bench.py"
@@ -116,7 +115,7 @@ def test_a_step_counts_only_when_its_pairs_add_up(tmp_path: Path) -> None:
     shard = Shard(tmp_path / "shard")
     shard.write([Pair("a", "b"), Pair("", "d")])
     assert not shard.is_done("clean")
-    shard.clean(Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()))
+    shard.clean(Task(CleaningConfig(), 9, frozenset()))
     assert shard.is_done("clean")
     assert not Shard(shard.folder, 3).is_done("clean")
     assert not shard.is_done("encode")

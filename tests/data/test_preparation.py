@@ -50,7 +50,7 @@ def prepared(
     tokenizer = TokenizerConfig(vocab_size=vocab_size, sample=sample)
     found = config.open()
     held_out = [pair for source in (*found.valid, *found.tests) for pair in source.read()]
-    order = Order(found, config, CleaningConfig(**cleaning or {}), tokenizer, batching, held_out)
+    order = Order(found, CleaningConfig(**cleaning or {}), tokenizer, batching, held_out)
     return prepare(order, corpus / cache, processes, say)
 
 
@@ -325,8 +325,8 @@ def test_what_workers_import_is_without_torch() -> None:
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     shard = Shard(tmp_path / "work" / "shard-000000")
     shard.write([Pair("a", "b")])
-    Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()).save(tmp_path / "work")
-    workers.save_plan(tmp_path / "work", [[0, 1]], [1])
+    Task(CleaningConfig(), 9, frozenset()).save(tmp_path / "work")
+    workers.save_plan(tmp_path / "work", [[0, 1]], [1], [Direction("en", "de")])
     os.mkfifo(shard.folder / "waits")
     (shard.folder / "flaws.json").unlink()
     (shard.folder / "flaws.json").symlink_to(shard.folder / "waits")  # reading it takes for ever
@@ -364,7 +364,7 @@ def test_what_breaks_off_while_the_tokenizer_learns_is_no_fault_of_the_text(
 def test_a_shard_that_lost_text_is_noticed(tmp_path: Path) -> None:
     shard = Shard(tmp_path / "shard")
     shard.write([Pair("a", "b"), Pair("c", "d")])
-    shard.clean(Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()))
+    shard.clean(Task(CleaningConfig(), 9, frozenset()))
     (shard.folder / "text").write_text("a\nb\n")
     with pytest.raises(DataError, match=r"is damaged: delete"):
         list(shard.pairs())
@@ -401,7 +401,7 @@ def test_a_sample_has_exactly_so_many_in_their_order(tmp_path: Path) -> None:
     for number in range(5):
         shards.append(Shard(tmp_path / str(number)))
         shards[-1].write([Pair(f"{number} {i}", "x") for i in range(number * 3)])
-        shards[-1].clean(Task(CleaningConfig(), Direction("en", "de"), 9, frozenset()))
+        shards[-1].clean(Task(CleaningConfig(), 9, frozenset()))
     for wanted in (1, 7, 30):
         drawn = [pair.source for pair in prepare_module._sample(shards, [0, 3, 6, 9, 12], wanted)]
         assert len(drawn) == len(set(drawn)) == wanted

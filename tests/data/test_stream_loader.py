@@ -12,7 +12,6 @@ from tolka.data.stream_loader import StreamLoader
 from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.hub import HubConfig
-from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairStream
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
@@ -45,7 +44,7 @@ def stream(folder: Path) -> PairStream:
 
 
 def loader(folder: Path, tokenizer: Tokenizer, log: Any = lambda line: None, **cleaning: Any) -> StreamLoader:
-    task = Task(CleaningConfig(**cleaning), Direction("xa", "xb"), 60, frozenset())
+    task = Task(CleaningConfig(**cleaning), 60, frozenset())
     return StreamLoader(stream(folder), tokenizer, task, BatchingConfig(tokens=64, max_length=60), 1, 20, log)
 
 
@@ -86,7 +85,7 @@ def test_a_stream_is_entered_where_it_was_left(tmp_path: Path, tokenizer: Tokeni
 def test_a_second_loader_of_one_stream_begins_at_its_beginning(tmp_path: Path, tokenizer: Tokenizer) -> None:
     """As after timing some updates."""
     shared = stream(data_set(tmp_path, TEXT))
-    task = Task(CleaningConfig(), Direction("xa", "xb"), 60, frozenset())
+    task = Task(CleaningConfig(), 60, frozenset())
     config = BatchingConfig(tokens=64, max_length=60)
     first, second = (StreamLoader(shared, tokenizer, task, config, 1, 20, lambda line: None) for _ in range(2))
     assert texts(first, tokenizer, 0) == texts(second, tokenizer, 0)

@@ -26,6 +26,7 @@ APART = [Pair(unicodedata.normalize("NFD", line), unicodedata.normalize("NFD", l
 TOKENIZER = train_tokenizer(TokenizerConfig(vocab_size=320), lambda: iter(COMPOSED), lambda remark: None)
 FP32 = Precision(torch.device("cpu"), "fp32")
 METRICS = MetricsConfig(names=["chrf"], bootstrap=0)
+XA_DE = Direction("xa", "de")
 
 
 class Echo:
@@ -46,14 +47,14 @@ def validation(pairs: list[Pair]) -> tuple[float, float, float]:
     """chrF, nll and the share of copies."""
     echo: Any = Echo()
     meter = PerplexityMeter(pairs, TOKENIZER, 1000, characters=echo.characters)
-    found = Validator(pairs, echo, meter, FP32, METRICS, "de", 0)(1)
+    found = Validator({XA_DE: pairs}, echo, {XA_DE: meter}, FP32, METRICS, "", 0)(1)
     return found.values["chrf"], found.values["nll"], found.copied
 
 
 def scored(pairs: list[Pair]) -> tuple[float, float, float]:
     """chrF and nll, without the share of copies."""
     echo: Any = Echo()
-    found = tester.Tester(echo, None, METRICS, "de", lambda name, text: None)("set", pairs)
+    found = tester.Tester(echo, None, METRICS, lambda name, text: None)("set", pairs, XA_DE)
     return found.scores[0].value, found.perplexity.nll / found.perplexity.tokens, 0.0
 
 

@@ -20,7 +20,8 @@ def test_a_model_without_finite_scores_has_an_nll_only(trained: Path) -> None:
     translator = open_model(trained, GreedyConfig(), DecodingConfig(device="cpu"))
     pairs = [Pair("lantern kettle .", "ferry .")]
     meter = PerplexityMeter(pairs, translator.tokenizer, 1000)
-    validator = Validator(pairs, translator, meter, Precision(torch.device("cpu"), "fp32"), MetricsConfig(), "xb", 0)
+    own, precision = translator.direction, Precision(torch.device("cpu"), "fp32")
+    validator = Validator({own: pairs}, translator, {own: meter}, precision, MetricsConfig(), "", 0)
     assert {"nll", "bleu", "chrf"} <= validator(1).values.keys()
     with torch.no_grad():
         next(translator.engine.model.parameters()).fill_(math.nan)

@@ -9,6 +9,7 @@ from tolka.config.command_line import train_config
 from tolka.errors import DataError
 from tolka.model_directory.verify import LengthRatio
 from tolka.run.inputs import Inputs
+from tolka.text.direction import Direction
 
 
 def inputs_of(arguments: list[str]) -> tuple[Inputs, list[str]]:
@@ -23,7 +24,7 @@ def test_the_model_is_described_by_its_training_text(tiny: list[str], corpus: Pa
     inputs, _ = inputs_of(tiny)
     sources = inputs.training_sources
     assert sources.several_sentences == 15 / 60
-    assert sources.length_ratio == LengthRatio.of(pairs)
+    assert sources.length_ratios == {Direction("xa", "xb"): LengthRatio.of(pairs)}
     encoded = inputs.prepared.tokenizer.encode_source([source for source, _ in pairs])
     assert sources.longest == max(map(len, encoded))
 

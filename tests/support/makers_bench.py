@@ -31,7 +31,7 @@ STAGES: dict[str, tuple[Any, str, int]] = {  # a function that is called in the 
 def prepared(corpus: Path, cache: Path, notes: Say = silent) -> Prepared:
     config = FilesConfig(source="xa", target="xb", root=str(corpus), train=["train"], valid=["valid"])
     cleaning = CleaningConfig(duplicates="exact", control="strip")
-    order = Order(config.open(), config, cleaning, TokenizerConfig(vocab_size=320), BatchingConfig(512, max_length=64))
+    order = Order(config.open(), cleaning, TokenizerConfig(vocab_size=320), BatchingConfig(512, max_length=64))
     return prepare(order, cache, 1, notes)
 
 

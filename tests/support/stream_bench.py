@@ -34,7 +34,7 @@ MIDDLE = 1, 2  # buffer and batch
 class ListStream(PairStream):
     """The pairs of a list. broken: where this rank cannot read any further."""
 
-    name = "list"
+    name, direction = "list", Direction("xa", "xb")
 
     def __init__(self, broken: int = -1) -> None:
         self._place, self._broken = 0, broken
@@ -58,7 +58,7 @@ class Reader:
 
     def __init__(self, tokenizer: Tokenizer, ranks: Ranks, broken: int = -1) -> None:
         self.ranks, self.said = ranks, list[str]()
-        task = Task(CleaningConfig(duplicates="near"), Direction("xa", "xb"), 60, frozenset())
+        task = Task(CleaningConfig(duplicates="near"), 60, frozenset())
         sampler = SubwordSampler(tokenizer, 0.3, 5, 60, ranks)
         config, log = BatchingConfig(tokens=200, max_length=60, sampling=0.3), self.said.append
         self.loader = StreamLoader(ListStream(broken), tokenizer, task, config, 1, BUFFER, log, sampler, ranks)

@@ -25,7 +25,7 @@ def config(folder: Path, train: list[str], **options: Any) -> FilesConfig:
 
 
 def split(config: FilesConfig, cache: str = "cache") -> Corpus:
-    return hold_out_sets(config.open(), Direction("xa", "xb"), Path(config.root) / cache)[0]
+    return hold_out_sets(config.open(), Path(config.root) / cache)[0]
 
 
 def write_tsv(path: Path, rows: list[tuple[str, str]]) -> None:
@@ -162,7 +162,7 @@ def test_hub_data_sets_and_other_kinds_of_files(tmp_path: Path) -> None:
     unit = '<tu><tuv xml:lang="xa"><seg>{}</seg></tuv><tuv xml:lang="xb"><seg>{}</seg></tuv></tu>'
     (tmp_path / "all.tmx").write_text(f"<tmx><body>{''.join(unit.format(*row) for row in ROWS)}</body></tmx>")
     hub = HubConfig(source="xa", target="xb", path=str(tmp_path / "hub"), valid=["40"], test=[]).open()
-    sets = [pairs(hold_out_sets(hub, Direction("xa", "xb"), tmp_path / "cache")[0])[0]]
+    sets = [pairs(hold_out_sets(hub, tmp_path / "cache")[0])[0]]
     sets += [pairs(split(config(tmp_path, [f"all.{ending}"], valid=["40"])))[0] for ending in ("jsonl", "tmx")]
     assert len(sets[0]) == 40
     assert sets[0] == sets[1] == sets[2]

@@ -164,7 +164,9 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     translator = Translator.of(saved, config.search, config.decoding, say)
     with bar("translating", len(sources), " lines") as progress:
         result = calibrate_translator(translator, sources, references, config.search, progress.update)
-    scores = {**saved.scores, QUALITY: result.calibration.as_dict()}
+    calibration, of_several = result.calibration, bool(saved.tokenizer.languages)
+    values = calibration.beside(saved.scores, translator.direction) if of_several else calibration.as_dict()
+    scores = {**saved.scores, QUALITY: values}
     rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
     return result
 

@@ -8,7 +8,6 @@ from itertools import chain, islice
 from tolka.metrics.scores import has_spaces
 from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import Corpus
-from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import unspelt_share
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -47,7 +46,6 @@ class TextFacts:
     def of(
         cls,
         corpus: Corpus,
-        direction: Direction,
         tokenizer: Tokenizer | None = None,
         form: CharacterForm | None = None,
     ) -> "TextFacts":
@@ -64,8 +62,8 @@ class TextFacts:
         vocabularies: tuple[set[str], set[str]] = set(), set()
         characters: set[str] = set()
         spelt: list[Pair] = []
-        spaced = [has_spaces(language) for language in direction]
         for source, count in zip(sources, counts, strict=True):
+            spaced = [has_spaces(language) for language in source.direction]
             for pair in islice(source.read(), max(1, round(share * count))):
                 read += 1
                 if tokenizer and source is sources[0] and len(spelt) < _SPELT:

@@ -204,7 +204,11 @@ def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
     if experiment != "None":
         # Several are typed as [a,b], and one in a folder as dir/a: a run's name is one folder's.
         return experiment.strip("[]").replace(",", "+").replace("/", "-")
-    return f"{choices['corpus']}-{corpus['source']}-{corpus['target']}-{choices['model']}"
+    train = corpus.get("train")
+    # The first text may have languages of its own.
+    own = train[0] if isinstance(train, list) and train and isinstance(train[0], Mapping) else {}
+    source, target = (own.get(side, corpus[side]) for side in ("source", "target"))
+    return f"{choices['corpus']}-{source}-{target}-{choices['model']}"
 
 
 def _ended_by_epochs(values: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:

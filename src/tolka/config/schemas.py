@@ -210,6 +210,9 @@ def _training_conflicts(config: TrainConfig) -> Iterator[str]:
             "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: set "
             f"them, or scheduler.horizon={updates} to have it fall until trainer.updates"
         )
+    codes = [direction.code for direction in config.corpus.directions]
+    if trainer.best_direction and trainer.best_direction not in codes:
+        yield f"trainer.best_direction ({trainer.best_direction}) must be one that is trained: {', '.join(codes)}"
     if config.batching.sampling and not config.tokenizer.can_sample:
         yield (
             "batching.sampling draws other segmentations of the same words, and tokenizer.type="

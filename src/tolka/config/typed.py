@@ -15,7 +15,9 @@ _KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)(@[\w.:]*)?")
 # A list's next item: in quotes, where commas do not separate, or a list without lists in it, or up to a comma.
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _LIST = rf"""\[(?:{_QUOTED}|[^][])*\]"""
-_ITEM = re.compile(rf"""\s*({_QUOTED}|{_LIST}|[^,]*?)\s*(?:,|$)""")
+_MAPPING = rf"""\{{(?:{_QUOTED}|{_LIST}|[^][{{}}])*\}}"""
+_PAIR = re.compile(rf"""\s*([^:,\s]+)\s*:\s*({_QUOTED}|{_LIST}|[^,]*?)\s*(?:,|$)""")
+_ITEM = re.compile(rf"""\s*({_QUOTED}|{_LIST}|{_MAPPING}|[^,]*?)\s*(?:,|$)""")
 
 # The beginning of ${...} that is text: neither a setting nor a resolver. And backslashes before it, which escape it.
 _TEXT = re.compile(r"(\\*)\$\{(?![\w.]+[:.][^{}]*\})")
@@ -117,8 +119,16 @@ def _items(text: str) -> list[str]:
 
 
 def _quoted_list(value: str) -> str:
-    items = (_quoted_list(item) if re.fullmatch(_LIST, item) else quote_value(item) for item in _items(value))
-    return f"[{','.join(items)}]"
+    return f"[{','.join(map(_quoted_item, _items(value)))}]"
+
+
+def _quoted_item(item: str) -> str:
+    if re.fullmatch(_LIST, item):
+        return _quoted_list(item)
+    # {text: data/train, source: en, target: ko}; only with a colon, since a name may be in braces.
+    if re.fullmatch(_MAPPING, item) and ":" in item:
+        return f"{{{','.join(f'{key}:{_quoted_item(value)}' for key, value in _PAIR.findall(item[1:-1]))}}}"
+    return quote_value(item)
 
 
 def _is_quoted(text: str) -> bool:
@@ -170,6 +180,8 @@ def _typed(key: str, value: Any) -> str:
         if kind and not kind.is_list:
             raise TypeError(f"{key} is one name or path, and not a list: texts are read from the file that it names")
         return f"[{','.join(_typed('', each) for each in value)}]"
+    if isinstance(value, Mapping) and not key:  # in a list
+        return "{" + ",".join(f"{name}:{_typed('', each)}" for name, each in value.items()) + "}"
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{key} must be a text, a number, a path or a list of them, and not {type(value).__name__}")
     return str(value) if literal_kind(key) else quote_value(str(value))

@@ -101,13 +101,14 @@ class Flat:
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         return cls(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), lengths)
 
-    def tagged(self, tags: Ids) -> "Flat":
-        """Return the rows with these ids at the beginning of each."""
-        if not len(tags):
+    def tagged(self, tags: npt.NDArray[np.integer]) -> "Flat":
+        """Return the rows with tags (B, number of tags), or the same ones (number of tags,), at their beginning."""
+        count = tags.shape[-1]
+        if not count:
             return self
         starts = np.cumsum(self.lengths) - self.lengths
-        ids = np.insert(self.ids, np.repeat(starts, len(tags)), np.tile(tags, len(starts)))
-        return Flat(ids, self.lengths + len(tags))
+        ids = np.insert(self.ids, np.repeat(starts, count), np.broadcast_to(tags, (len(starts), count)).ravel())
+        return Flat(ids, self.lengths + count)
 
     def with_eos(self) -> tuple[Tensor, Tensor]:
         """Return the rows, each followed by </s> and padding, (B, longest) int64, and their lengths (B,), with </s>."""
@@ -139,8 +140,10 @@ def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids
 
 
 def collate_flat(sources: Flat, targets: Flat, tags: tuple[Ids, Ids] = ((), ())) -> Batch:
-    """Return the Batch of concatenated rows; see `collate`."""
-    sources, targets = sources.tagged(tags[0]), targets.tagged(tags[1])
+    """Return the Batch of concatenated rows; see `collate`. tags: also of each row, (B, number of tags)."""
+    sources, targets = (
+        rows.tagged(np.asarray(own, dtype=np.int64)) for rows, own in zip((sources, targets), tags, strict=True)
+    )
     (source, source_lengths), (target_out, target_lengths) = sources.with_eos(), targets.with_eos()
     return Batch(
         source=source,

@@ -11,7 +11,6 @@ from tolka.data.mixture import Mixture
 from tolka.data.rank_share import Share, rank_share
 from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
-from tolka.tokenizer.tags import NO_TAGS, Tags
 
 Resample = Callable[[TokenStore, int], TokenStore]
 """(store, epoch) -> the epoch's segmentation of the same pairs, in the same order."""
@@ -115,19 +114,15 @@ class Loader(Batches):
         seed: int,
         resample: Resample | None = None,
         mixture: Mixture | None = None,
-        tags: Tags = NO_TAGS,
     ) -> None:
-        """resample: draws the segmentations of each epoch; by default the store's are used. mixture: see Batches.
-
-        tags: of the direction.
-        """
+        """resample: draws the segmentations of each epoch; by default the store's are used. mixture: see Batches."""
         super().__init__(config, seed, mixture)
-        self.store = store
-        self._resample, self._tags = resample, tags
+        self.store, self._resample = store, resample
 
     def _store(self, number: int) -> TokenStore:
-        store = self._resample(self.store, number) if self._resample else self.store
-        return replace(store, tags=self._tags)
+        if not self._resample:
+            return self.store
+        return replace(self._resample(self.store, number), tags=self.store.tags)
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Do nothing, as `state` is empty."""

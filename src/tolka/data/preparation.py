@@ -21,7 +21,7 @@ import numpy as np
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.shards import SHARD_PAIRS, Shard, Task
-from tolka.data.store import TokenStore, write_store
+from tolka.data.store import PartTags, TokenStore, write_store
 from tolka.data.workers import PLAN, cores, load_plan, save_plan, shard_folder, work_on
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import name_in_disk_errors, one_at_a_time, replace_text, whole_folder
@@ -31,8 +31,10 @@ from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, se
 from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, steps_of
-from tolka.text.corpora.base import Corpus, CorpusConfig
+from tolka.text.corpora.base import Corpus
+from tolka.text.held_out import both_ways
 from tolka.text.pairs import Pair, in_chunks
+from tolka.tokenizer.added_tags import add_tags
 from tolka.tokenizer.extension import Extension, extend_tokenizer
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
@@ -66,25 +68,29 @@ class Order:
 
     tokenizer: a trained one, how to train one, or how to extend one, by the first entry of corpus.train. held_out: the
     pairs of validation and test sets, for cleaning.leaks. set_aside: those of them that were held out of the training
-    text.
+    text. tagged: languages that the tokenizer shall have tags of. tag_form: see `add_tags`.
     """
 
     corpus: Corpus
-    config: CorpusConfig
     cleaning: CleaningConfig
     tokenizer: TokenizerConfig | Tokenizer | Extension
     batching: BatchingConfig
     held_out: Sequence[Pair] = ()
     set_aside: Sequence[Pair] = ()
+    tagged: Sequence[str] = ()
+    tag_form: str = "source"
 
     @cached_property
     def task(self) -> Task:
         """The task of every shard."""
-        marks = held_out_marks(self.cleaning, self.held_out), set_aside_marks(self.set_aside)
-        return Task(self.cleaning, self.config.direction, self.batching.max_length, *marks)
+        # What is a source in one direction may be a target in another.
+        seen = both_ways if len({*self.corpus.directions}) > 1 else list[Pair]
+        marks = held_out_marks(self.cleaning, seen(self.held_out)), set_aside_marks(seen(self.set_aside))
+        return Task(self.cleaning, self.batching.max_length, *marks)
 
     def key(self) -> str:
         """Return a digest of the training text and of all that determines the ids."""
+        directions = self.corpus.directions
         settings = {
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
@@ -93,7 +99,8 @@ class Order:
                 hashlib.sha256(b"".join(sorted(marks))).hexdigest()
                 for marks in (self.task.held_out, self.task.set_aside)
             ],
-            "languages": self.config.direction,
+            # Of several directions one for each entry, and the languages that have tags.
+            "languages": [directions, self.tagged, self.tag_form] if self.tagged else directions[0],
             "tokenizer": self._tokenizer_key(),
             "max_length": self.batching.max_length,
         }
@@ -113,7 +120,8 @@ class Order:
         if isinstance(self.tokenizer, Extension):
             return self.tokenizer.as_dict()
         known = dataclasses.asdict(self.tokenizer)
-        return {key: value for key, value in known.items() if not key.startswith("extend")}  # of a model's alone
+        # Extensions are of a model's alone, and tags are part of the key where there are any.
+        return {key: value for key, value in known.items() if not key.startswith(("extend", "tags"))}
 
 
 def prepare(order: Order, cache: Path, processes: int = 0, say: Say = silent) -> Prepared:
@@ -137,7 +145,10 @@ def prepare(order: Order, cache: Path, processes: int = 0, say: Say = silent) ->
         tally, parts, remarks = Tally.of(report["pairs"]), list(map(int, report["parts"])), list(report["remarks"])
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{folder / _REPORT} is damaged ({error}); delete the folder to have it made again") from None
-    return Prepared(folder, Tokenizer.load(folder), TokenStore.open(folder), tally, parts, remarks, reused)
+    tokenizer = Tokenizer.load(folder)
+    tags = PartTags(tuple(map(tokenizer.tags, order.corpus.directions)), tuple(parts))
+    store = replace(TokenStore.open(folder), tags=tags)
+    return Prepared(folder, tokenizer, store, tally, parts, remarks, reused)
 
 
 def _remove_abandoned(cache: Path) -> None:
@@ -155,7 +166,8 @@ class _Workshop:
         self._work, self._order, self._processes, self._say = work, order, processes, say
         self._read = work / PLAN
         self._tokenizer = work / "tokenizer.json"
-        steps_of(order.cleaning, order.task.direction)  # raises its ConfigError before any work is done
+        for direction in order.corpus.directions:
+            steps_of(order.cleaning, direction)  # raises its ConfigError before any work is done
 
     def make(self, folder: Path) -> None:
         """Go through all stages, and write the result to `folder`."""
@@ -200,7 +212,7 @@ class _Workshop:
                     sizes.append(len(pairs))
                     progress.update(len(pairs))
                 entries.append([first, len(sizes)])
-        save_plan(self._work, entries, sizes)
+        save_plan(self._work, entries, sizes, self._order.corpus.directions)
 
     def clean(self) -> None:
         """Clean each shard by itself, then drop duplicates across all of them."""
@@ -244,6 +256,7 @@ class _Workshop:
                         progress.update()
 
             tokenizer = learn(pairs, remarks.append)
+        tokenizer = add_tags(tokenizer, self._order.tagged, self._order.tag_form)
         tokenizer.save(self._work)
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
 

@@ -22,7 +22,7 @@ from tolka.system.atomic import replace_text, replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.rejected import rejects_file
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
@@ -37,7 +37,6 @@ class Task:
     """The settings by which every shard is cleaned and encoded. held_out, set_aside: see `judge`."""
 
     cleaning: CleaningConfig
-    direction: Direction
     max_length: int
     held_out: Marks
     set_aside: Marks = frozenset()
@@ -46,7 +45,7 @@ class Task:
         """Save the task for worker processes, which get only the folder."""
         for name in _MARKS:
             (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
-        settings = {"cleaning": asdict(self.cleaning), "languages": self.direction, "max_length": self.max_length}
+        settings = {"cleaning": asdict(self.cleaning), "max_length": self.max_length}
         replace_text(folder / "task.json", json.dumps(settings))
 
     @classmethod
@@ -55,17 +54,15 @@ class Task:
         settings = json.loads((folder / "task.json").read_text())
         marks = [(folder / name).read_bytes() for name in _MARKS]
         sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
-        return cls(
-            CleaningConfig(**settings["cleaning"]), Direction(*settings["languages"]), settings["max_length"], *sets
-        )
+        return cls(CleaningConfig(**settings["cleaning"]), settings["max_length"], *sets)
 
 
 class Shard:
     """Consecutive pairs of the text."""
 
-    def __init__(self, folder: Path, pairs: int = 0) -> None:
+    def __init__(self, folder: Path, pairs: int = 0, direction: Direction = UNKNOWN) -> None:
         """pairs: how many were read."""
-        self.folder, self.count = folder, pairs
+        self.folder, self.count, self.direction = folder, pairs, direction
 
     def is_done(self, step: str) -> bool:
         """Return whether a step, `clean` or `encode`, was completed: its files are complete, and the counts agree."""
@@ -96,7 +93,7 @@ class Shard:
             raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
         with replaced_files(self.folder, last="cleaned.json") as new:
             with rejects_file(new / "cleaning.tsv") as rejects:
-                pairs = list(judge(raw, task.cleaning, task.direction, tally, rejects, task.held_out, task.set_aside))
+                pairs = list(judge(raw, task.cleaning, self.direction, tally, rejects, task.held_out, task.set_aside))
             _write_pairs(new / "text", pairs)
             if key := duplicate_key(task.cleaning):
                 np.save(new / "marks.npy", marks_of(pairs, key))

@@ -23,17 +23,40 @@ _CHUNK = 2**20  # lengths that are computed at once
 
 
 @dataclass(frozen=True)
+class PartTags:
+    """Tags of the pairs of a store, which consists of parts in one direction each.
+
+    tags: of each part; as many for all. pairs: number of those of each part; a single part may be of any length.
+    """
+
+    tags: tuple[Tags, ...] = (NO_TAGS,)
+    pairs: tuple[int, ...] = (0,)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Number of tags of a source, and of a target."""
+        return len(self.tags[0].source), len(self.tags[0].target)
+
+    def of(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the tags of the pairs with these numbers: (rows, tags of a source) and (rows, tags of a target)."""
+        # The parts before the last end where the next begins.
+        parts = np.searchsorted(np.cumsum(self.pairs)[:-1], rows, side="right")
+        source, target = (np.array([getattr(each, side) for each in self.tags], dtype=np.int64) for side in _SIDES)
+        return source[parts], target[parts]
+
+
+@dataclass(frozen=True)
 class TokenStore:
     """Pairs of id rows, without special symbols. Row i of a side is ids[offsets[i] : offsets[i + 1]].
 
-    tags: of the direction, which only batches have.
+    tags: of the directions, which only batches have.
     """
 
     source_ids: npt.NDArray[np.integer]
     source_offsets: npt.NDArray[np.int64]
     target_ids: npt.NDArray[np.integer]
     target_offsets: npt.NDArray[np.int64]
-    tags: Tags = NO_TAGS
+    tags: PartTags = PartTags()
 
     def __len__(self) -> int:
         return len(self.source_offsets) - 1
@@ -51,13 +74,13 @@ class TokenStore:
     @property
     def lengths(self) -> tuple[Lengths, Lengths]:
         """Those of sources and of targets in a batch, tags included."""
-        if self.tags == NO_TAGS:
-            return self.source_lengths, self.target_lengths
-        return self.source_lengths + len(self.tags.source), self.target_lengths + len(self.tags.target)
+        of_source, of_target = self.tags.counts
+        lengths = self.source_lengths, self.target_lengths
+        return (lengths[0] + of_source, lengths[1] + of_target) if of_source or of_target else lengths
 
     def target_tokens(self, rows: npt.NDArray[np.int64]) -> int:
         """Return the target tokens of these pairs in a batch, tags and </s> included."""
-        others = len(self.tags.target) + 1
+        others = self.tags.counts[1] + 1
         return int((self.target_offsets[rows + 1] - self.target_offsets[rows] + others).sum())
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
@@ -74,7 +97,7 @@ class TokenStore:
 
         sides = (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
         source, target = (Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in sides)
-        return collate_flat(source, target, self.tags)
+        return collate_flat(source, target, self.tags.of(rows))
 
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches, Resample
 from tolka.data.shards import Task, fitting_rows
-from tolka.data.store import TokenStore, joined
+from tolka.data.store import PartTags, TokenStore, joined
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.system.progress import bar
@@ -72,7 +72,7 @@ class StreamLoader(Batches):
         store = self._read(number)
         # No others: training only goes forward, and a resumed run begins in the current buffer.
         self._starts = {number: start, number + 1: self._stream.state()}
-        return replace(self._resample(store, number) if self._resample else store, tags=self._tags)
+        return replace(self._resample(store, number) if self._resample else store, tags=PartTags((self._tags,)))
 
     def _read(self, number: int) -> TokenStore:
         """Return the ids of the next buffer of the stream, cleaned."""
@@ -108,7 +108,9 @@ class StreamLoader(Batches):
         task, raw = self._task, self._stream.take(self._size)
         begin, end = (len(raw) * rank // self._ranks.size for rank in (self._ranks.rank, self._ranks.rank + 1))
         return list(
-            judge(raw[begin:end], task.cleaning, task.direction, tally, lambda pair, reason: None, task.held_out)
+            judge(
+                raw[begin:end], task.cleaning, self._stream.direction, tally, lambda pair, reason: None, task.held_out
+            )
         )
 
     def _encoded(self, pairs: list[Pair], tally: Tally, title: str) -> TokenStore:

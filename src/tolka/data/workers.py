@@ -12,9 +12,10 @@ from tolka.data.shards import Shard, Task
 from tolka.errors import TolkaError
 from tolka.system.atomic import name_in_disk_errors, replace_text
 from tolka.system.child_processes import Child, end_with_parent, start
+from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 
-PLAN = "read.json"
+PLAN = "plan.json"
 """Name of the file that `save_plan` writes."""
 _POLL_SECONDS = 0.1
 # These take about as long as it takes to start a process.
@@ -27,15 +28,25 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def save_plan(work: Path, entries: Sequence[Sequence[int]], pairs: Sequence[int]) -> None:
-    """Save how the text was divided, when all of it was read; see `load_plan`."""
-    replace_text(work / PLAN, json.dumps({"entries": entries, "pairs": pairs}))
+def save_plan(
+    work: Path, entries: Sequence[Sequence[int]], pairs: Sequence[int], directions: Sequence[Direction]
+) -> None:
+    """Save how the text was divided, when all of it was read; see `load_plan`.
+
+    pairs: number of those of each shard. directions: of each entry.
+    """
+    replace_text(work / PLAN, json.dumps({"entries": entries, "pairs": pairs, "directions": directions}))
 
 
 def load_plan(work: Path) -> tuple[list[list[int]], list[Shard]]:
     """Return the [first, last) shard of each entry of corpus.train, and all shards."""
     plan = json.loads((work / PLAN).read_text())
-    return plan["entries"], [Shard(shard_folder(work, i), pairs) for i, pairs in enumerate(plan["pairs"])]
+    shards = [
+        Shard(shard_folder(work, number), plan["pairs"][number], Direction(*direction))
+        for entry, direction in zip(plan["entries"], plan["directions"], strict=True)
+        for number in range(*entry)
+    ]
+    return plan["entries"], shards
 
 
 def shard_folder(work: Path, number: int) -> Path:

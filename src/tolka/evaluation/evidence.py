@@ -12,6 +12,7 @@ from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.tester import TestResult
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.metrics.scores import MetricsConfig, choose_bleu_tokenizer, has_spaces, score
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator
 
@@ -37,7 +38,7 @@ def gather(
     result: of the pairs `tested`. training: ids of some pairs, spread over the text. history: the lines of
     metrics.jsonl. facts: the fields of Evidence that only the run knows.
     """
-    tokenizer, language = translator.tokenizer, translator.direction.target
+    tokenizer, language = translator.tokenizer, result.direction.target
     targets = tokenizer.decode_target([target for _, target in training])
     (commonest_target, repeats), *_ = Counter(targets).most_common(1)
     words = sum(len(text.split()) for text in targets) if has_spaces(language) else 0
@@ -53,7 +54,7 @@ def gather(
         vocabulary=tokenizer.target_size,
         one_target=repeats / len(targets),
         **_of_translations(tested, result.translations, commonest_target, language),
-        **_of_losses(translator, validation, training),
+        **_of_losses(translator, validation, training, result.direction),
         peak_until=curve.peak_until,
         gained=curve.gained("bleu" if scale == "BLEU" else "chrf"),
         loss_fell=curve.loss_fell,
@@ -84,7 +85,10 @@ def _of_translations(
 
 
 def _of_losses(
-    translator: Translator[TorchEngine], validation: Sequence[Pair], training: Sequence[IdPair]
+    translator: Translator[TorchEngine],
+    validation: Sequence[Pair],
+    training: Sequence[IdPair],
+    direction: Direction,
 ) -> dict[str, Any]:
     """Return losses on some pairs of the training and the validation text, with their own sources and with others."""
     tokenizer, pairs = translator.tokenizer, list(map(translator.characters.pair, validation[:_MOST]))
@@ -92,7 +96,7 @@ def _of_losses(
     longest = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
     valid_ids = [ids for ids in zip(*sides, strict=True) if all(0 < len(side) <= longest for side in ids)]
     train_ids = [ids for ids in training[:: max(1, len(training) // _MOST)] if max(map(len, ids)) <= longest]
-    valid, train = Losses(translator, valid_ids), Losses(translator, train_ids)
+    valid, train = Losses(translator, valid_ids, direction), Losses(translator, train_ids, direction)
     targets = [target for _, target in training]
     return {
         "source_gain": valid.other - valid.own,
@@ -107,10 +111,12 @@ def _of_losses(
 class Losses:
     """nll per token of pairs, with their own sources and with others; estimated share of pairs that are unrelated."""
 
-    def __init__(self, translator: Translator[TorchEngine], pairs: Sequence[IdPair]) -> None:
+    def __init__(self, translator: Translator[TorchEngine], pairs: Sequence[IdPair], direction: Direction) -> None:
         # The next pair's source, of about the same kind, is as good as any.
         others = [(pairs[(row + 1) % len(pairs)][0], target) for row, (_, target) in enumerate(pairs)]
-        own, other = ([-sum(each) for each in translator.token_scores(rows)] for rows in (pairs, others))
+        own, other = (
+            [-sum(each) for each in translator.token_scores(rows, direction=direction)] for rows in (pairs, others)
+        )
         tokens = sum(len(target) + 1 for _, target in pairs) or 1
         self.own, self.other = sum(own) / tokens, sum(other) / tokens
         # Of two sources that are both unrelated, either is better in half of the pairs.

@@ -9,7 +9,7 @@ import torch
 
 from tolka.data.batch import Batch
 from tolka.data.loader import in_order
-from tolka.data.store import TokenStore
+from tolka.data.store import PartTags, TokenStore
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.losses.cross_entropy import LossSum
@@ -51,12 +51,12 @@ class Perplexity:
     @property
     def per_token(self) -> float:
         """exp(nll / tokens), as in training curves; depends on the vocabulary."""
-        return _exp(self.nll / self.tokens)
+        return exp_nats(self.nll / self.tokens)
 
     @property
     def per_word(self) -> float:
         """exp(nll / words): comparable between vocabularies; NaN for languages without spaces between words."""
-        return _exp(self.nll / self.words) if self.words else math.nan
+        return exp_nats(self.nll / self.words) if self.words else math.nan
 
     @property
     def bits_per_character(self) -> float:
@@ -73,7 +73,7 @@ class Perplexity:
         }
 
 
-def _exp(nats: float) -> float:
+def exp_nats(nats: float) -> float:
     """Return e ** nats, inf where a float overflows (above 1e304)."""
     # Per word this happens in languages without blanks between words, where a word is a line.
     return math.exp(nats) if nats < 700 else math.inf
@@ -110,7 +110,7 @@ class PerplexityMeter:
                 f"no pair of {name} can be measured: each has a blank side or one of {tokens} subwords or more"
             )
         store = TokenStore.from_rows([sources[i] for i in measured], [targets[i] for i in measured])
-        self._store = replace(store, tags=tags)
+        self._store = replace(store, tags=PartTags((tags,)))
         self._tokens, self._say = tokens, say
         self._words = sum(len(pairs[i].target.split()) for i in measured) if has_spaces(language) else 0
         self._characters = sum(len(pairs[i].target) for i in measured)

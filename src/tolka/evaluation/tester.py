@@ -13,7 +13,9 @@ from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.metrics.significance import Comparison, compare
 from tolka.system.device import Precision
 from tolka.system.progress import bar
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 
@@ -21,13 +23,15 @@ from tolka.translation.translator import Translator
 class TestResult:
     """Scores of one test set, and the seconds that translating it took.
 
-    by_length: BLEU by sentence length. changes: since the model that training started from, if any. translations: of
-    all sentences, in their order.
+    zero_shot: whether no training text is in this direction. by_length: BLEU by sentence length. changes: since the
+    model that training started from, if any. translations: of all sentences, in their order.
     """
 
     __test__ = False  # not a test class, despite its name
 
     name: str
+    direction: Direction
+    zero_shot: bool
     scores: list[Score]
     perplexity: Perplexity
     sentences: int
@@ -46,6 +50,8 @@ class TestResult:
             "metrics": [score.as_dict() for score in self.scores],
             "perplexity": self.perplexity.as_dict(),
             "sentences": self.sentences,
+            "direction": list(self.direction),
+            **({"zero_shot": True} if self.zero_shot else {}),
             "by_length": [bucket.as_dict() for bucket in self.by_length],
             **({"changes": changes} if changes else {}),
         }
@@ -59,44 +65,56 @@ class Tester:
         translator: Translator[TorchEngine],
         before: Translator[TorchEngine] | None,
         metrics: MetricsConfig,
-        language: str,
         leave: Callable[[str, str], object],
         ranks: Ranks = ALONE,
     ) -> None:
-        """before: the model to compare with. language: of the target. ranks: share the sentences out.
+        """before: the model to compare with. leave: writes a text under a path in the run's folder.
 
-        leave: writes a text under a path in the run's folder.
+        ranks: share the sentences out.
         """
         self._ranks = ranks
-        self._translator, self._before, self._metrics, self._language = translator, before, metrics, language
+        self._translator, self._before, self._metrics = translator, before, metrics
         self._leave, self._tokens = leave, translator.tokens
         # Whatever training computed in: perplexities of bf16 and fp32 models compare.
         self._precision = Precision(translator.engine.device, "fp32")
 
-    def __call__(self, name: str, pairs: Sequence[Pair]) -> TestResult:
-        """Measure one test set; compare models only with resamples (metrics.bootstrap > 0)."""
-        references = [pair.target for pair in pairs]
+    def __call__(self, name: str, pairs: Sequence[Pair], direction: Direction, zero_shot: bool = False) -> TestResult:
+        """Measure one test set; compare models only with resamples (metrics.bootstrap > 0).
+
+        zero_shot: whether no training text is in this direction.
+        """
+        references, language = [pair.target for pair in pairs], direction.target
         started_at = time.perf_counter()
-        hypotheses = self._translate(f"testing on {name}", pairs, self._translator)
+        hypotheses = self._translate(f"testing on {name}", pairs, self._translator, direction)
         seconds = time.perf_counter() - started_at
-        self._leave(f"samples/{name}.{self._language}.txt", "".join(f"{line}\n" for line in hypotheses))
+        self._leave(f"samples/{name}.{language}.txt", "".join(f"{line}\n" for line in hypotheses))
         changes: list[Comparison] = []
         # A change without a test of its significance says little; and it takes a second translation.
-        if self._before is not None and self._metrics.bootstrap:
-            previous = self._translate(f"the model before, on {name}", pairs, self._before)
-            changes = compare(previous, hypotheses, references, self._metrics, self._language)
+        if self._before is not None and self._metrics.bootstrap and self._can_translate(self._before, direction):
+            # A model of one direction translates in that one, whatever its languages are called here.
+            named = direction if self._before.tokenizer.languages else self._before.direction
+            previous = self._translate(f"the model before, on {name}", pairs, self._before, named)
+            changes = compare(previous, hypotheses, references, self._metrics, language)
         tokenizer, characters = self._translator.tokenizer, self._translator.characters
-        tags = tokenizer.tags(self._translator.direction)
-        meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, characters, self._language, tags=tags)
+        tags = tokenizer.tags(direction)
+        meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, characters, language, tags=tags)
         perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
-        scores = score(hypotheses, references, self._metrics, self._language)
+        scores = score(hypotheses, references, self._metrics, language)
         sources = [pair.source for pair in pairs]
-        languages = self._language, self._translator.direction.source
-        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, *languages)
-        return TestResult(name, scores, perplexity, len(pairs), seconds, buckets, changes, hypotheses)
+        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, language, direction.source)
+        return TestResult(
+            name, direction, zero_shot, scores, perplexity, len(pairs), seconds, buckets, changes, hypotheses
+        )
 
-    def _translate(self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine]) -> list[str]:
+    def _can_translate(self, translator: Translator[TorchEngine], direction: Direction) -> bool:
+        """Return whether a model has the languages of a direction, which another may have learnt since."""
+        languages = translator.tokenizer.languages
+        return not languages or {*direction} <= {*languages}
+
+    def _translate(
+        self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine], direction: Direction
+    ) -> list[str]:
         # All ranks get all translations back, in the order of the pairs.
         own = self._ranks.share([pair.source for pair in pairs])
         with bar(title, len(own), " sentences") as progress:
-            return self._ranks.collect(translator(own, tick=progress.update))
+            return self._ranks.collect(translator(own, Request(direction=direction), progress.update))

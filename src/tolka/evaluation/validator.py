@@ -2,18 +2,21 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.gradient_flow import GradientFlowMeter
-from tolka.evaluation.perplexity import PerplexityMeter
-from tolka.metrics.scores import MetricsConfig, score
+from tolka.evaluation.perplexity import Perplexity, PerplexityMeter, exp_nats
+from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.metrics.validation import Sample, Validation
 from tolka.system.device import Precision
 from tolka.system.number_format import number_text
 from tolka.system.progress import bar
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
+from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 _REPEATED = re.compile(r"(.{1,60}?)\1{2,}")
@@ -31,63 +34,87 @@ class Validator:
 
     def __init__(
         self,
-        pairs: Sequence[Pair],
+        sets: Mapping[Direction, Sequence[Pair]],
         translator: Translator[TorchEngine],
-        meter: PerplexityMeter,
+        meters: Mapping[Direction, PerplexityMeter],
         precision: Precision,
         metrics: MetricsConfig,
-        language: str,
+        decides: str,
         samples: int,
         flow: GradientFlowMeter | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        """metrics: its tokenizer is used, its list is not. language: of the target. samples: pairs to show.
+        """metrics: its tokenizer is used, its list is not. decides: the direction whose scores are those of the model.
 
-        ranks: share the sentences out.
+        decides: as in "en-ko"; "" for the mean of all. samples: pairs to show. ranks: share the sentences out.
         """
-        self._pairs, self._translator, self._meter, self._precision = pairs, translator, meter, precision
+        self._sets, self._translator, self._meters, self._precision = sets, translator, meters, precision
+        self._pairs = [pair for pairs in sets.values() for pair in pairs]
         # Without resamples: the points of a curve have no intervals.
         self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
-        self._language, self._samples, self._flow, self._ranks = language, samples, flow, ranks
+        self._deciding = [each for each in sets if not decides or each.code == decides]
+        self._samples, self._flow, self._ranks = samples, flow, ranks
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
         """Measure the current model. what: its name if it is not that of the update itself ("mean").
 
         tick: is called after each batch; an exception that it raises ends the validation.
         """
-        perplexity = self._meter.measure(self._translator.engine.model, self._precision, tick, self._ranks)
+        losses = {
+            direction: meter.measure(self._translator.engine.model, self._precision, tick, self._ranks)
+            for direction, meter in self._meters.items()
+        }
         # Such a model cannot translate; the trainer ends or goes back to an earlier checkpoint.
-        if not math.isfinite(perplexity.nll):
-            return Validation({"nll": perplexity.nll}, "")
+        if not math.isfinite(nll := sum(loss.nll for loss in losses.values())):
+            return Validation({"nll": nll}, "")
+        hypotheses = self._translate(tick)
+        scores = {
+            direction: score(hypotheses[direction], [pair.target for pair in pairs], self._metrics, direction.target)
+            for direction, pairs in self._sets.items()
+        }
+        values = _mean([losses[each] for each in self._deciding], [scores[each] for each in self._deciding])
+        signatures = [
+            dict.fromkeys(each.signature for each in of_metric) for of_metric in zip(*scores.values(), strict=True)
+        ]
+        title = f"update {update}, {what}" if what else f"update {update}"
+        texts = list(chain.from_iterable(hypotheses.values()))
+        is_single = len(self._sets) == 1
+        details = (
+            ()
+            if is_single
+            else [
+                f"  {direction.code}: {_in_words(_mean([losses[direction]], [of_both]))} ({of_both[0].signature})"
+                for direction, of_both in scores.items()
+            ]
+        )
+        codes = [each.code for each in self._deciding]
+        how = codes[0] if len(codes) == 1 else f"mean of {' and '.join(codes) if len(codes) == 2 else 'all directions'}"
+        return Validation(
+            values,
+            f"{title}: validation {_in_words(values)} ({next(iter(signatures[0])) if is_single else how})",
+            {name: " and ".join(each) for name, each in zip(("bleu", "chrf"), signatures, strict=True)},
+            *self._suspect_shares(texts),
+            texts,
+            self._pick_samples(texts),
+            self._flow(self._translator.engine.model) if self._flow and not what else [],
+            details,
+            {} if is_single else {each.code: _mean([losses[each]], [scores[each]]) for each in self._sets},
+        )
+
+    def _translate(self, tick: Callable[[], object]) -> dict[Direction, list[str]]:
+        """Translate the set of each direction."""
+        hypotheses = {}
         with bar("validating", len(self._pairs), " sentences", time_left=False) as progress:
 
             def advance(sentences: float) -> None:
                 progress.update(sentences)
                 tick()
 
-            own = self._ranks.share([pair.source for pair in self._pairs])
-            hypotheses = self._ranks.collect(self._translator(own, tick=advance))
-        bleu, chrf = score(hypotheses, [pair.target for pair in self._pairs], self._metrics, self._language)
-        values = {
-            "nll": perplexity.nll / perplexity.tokens,
-            "ppl": perplexity.per_token,
-            "bleu": bleu.value,
-            "chrf": chrf.value,
-        }
-        title = f"update {update}, {what}" if what else f"update {update}"
-        line = (
-            f"{title}: validation nll {values['nll']:.3f}, PPL {number_text(values['ppl'])}, "
-            f"BLEU {bleu.value:.2f}, chrF2 {chrf.value:.2f} ({bleu.signature})"
-        )
-        return Validation(
-            values,
-            line,
-            {"bleu": bleu.signature, "chrf": chrf.signature},
-            *self._suspect_shares(hypotheses),
-            hypotheses,
-            self._pick_samples(hypotheses),
-            self._flow(self._translator.engine.model) if self._flow and not what else [],
-        )
+            for direction, pairs in self._sets.items():
+                own = self._ranks.share([pair.source for pair in pairs])
+                translated = self._translator(own, Request(direction=direction), advance)
+                hypotheses[direction] = self._ranks.collect(translated)
+        return hypotheses
 
     def _suspect_shares(self, hypotheses: Sequence[str]) -> tuple[float, float]:
         """Return the shares of translations that copy their source, and that repeat themselves; no reference does."""
@@ -102,10 +129,28 @@ class Validator:
 
     def rehearse(self) -> None:
         """Translate the longest sentences, to check that validation fits in memory."""
-        self._translator.rehearse([pair.source for pair in self._pairs])
+        for direction, pairs in self._sets.items():
+            self._translator.rehearse([pair.source for pair in pairs], Request(direction=direction))
 
     def _pick_samples(self, hypotheses: Sequence[str]) -> list[Sample]:
         """Return some pairs of the set, evenly spaced, with their translations."""
         count = min(self._samples, len(self._pairs))
         chosen = [n * len(self._pairs) // count for n in range(count)]
-        return [Sample(self._pairs[i].source, hypotheses[i], self._pairs[i].target) for i in chosen]
+        of_pairs = [each.code if len(self._sets) > 1 else "" for each, pairs in self._sets.items() for _ in pairs]
+        return [Sample(self._pairs[i].source, hypotheses[i], self._pairs[i].target, of_pairs[i]) for i in chosen]
+
+
+def _mean(losses: Sequence[Perplexity], scores: Sequence[Sequence[Score]]) -> dict[str, float]:
+    """Return the nll per token of several directions together, and the means of their BLEU and chrF."""
+    nll = sum(loss.nll for loss in losses) / sum(loss.tokens for loss in losses)
+    bleu, chrf = (
+        math.fsum(each.value for each in of_metric) / len(of_metric) for of_metric in zip(*scores, strict=True)
+    )
+    return {"nll": nll, "ppl": exp_nats(nll), "bleu": bleu, "chrf": chrf}
+
+
+def _in_words(values: Mapping[str, float]) -> str:
+    return (
+        f"nll {values['nll']:.3f}, PPL {number_text(values['ppl'])}, BLEU {values['bleu']:.2f}, "
+        f"chrF2 {values['chrf']:.2f}"
+    )

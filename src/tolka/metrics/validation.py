@@ -7,14 +7,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sample:
-    """A sentence of the validation set with the model's translation and the reference."""
+    """A sentence of the validation set with the model's translation and the reference.
+
+    direction: as in "en-ko", where there are several.
+    """
 
     source: str
     translation: str
     reference: str
+    direction: str = ""
 
     def __str__(self) -> str:
-        return f"  source      {self.source}\n  translation {self.translation}\n  reference   {self.reference}\n"
+        title = f"  {self.direction}\n" if self.direction else ""
+        return f"{title}  source      {self.source}\n  translation {self.translation}\n  reference   {self.reference}\n"
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,8 @@ class Validation:
 
     signatures: of those values that have one. copied, repeated: shares of the translations that equal their source, or
     repeat themselves, where the reference does not. translations: of all sentences; samples: some of them, evenly
-    spaced. gradient_flow: where it was measured.
+    spaced. gradient_flow: where it was measured. details: further lines, on each of several directions. directions: the
+    values of each of several, by names such as "en-ko".
     """
 
     values: dict[str, float]
@@ -34,3 +40,5 @@ class Validation:
     translations: Sequence[str] = ()
     samples: Sequence[Sample] = ()
     gradient_flow: Sequence[Mapping[str, Any]] = ()
+    details: Sequence[str] = ()
+    directions: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

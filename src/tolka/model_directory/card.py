@@ -8,6 +8,7 @@ import functools
 import math
 import re
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,7 @@ def model_card(
             return template.render(
                 metadata=metadata,
                 corpus=config["corpus"],
+                languages=_languages(config, facts),
                 name=config["run"]["name"],
                 facts=facts,
                 update=scores["update"] if scores.get("validation") else scores.get("update"),
@@ -87,13 +89,23 @@ def _template() -> "Template":
     return environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
 
 
+def _languages(config: Mapping[str, Any], facts: Mapping[str, str]) -> str:
+    """Return the directions of a model in words."""
+    return (
+        facts["languages"] if _is_of_several(facts) else f"{config['corpus']['source']} to {config['corpus']['target']}"
+    )
+
+
 def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of the Hub; without run.licence they name no licence."""
     corpus, run = config["corpus"], config["run"]
+    # A model of one direction may have other names for its languages in its tests.
+    tests = (scores.get("test") or {}).values()
+    directions = [each["direction"] for each in tests if "direction" in each and _is_of_several(facts)]
     results = [_result(config, facts, name, entry) for name, entry in (scores.get("test") or {}).items()]
     metrics = list(dict.fromkeys(metric["type"] for result in results for metric in result["metrics"]))
     return {
-        "language": list(dict.fromkeys([corpus["source"], corpus["target"]])),
+        "language": list(dict.fromkeys([corpus["source"], corpus["target"], *chain.from_iterable(directions)])),
         **({"license": run["licence"]} if run.get("licence") else {}),
         "library_name": "tolka",
         "pipeline_tag": "translation",
@@ -107,8 +119,9 @@ def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mappi
 def _result(config: Mapping[str, Any], facts: Mapping[str, str], name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return one test set's scores for model-index."""
     corpus = config["corpus"]
+    source, target = entry.get("direction") or (corpus["source"], corpus["target"])
     return {
-        "task": {"type": "translation", "name": f"Translation {corpus['source']}-{corpus['target']}"},
+        "task": {"type": "translation", "name": f"Translation {source}-{target}"},
         "dataset": {"type": facts.get(DATA_SET, name), "name": name},
         "metrics": [
             {
@@ -121,6 +134,11 @@ def _result(config: Mapping[str, Any], facts: Mapping[str, str], name: str, entr
             if _is_finite(metric["score"])
         ],
     }
+
+
+def _is_of_several(facts: Mapping[str, str]) -> bool:
+    """Return whether a model translates in several directions."""
+    return ", " in facts.get("languages", "")
 
 
 def _is_finite(score: float | None) -> bool:

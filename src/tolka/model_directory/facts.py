@@ -6,7 +6,7 @@ from typing import Any
 
 from tolka.model_directory.verify import TrainingSources
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.direction import Direction
+from tolka.text.direction import UNDETERMINED, UNKNOWN, Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 
 
@@ -23,3 +23,11 @@ class ModelFacts:
     characters: CharacterForm = KEEP
     directions: tuple[Direction, ...] = ()
     quality: Mapping[str, Any] | None = None
+
+    @property
+    def usual_direction(self) -> Direction:
+        """The direction of a request that names none; of several, languages that they do not share are undetermined."""
+        sides = [dict.fromkeys(codes) for codes in zip(*self.directions, strict=True)]
+        return (
+            Direction(*("".join(codes) if len(codes) == 1 else UNDETERMINED for codes in sides)) if sides else UNKNOWN
+        )

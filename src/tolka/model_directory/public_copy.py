@@ -127,10 +127,11 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
     if "/" in facts.get(MADE_OF, ""):
         facts[MADE_OF] = "other models"
         made.shortened.append("scores.facts.made of")
-    quality = scores.get(QUALITY)
-    if isinstance(quality, dict) and "/" in str(quality.get("search")):
-        quality["search"] = str(quality["search"]).partition("(")[0]
-        made.shortened.append("scores.quality.search")
+    quality = scores.get(QUALITY) or {}
+    for calibration in (quality, *quality.get("directions", {}).values()):
+        if "/" in str(calibration.get("search")):
+            calibration["search"] = str(calibration["search"]).partition("(")[0]
+            made.shortened.append("scores.quality.search")
     with as_written(str(folder / SCORES)):
         scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])
     config, scores = made.without_folders(config, ""), made.without_folders(scores, "scores")

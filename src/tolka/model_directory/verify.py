@@ -9,7 +9,7 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.version import __version__
 
 FORMAT, INT8_FORMAT = 1, 2  # versions before int8 refuse the second with a message
@@ -46,25 +46,25 @@ class LengthRatio:
 class TrainingSources:
     """Statistics of the texts that a model was trained on.
 
-    longest: subwords of the longest source. several_sentences: share of sources with several sentences. length_ratio:
-    of targets and sources. directions: of the texts. Models of earlier versions have longest alone.
+    longest: subwords of the longest source. several_sentences: share of sources with several sentences. length_ratios:
+    of targets and sources, by direction. directions: of the texts. Models of earlier versions have longest alone.
     """
 
     longest: int
     several_sentences: float | None = None
-    length_ratio: LengthRatio | None = None
+    length_ratios: Mapping[Direction, LengthRatio] = field(default_factory=dict)
     directions: tuple[Direction, ...] = ()
 
     @classmethod
     def combine(cls, sources: Sequence["TrainingSources"], choose: Callable[..., Any]) -> "TrainingSources":
         """Return the statistics of several models as one, of which `choose` is min or max.
 
-        The first model's length ratio and directions stand for all.
+        The first model's length ratios and directions stand for all.
         """
         shares = [each.several_sentences for each in sources]
         share = None if None in shares else choose(shares)
         longest = choose(each.longest for each in sources)
-        return cls(longest, share, sources[0].length_ratio, sources[0].directions)
+        return cls(longest, share, sources[0].length_ratios, sources[0].directions)
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,18 @@ def write_manifest(folder: Path, sources: TrainingSources, int8: bool = False) -
     """Write the manifest of all files that are in the folder now. int8: whether the weights are stored in int8."""
     # Keys that have nothing to say are left out: earlier versions wrote none of them.
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    ratios = list(sources.length_ratios.items())
     manifest = {
         "format": INT8_FORMAT if int8 else FORMAT,
         "tolka": __version__,
         **({"weights": "int8"} if int8 else {}),
         "longest_source": sources.longest,
         **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
-        **({} if sources.length_ratio is None else {"length_ratio": astuple(sources.length_ratio)}),
+        # Of one direction as earlier versions read it.
+        **({"length_ratio": astuple(ratios[0][1])} if len(ratios) == 1 else {}),
+        **(
+            {"length_ratios": [[*direction, *astuple(ratio)] for direction, ratio in ratios]} if len(ratios) > 1 else {}
+        ),
         **({"directions": sources.directions} if sources.directions else {}),
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
     }
@@ -161,7 +166,10 @@ def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
     if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
         raise ValueError(f"several_sentences is {share!r}")
     directions = tuple(map(_direction, manifest.get("directions", [])))
-    return TrainingSources(longest, share, _length_ratio(manifest.get("length_ratio")), directions)
+    ratios = {_direction(each[:2]): _length_ratio(each[2:]) for each in manifest.get("length_ratios", [])}
+    if "length_ratio" in manifest:
+        ratios[directions[0] if directions else UNKNOWN] = _length_ratio(manifest["length_ratio"])
+    return TrainingSources(longest, share, ratios, directions)
 
 
 def _direction(codes: Any) -> Direction:
@@ -171,10 +179,8 @@ def _direction(codes: Any) -> Direction:
     return Direction(*codes)  # TypeError for more than two
 
 
-def _length_ratio(values: Any) -> LengthRatio | None:
+def _length_ratio(values: Any) -> LengthRatio:
     """Read the ratio of lengths; ValueError if it is invalid."""
-    if values is None:
-        return None
     if (
         not isinstance(values, list)
         or len(values) != 2

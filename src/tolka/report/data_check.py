@@ -70,7 +70,7 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
     lines: list[str] = []
     for diagnosis in checkup["training"]:
         lines += ["", f"{diagnosis['name']}: {count_text(diagnosis['pairs'], 'pair')}", ""]
-        sides = zip(languages, ("source", "target"), strict=True)
+        sides = zip(diagnosis.get("direction", languages), ("source", "target"), strict=True)
         rows = [_side(language, diagnosis[side]) for language, side in sides]
         lines.append(table(rows, ["side", "characters", "words", "shortest, quarters, longest", "languages"], "lrrll"))
         lines += ["", *_findings(diagnosis["findings"], diagnosis["pairs"])]

@@ -42,7 +42,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         facts=_facts(checkup, codes),
         unfit=checkup["unfit"],
         to_do=advice(checkup),
-        parts=[_part(part, codes, checkup["cleaning"]) for part in checkup["training"]],
+        parts=[_part(part, part.get("direction", codes), checkup["cleaning"]) for part in checkup["training"]],
         leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
         kept=_cleaning_counts(checkup["kept"]),
         subwords=_histograms([subwords[side] for side in _SIDES], codes, "subwords") if subwords else [],

@@ -22,11 +22,13 @@ def closing_words(
     model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]], verdict: Mapping[str, Any]
 ) -> str:
     """Return the closing lines for a terminal. facts: label -> value. tests, verdict: as in scores.json."""
-    rows, signatures = [], {}
-    for name, result in tests.items():
+    rows: list[list[str]] = []
+    signatures: dict[str, dict[str, None]] = {}  # of a metric several, where target languages have their own
+    for test, result in tests.items():
+        name = f"{test} (zero-shot)" if result.get("zero_shot") else test
         for entry in result["metrics"]:
             rows.append([name, entry["name"], f"{entry['score']:.2f}", interval_text(entry["interval"])])
-            signatures[entry["name"]] = entry["signature"]
+            signatures.setdefault(entry["name"], {})[entry["signature"]] = None
         perplexity = result["perplexity"]
         rows.append([name, "PPL per token", number_text(perplexity["ppl"]), ""])
         # 0 in languages without spaces between words; scores.json of earlier versions has no count.
@@ -36,7 +38,7 @@ def closing_words(
     lines = ["", *(f"{label:<{width}}  {value}" for label, value in facts.items()), ""]
     if rows:
         lines += [table(rows, ["test set", "metric", "score", "95% interval"], "llrr"), ""]
-        lines += [f"{metric}: {signature}" for metric, signature in signatures.items()]
+        lines += [f"{metric}: {signature}" for metric, each in signatures.items() for signature in each]
         lines += _changes(tests)
     else:
         lines.append("no test set was given: name one with corpus.test")
@@ -45,7 +47,9 @@ def closing_words(
     advice = verdict.get("next", [])
     # Nobody is helped by translating with a useless model.
     if verdict.get("level") != "useless":
-        advice = [f"mt-translate {shlex.quote(str(model))} FILE", *advice]
+        targets = list(dict.fromkeys(result["direction"][1] for result in tests.values() if "direction" in result))
+        target = f" target={targets[0]}" if len(targets) > 1 else ""
+        advice = [f"mt-translate {shlex.quote(str(model))} FILE{target}", *advice]
     return "\n".join([*lines, "", "next:", *(f"  {each}" for each in advice)])
 
 

@@ -72,7 +72,7 @@ def _choices(config: TrainConfig) -> list[Choice]:
         corpus = config.corpus.open()
     start = config.run.init_from
     tokenizer, form = tokenizer_of(start) if start else None, config.cleaning.characters
-    text = TextFacts.of(corpus, config.corpus.direction, tokenizer, form)
+    text = TextFacts.of(corpus, tokenizer, form)
     tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):
         return choose_tuning(text, tokens)

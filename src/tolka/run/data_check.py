@@ -51,7 +51,8 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:
-            diagnoses.append(asdict(diagnose(source, config.corpus.direction, held_out, progress.update)))
+            found = asdict(diagnose(source, source.direction, held_out, progress.update))
+            diagnoses.append({**found, "direction": list(source.direction)})
     leaks = {"valid": asdict(held_out.leaks(valid)), "test": asdict(held_out.leaks(tests))}
     result: dict[str, Any] = {"training": diagnoses, "kept": None, "leaks": leaks}
     result |= {"overlaps": [], "wrong_sides": {}, "tokenised": [], "pieces": None, "pace": None, "unfit": ""}

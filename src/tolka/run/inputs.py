@@ -15,13 +15,14 @@ from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
-from tolka.errors import DataError
+from tolka.errors import ConfigError, DataError
 from tolka.evaluation.figures import FEW_PAIRS
 from tolka.evaluation.input_notes import blank_note
 from tolka.formats.any_model import load_any
 from tolka.metrics.scores import language_notes
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
+from tolka.options.registry import some_of
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
@@ -29,12 +30,12 @@ from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
 from tolka.text.normalization import references_note
-from tolka.text.pairs import Pair
+from tolka.text.pairs import Pair, PairSource
 from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
 from tolka.tokenizer.round_trip import round_trip_notes
-from tolka.tokenizer.tags import Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
@@ -51,10 +52,12 @@ def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
 
     say: is given notes.
     """
-    corpus = config.corpus.open()
-    if not corpus.sizes:
-        return corpus, None
-    return hold_out_sets(corpus, config.corpus.direction, config.run.prepared_folder, say)
+    corpus, folder = config.corpus.open(), None
+    if corpus.sizes:
+        corpus, folder = hold_out_sets(corpus, config.run.prepared_folder, say)
+    if config.corpus.both_directions:
+        corpus = corpus.with_opposite()
+    return corpus.named_by_direction(), folder
 
 
 class Inputs:
@@ -70,9 +73,9 @@ class Inputs:
         DataError where too much of the training text is left out, unless a run is resumed: it has trained on the rest.
         """
         if self.start is not None:
-            self.start.tokenizer.tags(self.config.corpus.direction)  # refuses a language that it does not know
             self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
-        _ = self.validation_pairs, self.test_pairs
+        self._check_directions()
+        _ = self.validation, self.test_pairs
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
         if not resuming:
             if self.faults.refused:
@@ -87,6 +90,50 @@ class Inputs:
         # A damaged glossary shows now, not in the tests.
         Request.of(self.config.search, self.config.corpus.direction)
 
+    def _check_directions(self) -> None:
+        """Raise ConfigError for a direction that nothing validates, and for one that the model cannot translate in."""
+        trained = dict.fromkeys(self.corpus.directions)
+        if self.start and self.start.tokenizer.languages:
+            for direction in trained:
+                self.start.tokenizer.tags(direction)  # refuses a language that it does not know
+        elif self.start and self.languages and self.config.finetuning.lora_rank:
+            raise ConfigError(
+                "finetuning.lora_rank leaves the rows of subwords as they are, and the tags of several directions are "
+                "new to this model: train all weights first, and continue from that model with lora_rank"
+            )
+        if not self.corpus.sizes and (lacking := [each for each in trained if each not in self._valid_by_direction]):
+            raise ConfigError(
+                f"no text of corpus.valid is from {lacking[0]}, as one of corpus.train is: add one, as in "
+                f"{{text: FILE, source: {lacking[0].source}, target: {lacking[0].target}}}, or set pairs of all texts "
+                "aside: corpus.valid=auto"
+            )
+        for source in (*self.corpus.valid, *self.corpus.tests):
+            if not self.languages and source.direction not in trained:
+                raise ConfigError(
+                    f"{source.name} is from {source.direction}, and the model translates from "
+                    f"{self.corpus.directions[0]} alone"
+                )
+            if unknown := [code for code in source.direction if self.languages and code not in self.languages]:
+                raise ConfigError(
+                    f"{source.name} is from {source.direction}, and no training text has {unknown[0]}; the model's "
+                    f"languages are {some_of(self.languages)}"
+                )
+
+    @cached_property
+    def languages(self) -> list[str]:
+        """The languages that the model shall have tags for; none for a model of one direction."""
+        if self.start and (known := self.start.tokenizer.languages):
+            return known
+        codes = sorted({code for direction in self.corpus.directions for code in direction})
+        return codes if len({*self.corpus.directions}) > 1 else []
+
+    @cached_property
+    def _valid_by_direction(self) -> dict[Direction, list[PairSource]]:
+        by_direction: dict[Direction, list[PairSource]] = {}
+        for source in self.corpus.valid:
+            by_direction.setdefault(source.direction, []).append(source)
+        return by_direction
+
     def _note(self, *notes: str) -> None:
         for note in filter(None, notes):
             self.log(f"note: {note}")
@@ -97,7 +144,7 @@ class Inputs:
         corpus, folder = open_corpus(self.config, self.log)
         if corpus.sizes:
             sets = {"valid": corpus.valid, "test": corpus.tests}
-            counts = {key: count_text(sets[key][0].count(), "pair") for key in corpus.sizes}
+            counts = {key: count_text(sum(each.count() for each in sets[key]), "pair") for key in corpus.sizes}
             each = [f"{counts[key]} (corpus.{key}={size.value})" for key, size in corpus.sizes.items()]
             self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
         return corpus
@@ -121,12 +168,13 @@ class Inputs:
         kept_out = [] if self.config.cleaning.leaks == "keep" else list(chain.from_iterable(self.held_out.values()))
         return Order(
             self.corpus,
-            self.config.corpus,
             self.config.cleaning,
             extension or tokenizer or kind.load_given() or kind,
             self.config.batching,
             kept_out,
             [pair for name in self.set_aside for pair in self.held_out[name]],
+            self.languages,
+            kind.tags,
         )
 
     @cached_property
@@ -155,21 +203,26 @@ class Inputs:
         return own[0]
 
     @cached_property
-    def sample(self) -> tuple[list[list[int]], list[list[int]]]:
-        """The ids of some thousand sources and targets, spread evenly over the training text."""
-        store = self._prepared.store
-        rows = [int(row) for row in np.linspace(0, len(store) - 1, min(len(store), _SAMPLED))]
-        return [store.source(row).tolist() for row in rows], [store.target(row).tolist() for row in rows]
+    def _sample_by_direction(self) -> dict[Direction, list[tuple[list[int], list[int]]]]:
+        """The ids of some thousand pairs, spread evenly over the training text."""
+        store, ends = self._prepared.store, np.cumsum(self._prepared.parts)
+        sample: dict[Direction, list[tuple[list[int], list[int]]]] = {}
+        for row in map(int, np.linspace(0, len(store) - 1, min(len(store), _SAMPLED))):
+            direction = self.corpus.directions[int(np.searchsorted(ends, row, side="right"))]
+            sample.setdefault(direction, []).append((store.source(row).tolist(), store.target(row).tolist()))
+        return sample
 
-    @property
-    def tags(self) -> Tags:
-        """The tags of the direction, if the model has any; ConfigError for a language that it does not know."""
-        return self.prepared.tokenizer.tags(self.config.corpus.direction)
+    def sample(self, direction: Direction | None = None) -> list[tuple[list[int], list[int]]]:
+        """Return the ids of some thousand pairs of the training text; or of those of one direction."""
+        by_direction = self._sample_by_direction
+        return (
+            list(chain.from_iterable(by_direction.values())) if direction is None else by_direction.get(direction, [])
+        )
 
     def _unspelt_notes(self, model: Path, tokenizer: Tokenizer) -> Iterator[str]:
         """Yield a note for each side of which the model spells much as bytes, or not at all."""
         pieces = {"source": tokenizer.source_pieces, "target": tokenizer.target_pieces}
-        for (side, pieces_of), rows in zip(pieces.items(), self.sample, strict=True):
+        for (side, pieces_of), rows in zip(pieces.items(), zip(*self.sample(), strict=True), strict=True):
             share = unspelt_share(list(chain.from_iterable(rows)), pieces_of)
             if share > MUCH_UNSPELT:
                 yield (
@@ -217,16 +270,27 @@ class Inputs:
         valid, *tests = self.held_out
         return [*([valid] if "valid" in self.corpus.sizes else []), *(tests if "test" in self.corpus.sizes else [])]
 
-    @cached_property
+    @property
     def validation_pairs(self) -> list[Pair]:
-        """The validation set; blank pairs are left out and counted."""
-        pairs, tally = read_split(self.corpus.valid, "corpus.valid")
-        self.log(f"validation text: {tally.summary()}")
-        self._note(
-            self._spelling_note(pairs, "the validation text"),
-            *language_notes(self.config.metrics, self.config.corpus.target),
-        )
-        return pairs
+        """The validation set, of all directions."""
+        return list(chain.from_iterable(self.validation.values()))
+
+    @cached_property
+    def validation(self) -> dict[Direction, list[Pair]]:
+        """The validation set of each direction; blank pairs are left out and counted."""
+        sets: dict[Direction, list[Pair]] = {}
+        for direction, sources in self._valid_by_direction.items():
+            apart = f" from {direction}" if len(self._valid_by_direction) > 1 else ""
+            sets[direction], tally = read_split(sources, f"corpus.valid{apart}")
+            self.log(f"validation text{apart}: {tally.summary()}")
+            self._note(self._spelling_note(sets[direction], f"the validation text{apart}"))
+        for language in dict.fromkeys(direction.target for direction in sets):
+            self._note(*language_notes(self.config.metrics, language))
+        return sets
+
+    def direction_of(self, test: str) -> Direction:
+        """Return the direction of a test set."""
+        return next(source.direction for source in self.corpus.tests if source.name == test)
 
     @cached_property
     def test_pairs(self) -> dict[str, list[Pair]]:
@@ -247,7 +311,7 @@ class Inputs:
     @cached_property
     def faults(self) -> TextFaults:
         """What is wrong with the texts as they were given, before anything is left out of them."""
-        return faults_of(self.corpus, self.held_out, self.set_aside, self.config.corpus.direction, self.config.cleaning)
+        return faults_of(self.corpus, self.held_out, self.set_aside, self.config.cleaning)
 
     @property
     def loss(self) -> str:
@@ -272,16 +336,25 @@ class Inputs:
         With run.init_from, the first two are the larger ones of this text and of the model's.
         """
         store, tokenizer = self.prepared.store, self.prepared.tokenizer
-        longest, (sources, targets) = int(store.source_lengths.max()), self.sample
-        # Decoded from their ids, as the store keeps no text.
-        lines = tokenizer.decode_source(sources)
-        share = share_of_several(lines, self.config.corpus.source)
-        ratio = LengthRatio.of(list(zip(lines, tokenizer.decode_target(targets), strict=True)))
-        if not self.start:
-            return TrainingSources(longest, share, ratio, (self.config.corpus.direction,))
-        before = self.start.sources
-        either = None if before.several_sentences is None else max(before.several_sentences, share)
-        return TrainingSources(max(before.longest, longest), either, ratio, (self.config.corpus.direction,))
+        longest, shares = int(store.source_lengths.max()), list[float]()
+        ratios: dict[Direction, LengthRatio] = {}
+        for direction, rows in self._sample_by_direction.items():
+            # Decoded from their ids, as the store keeps no text.
+            lines = tokenizer.decode_source([source for source, _ in rows])
+            shares += [share_of_several(lines, direction.source)] * len(lines)
+            pairs = list(zip(lines, tokenizer.decode_target([target for _, target in rows]), strict=True))
+            if ratio := LengthRatio.of(pairs):
+                ratios[direction] = ratio
+        directions = tuple(dict.fromkeys(self.corpus.directions))
+        share: float | None = sum(shares) / len(shares)
+        if self.start:
+            before = self.start.sources
+            longest = max(before.longest, longest)
+            share = (
+                None if before.several_sentences is None else max(before.several_sentences, sum(shares) / len(shares))
+            )
+            ratios = {**before.length_ratios, **ratios}
+        return TrainingSources(longest, share, ratios, directions)
 
     def loader(self) -> Batches:
         """Return batches of the training text, its parts mixed as corpus.weights and temperature say."""
@@ -297,15 +370,17 @@ class Inputs:
                 self.log,
                 self._sampler(),
                 self._ranks,
-                self.tags,
+                prepared.tokenizer.tags(self.corpus.stream.direction),
             )
-        mixture = Mixture.of(prepared.parts, corpus.weights, corpus.temperature)
-        for name, weight, rows in zip(self.corpus.entry_names, corpus.weights, prepared.parts, strict=False):
+        # Each text's weight is that of both its directions.
+        weights = corpus.weights * (2 if corpus.both_directions else 1)
+        mixture = Mixture.of(prepared.parts, weights, corpus.temperature, self.corpus.directions, corpus.cap)
+        for name, weight, rows in zip(self.corpus.entry_names, weights, prepared.parts, strict=False):
             if weight and not rows:
                 self._note(f"no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")
         if mixture.draws != mixture.rows:
             self.log(f"an epoch draws: {mixture.summary(self.corpus.entry_names)}")
-        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture, self.tags)
+        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)
 
     def _sampler(self) -> SubwordSampler | None:
         """Return a sampler of subword segmentations for each epoch, where batching.sampling asks for one."""

@@ -36,12 +36,14 @@ def judge(
 ) -> Verdict | None:
     """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0."""
     if tests:
-        result, pairs = tests[0], inputs.test_pairs[tests[0].name]
+        result = _weakest(tests)
+        pairs = inputs.test_pairs[result.name]
     else:
         # Validations translate greedily, and with weights that need not be the best.
-        tester = Tester(translator, None, config.metrics, config.corpus.target, run.leave, ranks)
-        (name, *_), pairs = inputs.held_out, inputs.validation_pairs
-        result = tester(name, pairs)
+        tester = Tester(translator, None, config.metrics, run.leave, ranks)
+        names = {source.direction: source.name for source in reversed(inputs.corpus.valid)}
+        result = _weakest([tester(names[each], pairs, each) for each, pairs in inputs.validation.items()])
+        pairs = inputs.validation[result.direction]
     if not ranks.is_first:
         return None
     store, history, settings = inputs.prepared.store, run.history(), config.as_dict()
@@ -60,14 +62,25 @@ def judge(
         "dropout": settings["model"].get("dropout", 0.0),
         "width": settings["model"]["d_model"],
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
-        "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
+        "parent": "" if config.run.init_from else opus_mt_name(*result.direction),
         "began_as": config.run.init_from,
-        "before": _score_text(_main_change(tests[0])) if tests else "",
-        "forgotten": forgotten({test.name: _main_change(test) for test in tests[1:]}),
+        "before": _score_text(_main_change(result)),
+        "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
         "longer": longer(config.trainer, state),
     }
-    sample = list(zip(*inputs.sample, strict=True))
-    return verdict(gather(translator, result, pairs, inputs.validation_pairs, sample, history, facts))
+    sample = inputs.sample(result.direction) or inputs.sample()
+    validation = inputs.validation.get(result.direction) or inputs.validation_pairs
+    return verdict(gather(translator, result, pairs, validation, sample, history, facts))
+
+
+def _weakest(tests: Sequence[TestResult]) -> TestResult:
+    """Return the first test; of several trained directions, the first test of the one with the lowest chrF2."""
+    firsts = {test.direction: test for test in reversed(tests) if not test.zero_shot}
+    return min(firsts.values(), key=_chrf) if len(firsts) > 1 else tests[0]
+
+
+def _chrf(test: TestResult) -> float:
+    return next((score.value for score in test.scores if score.name == "chrF2"), math.inf)
 
 
 def _main_change(test: TestResult) -> Comparison | None:

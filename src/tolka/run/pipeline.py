@@ -31,7 +31,6 @@ from tolka.run.results import draw_plots, write_report
 from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
 from tolka.system.progress import movable_native_lines
-from tolka.text.direction import Direction
 from tolka.tracking.panel import Panel
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.memory import check_memory
@@ -195,14 +194,13 @@ def _test(
 ) -> list[TestResult]:
     """Translate each test set with the best model and score it."""
     decoding = decoding_options(config, translator.engine.device)
-    before = None
-    if inputs.start:
-        # A model of many languages translates as the corpus says.
-        direction = config.corpus.direction if inputs.start.tokenizer.languages else Direction()
-        named = replace(decoding, source=direction.source, target=direction.target)
-        before = Translator.of(inputs.start, config.search, named, run.log)
-    tester = Tester(translator, before, config.metrics, config.corpus.target, run.leave, ranks)
-    results = [tester(name, pairs) for name, pairs in inputs.test_pairs.items()]
+    before = Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None
+    tester = Tester(translator, before, config.metrics, run.leave, ranks)
+    trained = {*inputs.corpus.directions}
+    results = []
+    for name, pairs in inputs.test_pairs.items():
+        direction = inputs.direction_of(name)
+        results.append(tester(name, pairs, direction, zero_shot=direction not in trained and not inputs.start))
     # A resumed run tests again: only the last test is of the model that is the best now.
     run.forget_tests()
     for result in results:
@@ -230,5 +228,10 @@ def _report(
     if config.report.plots:
         draw_plots(run, config.trainer.gradient_flow)
     if config.report.page:
-        known = [*inputs.held_out.values()][:2][-1]  # the first test set, or else the validation set
+        # The first test set, or else the validation set.
+        (direction, known), *_ = inputs.validation.items()
+        if inputs.test_pairs:
+            name, known = next(iter(inputs.test_pairs.items()))
+            direction = inputs.direction_of(name)
+        translator.request = replace(translator.request, direction=direction)
         write_report(run, config.run.name or run.path.name, translator, known, config.report.plots)

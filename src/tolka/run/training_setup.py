@@ -158,20 +158,20 @@ def _model(config: TrainConfig, inputs: Inputs, device: torch.device, log: Calla
     check_size(config.model, vocabularies, tokenizer.shared, device)
     model = config.model.build(*vocabularies, tokenizer.shared)
     if inputs.start is not None:
-        _load(model, tokenizer, inputs.start, extends=bool(config.tokenizer.extend))
+        _load(model, tokenizer, inputs.start)
         log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
         before, now = direction_of(inputs.start.config), config.corpus.direction
-        if before != now:
+        if before != now and not inputs.start.tokenizer.languages:
             log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
     config.finetuning.apply(model)
     model.recompute = config.trainer.recompute
     return model.to(device)
 
 
-def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, extends: bool) -> None:
-    """Load the weights of run.init_from. extends: whether subwords were added to its tokenizer, which get rows."""
+def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel) -> None:
+    """Load the weights of run.init_from; subwords and tags that were added to its tokenizer get rows."""
     state = start.model.state_dict()
-    if extends:
+    if tokenizer.digests != start.tokenizer.digests:
         state = with_new_rows(state, *spellings(start.tokenizer, tokenizer))
     differing = [name for name, tensor in model.state_dict().items() if tensor.shape != state[name].shape]
     if differing:
@@ -236,20 +236,29 @@ def _validator(
     log: Callable[[str], None],
 ) -> Validator:
     """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
-    sources, corpus, pairs = inputs.training_sources, config.corpus, inputs.validation_pairs
     tokenizer, characters = inputs.prepared.tokenizer, config.cleaning.characters
     decoding = decoding_options(config, precision.device)
-    facts = ModelFacts(tokenizer, sources, characters, (corpus.direction,))
+    facts = ModelFacts(tokenizer, inputs.training_sources, characters, tuple(inputs.validation))
     translator = Translator(TorchEngine(model, precision.device), facts, Request(GreedyConfig()), decoding, log)
+    meters = {
+        direction: PerplexityMeter(
+            pairs,
+            tokenizer,
+            decoding.batch_tokens(),
+            "corpus.valid",
+            characters,
+            say=log,
+            tags=tokenizer.tags(direction),
+        )
+        for direction, pairs in inputs.validation.items()
+    }
     return Validator(
-        pairs,
+        inputs.validation,
         translator,
-        PerplexityMeter(
-            pairs, tokenizer, decoding.batch_tokens(), "corpus.valid", characters, say=log, tags=inputs.tags
-        ),
+        meters,
         precision,
         config.metrics,
-        corpus.target,
+        config.trainer.best_direction,
         config.trainer.samples,
         gradient_flow_meter(config, inputs, precision.device),
         ranks,
@@ -272,7 +281,7 @@ def _snapshots(
     settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
     name = config.model.architecture or settings["model"]["name"]
     facts = {
-        "languages": str(config.corpus.direction),
+        "languages": ", ".join(map(str, config.corpus.directions)),
         "architecture": f"{name}, {parameters - merged:,} parameters",
         **({DATA_SET: data_set} if data_set else {}),
         "training text": prepared.tally.summary(),

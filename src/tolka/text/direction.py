@@ -19,6 +19,11 @@ class Direction(NamedTuple):
         """The direction from the target language into the source language."""
         return Direction(self.target, self.source)
 
+    @property
+    def code(self) -> str:
+        """The direction in names and tables: en-ko."""
+        return f"{self.source}-{self.target}"
+
     def __str__(self) -> str:
         return f"{self.source} to {self.target}"
 

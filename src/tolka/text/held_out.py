@@ -6,10 +6,10 @@ is left out by `tolka.text.cleaning.cleaner.judge`.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 from tolka.errors import DataError
@@ -19,7 +19,7 @@ from tolka.system.progress import Say, bar, silent
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus, SetSize
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
 
 _FORMAT = 1
@@ -30,51 +30,75 @@ _MAX_AUTO_SIZE = 2000
 _FILTER = CleaningConfig(control="drop", max_characters=2000, max_ratio=9.0)
 
 
-def hold_out_sets(corpus: Corpus, direction: Direction, cache: Path, say: Say = silent) -> tuple[Corpus, Path]:
+def hold_out_sets(corpus: Corpus, cache: Path, say: Say = silent) -> tuple[Corpus, Path]:
     """Return the corpus with the sets that corpus.sizes asks for, and the folder under `cache` with their files.
 
-    say: is given notes. DataError where the text has too few pairs for them.
+    There is a set for each direction. say: is given notes. DataError where the text has too few pairs for them.
     """
-    folder = cache / f"held-out-{_key(corpus, direction)}"
+    folder = cache / f"held-out-{_key(corpus)}"
     if not folder.is_dir():
         lock = cache / f".{folder.name}.lock"
         with one_at_a_time(lock, lambda: say("waiting for another process that chooses held-out pairs")):
             if not folder.is_dir():
-                _write(corpus, direction, folder)
-    source, target = direction
-    sets: dict[str, list[PairSource]] = {
-        name: [ParallelFiles(folder / f"{name}.{source}", folder / f"{name}.{target}", name)] for name in corpus.sizes
-    }
+                _write(corpus, folder)
+    sets: dict[str, list[PairSource]] = {name: [] for name in corpus.sizes}
+    for name, direction in product(corpus.sizes, _texts_by_direction(corpus)):
+        source, target = _file_names(name, direction, corpus)
+        sets[name].append(ParallelFiles(folder / source, folder / target, name))
+        sets[name][-1].direction = direction
     return replace(corpus, valid=sets.get("valid", corpus.valid), tests=sets.get("test", corpus.tests)), folder
 
 
-def _key(corpus: Corpus, direction: Direction) -> str:
+def _texts_by_direction(corpus: Corpus) -> dict[Direction, list[PairSource]]:
+    texts: dict[Direction, list[PairSource]] = {direction: [] for direction in corpus.directions}
+    for source in corpus.train:
+        texts[source.direction].append(source)
+    return texts
+
+
+def _file_names(name: str, direction: Direction, corpus: Corpus) -> list[str]:
+    """Return the names of both files of a set, which of several directions has one in it."""
+    apart = f".{direction.code}" if len({*corpus.directions}) > 1 else ""
+    return [f"{name}{apart}.{language}" for language in direction]
+
+
+def _key(corpus: Corpus) -> str:
+    directions = list(dict.fromkeys(corpus.directions))
     settings = {
         "format": _FORMAT,
         "text": corpus.fingerprint(),
-        "languages": direction,
+        "languages": directions if len(directions) > 1 else directions[0],
         "sizes": {name: size.value for name, size in corpus.sizes.items()},
         "given": [source.fingerprint() for source in (*corpus.valid, *corpus.tests)],
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _write(corpus: Corpus, direction: Direction, folder: Path) -> None:
-    excluded = set_aside_marks(chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests)))
+def _write(corpus: Corpus, folder: Path) -> None:
+    texts = _texts_by_direction(corpus)
+    # What is a source in one direction may be a target in another.
+    seen = both_ways if len(texts) > 1 else list[Pair]
+    excluded = set_aside_marks(seen(chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests))))
     sets = {}
-    for name, size in sorted(corpus.sizes.items()):  # test before valid
-        sets[name] = _choose(corpus.train, name, size, excluded)
-        excluded |= set_aside_marks(sets[name])
+    for (name, size), direction in product(sorted(corpus.sizes.items()), texts):  # test before valid
+        sets[name, direction] = _choose(texts[direction], name, size, excluded)
+        excluded |= set_aside_marks(seen(sets[name, direction]))
     with whole_folder(folder) as unfinished:
-        for name, pairs in sets.items():
-            for language, side in zip(direction, ("source", "target"), strict=True):
+        for (name, direction), pairs in sets.items():
+            for file, side in zip(_file_names(name, direction, corpus), ("source", "target"), strict=True):
                 content = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
-                (unfinished / f"{name}.{language}").write_bytes(content.encode())
+                (unfinished / file).write_bytes(content.encode())
+
+
+def both_ways(pairs: Iterable[Pair]) -> list[Pair]:
+    """Return the pairs, and the same with their sides exchanged."""
+    listed = list(pairs)
+    return [*listed, *(Pair(pair.target, pair.source, pair.flaw) for pair in listed)]
 
 
 def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: Marks) -> list[Pair]:
     """Return the pairs with the smallest hashes, each once and in that order. excluded: other held-out sets."""
-    overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, Direction("", ""))
+    overlap, steps = set_aside_reason(excluded), steps_of(_FILTER, UNKNOWN)
     # A hash of its text chooses a pair on every machine and with any cleaning. A share is a threshold of the hash: when
     # the text grows, the set still contains the pairs that it contained before.
     limit = int(size.share * _HASHES) if size.share else _HASHES

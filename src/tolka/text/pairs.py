@@ -3,14 +3,15 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tolka.errors import DataError
 from tolka.system.number_format import count_text
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines
 
 
@@ -39,6 +40,8 @@ class PairSource(ABC):
 
     name: str
     """short name for tables and logs"""
+    direction: Direction = UNKNOWN
+    """from which language into which it is; set by the corpus that it is of"""
     has_lines = False
     """whether a line of a file is a text or a row"""
     exchange = "its sides are named after the languages: exchange these names"
@@ -62,6 +65,8 @@ class PairStream(ABC):
 
     name: str
     """short name for logs"""
+    direction: Direction
+    """from which language into which it is"""
 
     @abstractmethod
     def take(self, count: int) -> list[Pair]:
@@ -76,8 +81,30 @@ class PairStream(ABC):
         """Go to a position that `state` returned; {} is the beginning."""
 
 
+class Swapped(PairSource):
+    """A source of pairs with its sides exchanged, for the opposite direction."""
+
+    def __init__(self, source: PairSource) -> None:
+        self._source, self.name, self.direction = source, source.name, source.direction.swapped
+        self.has_lines, self.exchange = source.has_lines, source.exchange
+
+    def read(self) -> Iterator[Pair]:
+        return (Pair(pair.target, pair.source, pair.flaw) for pair in self._source.read())
+
+    def fingerprint(self) -> str:
+        return f"swapped {self._source.fingerprint()}"
+
+    def count(self) -> int:
+        return self._source.count()
+
+
+_RANGE = "<range>"  # what eBible writes for a verse that is joined to the one before
+_VERSES = 41_899  # lines of eBible's vref.txt, and so of each of its texts
+_LACKING = f"{NO_PAIR}a verse"
+
+
 class ParallelFiles(PairSource):
-    """Two files whose lines are pairs."""
+    """Two files whose lines are pairs, or verses as eBible writes them, which may be joined or missing."""
 
     has_lines = True
 
@@ -115,8 +142,37 @@ class ParallelFiles(PairSource):
         # DataError before the first pair: after a missing line every pair would be wrong.
         self.count()
         sides = (read_lines(path, limit=self.limit) for path in self.paths)
-        for source, target in zip(*sides, strict=True):
-            yield Pair(source, target)
+        yield from _joined_verses((Pair(*texts) for texts in zip(*sides, strict=True)), self.count() == _VERSES)
+
+
+def _joined_verses(pairs: Iterable[Pair], of_ebible: bool) -> Iterator[Pair]:
+    """Yield the pairs; one with `<range>` on a side is joined to the pair before, on both sides.
+
+    of_ebible: whether a blank side is a verse that a translation lacks, and no fault of the text.
+    """
+    joined, further = None, 0
+    for pair in chain(pairs, [None]):
+        if pair and joined and _RANGE in (pair.source.strip(), pair.target.strip()):
+            joined, further = _with_verse(joined, pair), further + 1
+            continue
+        if joined:
+            yield joined
+            # Every line is a pair, which is counted: these are read as parts of another one.
+            yield from repeat(Pair("", "", f"{FURTHER}verses, joined to those before"), further)
+        is_missing = of_ebible and pair and not _is_whole(pair)
+        joined, further = (replace(pair, flaw=_LACKING) if pair and is_missing else pair), 0
+
+
+def _with_verse(joined: Pair, verse: Pair) -> Pair:
+    """Return a pair with the next verse, of which at least one side is `<range>`: the pair before has its text."""
+    sides = zip((joined.source, joined.target), (verse.source.strip(), verse.target.strip()), strict=True)
+    source, target = (old if new == _RANGE else f"{old.strip()} {new}" for old, new in sides)
+    # Where one translation lacks a verse of the range, the other has more text.
+    return Pair(source, target, joined.flaw if _is_whole(joined) and _is_whole(verse) else _LACKING)
+
+
+def _is_whole(pair: Pair) -> bool:
+    return bool(pair.source.strip() and pair.target.strip())
 
 
 T = TypeVar("T")

@@ -47,6 +47,13 @@ class Coder:
         """The number of subwords, special tokens included."""
         return int(self._processor.get_piece_size())
 
+    @property
+    def control_symbols(self) -> dict[str, int]:
+        """Name -> id of the symbols that no text is spelt with, and that are no text."""
+        numbers = list(range(self._processor.get_piece_size()))
+        named = zip(self._processor.id_to_piece(numbers), self._processor.is_control(numbers), numbers, strict=True)
+        return {name: number for name, is_control, number in named if is_control}
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; none for a blank one."""
         return [*self._processor.encode(text, out_type=int)]

@@ -1,5 +1,6 @@
 """Language tags: subwords that tell a model of several languages which ones a sentence is in."""
 
+import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -20,16 +21,42 @@ NO_TAGS = Tags()
 """Those of a model that has none."""
 
 
-def tags_of(direction: Direction, source_ids: Mapping[str, int], target_ids: Mapping[str, int]) -> Tags:
-    """Return the source language's tag before the source, and the target language's first in the target.
+FORMS = {"source": ">>{}<<", "target": "<<{}>>", "both": "__{}__"}
+"""Where the tags stand -> how they are written in a SentencePiece model of one's own.
 
-    source_ids, target_ids: language -> id of its tag on each side. ConfigError, with those that are known, for a
-    language that has no tag.
+source: the target language's before the source, as in OPUS-MT's models. target: the target language's at the beginning
+of the translation. both: the source language's before the source, and the target language's at the beginning of the
+translation, as in M2M-100 and NLLB-200.
+"""
+_WRITTEN = {form: re.compile(written.format(r"(\S+)")) for form, written in FORMS.items()}
+
+
+def written_tags(subwords: Mapping[str, int]) -> tuple[str, dict[str, int]]:
+    """Return the form of the tags among the control symbols of a SentencePiece model, and language -> id.
+
+    subwords: name -> id of these symbols.
     """
-    for side, code, known in (("source", direction.source, source_ids), ("target", direction.target, target_ids)):
+    for form, pattern in _WRITTEN.items():
+        if found := {match[1]: number for name, number in subwords.items() if (match := pattern.fullmatch(name))}:
+            return form, found
+    return "both", {}
+
+
+def tags_of(
+    direction: Direction, source_ids: Mapping[str, int], target_ids: Mapping[str, int], form: str = "both"
+) -> Tags:
+    """Return the tags of a direction. source_ids, target_ids: language -> id of its tag on each side. form: of FORMS.
+
+    ConfigError, with those that are known, for a language that has no tag.
+    """
+    needed = [("target", direction.target, source_ids if form == "source" else target_ids)]
+    if form == "both":
+        needed.insert(0, ("source", direction.source, source_ids))
+    for side, code, known in needed:
         if code not in known:
             raise ConfigError(_complaint(side, code, known))
-    return Tags((source_ids[direction.source],), (target_ids[direction.target],))
+    ids = [(known[code],) for _, code, known in needed]
+    return Tags(ids[0], ()) if form == "source" else Tags((), ids[0]) if form == "target" else Tags(*ids)
 
 
 def _complaint(side: str, code: str, known: Collection[str]) -> str:

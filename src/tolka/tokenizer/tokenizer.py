@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tolka.text.direction import Direction
 from tolka.text.lines import user_path
 from tolka.tokenizer.coders import Coder, VocabularyCoder, processor_of
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
-from tolka.tokenizer.tags import NO_TAGS, Tags, tags_of
+from tolka.tokenizer.tags import FORMS, NO_TAGS, Tags, tags_of, written_tags
 from tolka.tokenizer.vocabulary import (
     MOST_BYTES,
     SPECIAL,
@@ -57,6 +58,8 @@ class TokenizerConfig:
     """pairs that the tokenizer learns from, drawn from all of the training text, always the same ones; 0 = all"""
     model: list[str] = setting(default_factory=list, literal=True)
     """SentencePiece model to use instead of training one: a file for both sides, or the source's and the target's"""
+    tags: str = setting("source", needs=("corpus.is_of_several_directions", "texts of several directions"))
+    """of several directions, where a language's tag stands: source (>>ko<< before the source), target, or both"""
     extend: int = 0
     """subwords of the new text added to each vocabulary of the model in run.init_from, after its own; 0 = none"""
     extend_from: str = setting("both", needs=("tokenizer.extend", "tokenizer.extend"))
@@ -68,6 +71,7 @@ class TokenizerConfig:
         zero_or_more(self, "tokenizer", "all", "sample")
         zero_or_more(self, "tokenizer", "none", "extend")
         one_of(self, "tokenizer", "extend_from", ("both", "source", "target"))
+        one_of(self, "tokenizer", "tags", FORMS)
         at_most(self, "tokenizer", 1_000_000, "extend", "vocab_size")
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
@@ -185,16 +189,30 @@ class Tokenizer:
         """Number of target subwords."""
         return self._coders[-1].size
 
+    @cached_property
+    def _tags(self) -> tuple[str, list[dict[str, int]]]:
+        """The form of the tags, and language -> id of its tag on each side."""
+        if self.listed:
+            return "both", [self.listed[0].tag_ids, self.listed[-1].tag_ids]
+        (form, source), (_, target) = (
+            written_tags(coder.control_symbols) for coder in (self._coders[0], self._coders[-1])
+        )
+        return form, [source, target]
+
+    @property
+    def tag_form(self) -> str:
+        """Where the tags of languages stand, of `FORMS`."""
+        return self._tags[0]
+
     @property
     def languages(self) -> list[str]:
         """The languages for which there are tags; none for a model of one direction."""
-        return list(self.listed[0].tags) if self.listed else []
+        return list(self._tags[1][0])
 
     def tags(self, direction: Direction) -> Tags:
         """Return the ids of the tags of a direction; none for a model that has no tags. ConfigError as `tags_of`."""
-        if not self.languages:
-            return NO_TAGS
-        return tags_of(direction, self.listed[0].tag_ids, self.listed[-1].tag_ids)
+        form, (source, target) = self._tags
+        return tags_of(direction, source, target, form) if source else NO_TAGS
 
     # Texts are encoded one by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a
     # busy machine).

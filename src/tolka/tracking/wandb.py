@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ class WeightsAndBiases(Tracker):
     def samples(self, samples: Sequence[Sample], update: int) -> None:
         import wandb
 
-        rows = [list(asdict(sample).values()) for sample in samples]
+        rows = [[sample.source, sample.translation, sample.reference] for sample in samples]
         table = wandb.Table(columns=["source", "translation", "reference"], data=rows)
         self._run.log({"update": update, "validation/samples": table})
 

@@ -41,6 +41,8 @@ class TrainerConfig:
     """stop after this many validations without a better trainer.metric; 0 = never"""
     metric: str = "bleu"
     """which model is best, on the validation set: bleu, chrf, nll or ppl; of equals the one with the lower nll"""
+    best_direction: str = setting("", needs=("corpus.is_of_several_directions", "texts of several directions"))
+    """of several directions, the one whose trainer.metric counts, as in en-ko; empty = the mean of all"""
     log_every: int = setting(50, resumable=True)
     """updates between two lines in metrics.jsonl and train.log (on stderr too, where it is no terminal)"""
     samples: int = setting(3, resumable=True)

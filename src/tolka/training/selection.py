@@ -136,6 +136,8 @@ class ModelSelection:
         self.run.record(line)
         best = "best so far" if better else f"best {number_text(state.best)} at {state.best_update}"
         self.run.log(f"{result.text} ({best})")
+        for detail in result.details:
+            self.run.log(detail)
         self.watch.validation(state.update, result)
         self.callback.on_validation(line, result)
         return better
@@ -181,4 +183,6 @@ class ModelSelection:
         """Return the latest validation for scores.json. mean_of: the updates whose mean was validated, if any."""
         values = {"valid_loss" if name == "nll" else name: value for name, value in self._latest.values.items()}
         scores = {"update": state.validated_at, "validation": values, "signatures": self._latest.signatures}
+        if self._latest.directions:
+            scores["directions"] = {code: dict(each) for code, each in self._latest.directions.items()}
         return {**scores, "mean_of_updates": list(mean_of)} if mean_of else scores

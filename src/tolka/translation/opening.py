@@ -124,8 +124,9 @@ def translator_of(
     positions = about.positions - bool(exported.tokenizer.languages)  # a tag takes one
     vocabulary = Vocabularies(*vocabularies(exported.tokenizer), positions)
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
-    facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, (about.direction,), about.quality)
-    return Translator(engine, facts, Request.of(search, decoding.direction(about.direction)), decoding, say)
+    directions = exported.sources.directions or (about.direction,)
+    facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, directions, about.quality)
+    return Translator(engine, facts, Request.of(search, decoding.direction(facts.usual_direction)), decoding, say)
 
 
 def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:

@@ -13,6 +13,7 @@ from typing import Any
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.model_directory.verify import QUALITY
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.translation.results import Translation
 from tolka.translation.scoring import SegmentScorer, scores_of_texts
 
@@ -88,21 +89,31 @@ class Calibration:
     search: str
 
     @classmethod
-    def of(cls, scores: Mapping[str, Any]) -> "Calibration | None":
-        """Return the calibration in a model's scores.json; None if it has none. CheckpointError if it is damaged."""
+    def of(cls, scores: Mapping[str, Any], direction: Direction = UNKNOWN) -> "Calibration | None":
+        """Return the calibration in a model's scores.json; None if it has none. CheckpointError if it is damaged.
+
+        direction: of a model of several, which has one for each.
+        """
         values = scores.get(QUALITY)
-        if values is None:
-            return None
         try:
+            if values and "directions" in values:
+                values = values["directions"].get(str(direction))
+            if values is None:
+                return None
             plain, agreement = _map(values["plain"], 3), values["with_agreement"]
             with_agreement = None if agreement is None else _map(agreement, 4)
             return cls(plain, with_agreement, int(values["lines"]), str(values["search"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({error})") from None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `of` reads them."""
         return asdict(self)
+
+    def beside(self, scores: Mapping[str, Any], direction: Direction) -> dict[str, Any]:
+        """Return the plain values of a direction beside those of others in a model's scores.json."""
+        others = (scores.get(QUALITY) or {}).get("directions", {})
+        return {"directions": {**others, str(direction): self.as_dict()}}
 
     def estimate(self, features: Features) -> Estimate:
         """Return the expected chrF of a translation."""

@@ -11,7 +11,7 @@ from tolka.engines.engine import Engine
 from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.verify import QUALITY
+from tolka.model_directory.verify import QUALITY, LengthRatio
 from tolka.search.hypothesis import Rendered
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
@@ -75,10 +75,13 @@ class Translator(Generic[E]):
                 "positions"
             )
         self.split = resolved_split(decoding.split, facts.sources.several_sentences)
-        self.directions, self.length_ratio = facts.directions, facts.sources.length_ratio
-        self.calibration = Calibration.of({QUALITY: facts.quality})
-        first = self.directions[0] if self.directions else UNKNOWN  # models of other programs may name none
-        self.request = request.resolved(ResolvedRequest(BeamConfig(), first))
+        self.directions, self._length_ratios, self._quality = (
+            facts.directions,
+            facts.sources.length_ratios,
+            facts.quality,
+        )
+        self.request = request.resolved(ResolvedRequest(BeamConfig(), facts.usual_direction))
+        _ = self.calibration  # shows now if it is damaged
         # A model of many languages may be opened without a direction, which then comes with each call.
         if not self.tokenizer.languages or all(map(is_named, self.request.direction)):
             self._check_request(self.request)
@@ -96,7 +99,7 @@ class Translator(Generic[E]):
 
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
-        direction = decoding.direction(saved.facts.directions[0])
+        direction = decoding.direction(saved.facts.usual_direction)
         request = Request.of(search, direction, decoding.line_limit)
         return Translator(TorchEngine.of(saved.model, decoding), saved.facts, request, decoding, say)
 
@@ -120,6 +123,16 @@ class Translator(Generic[E]):
     def direction(self) -> Direction:
         """The direction of a call that names none."""
         return self.request.direction
+
+    @property
+    def length_ratio(self) -> LengthRatio | None:
+        """The ratio of lengths in the training text of this direction, if it is known."""
+        return self._length_ratios.get(self.direction) or self._length_ratios.get(UNKNOWN)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration of quality estimates for this direction, if there is one."""
+        return Calibration.of({QUALITY: self._quality}, self.direction)
 
     @property
     def terminology(self) -> Terminology | None:
@@ -337,23 +350,28 @@ class Translator(Generic[E]):
         return results
 
     def token_scores(
-        self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = lambda share: None
+        self,
+        pairs: Sequence[tuple[list[int], list[int]]],
+        tick: Tick = lambda share: None,
+        direction: Direction | None = None,
     ) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
 
-        tick: receives the number of each batch's segments. LengthError if one is too long for the engine.
+        tick: receives the number of each batch's segments. direction: if not that of a call that names none.
+        LengthError if one is too long for the engine.
         """
         for number, (source, target) in enumerate(pairs):
             self._check_sentence(number, max(len(source), len(target)))
-        return self._decoder.token_scores(pairs, self.direction, tick)
+        return self._decoder.token_scores(pairs, direction or self.direction, tick)
 
-    def rehearse(self, texts: Sequence[str]) -> None:
+    def rehearse(self, texts: Sequence[str], request: Request | None = None) -> None:
         """Translate the longest segments, one batch per worker, to check that they fit in memory."""
-        segmenter = self._segmenter(replace(self.request, glossary=(), banned=()))
+        resolved = self._call([], request, lambda share: None).request
+        segmenter = self._segmenter(replace(resolved, glossary=(), banned=()))
         segments = [each for text in texts for each in segmenter.segment(text).segments]
         if segments:
-            longest = self._decoder.longest(segments, self.request.search)
-            self._decoder.translate(longest, replace(self.request, scored=False), lambda share: None)
+            longest = self._decoder.longest(segments, resolved.search)
+            self._decoder.translate(longest, replace(resolved, scored=False), lambda share: None)
 
 
 def _as_list(texts: object) -> list[str]:

@@ -116,7 +116,7 @@ def test_a_row_of_a_data_set_has_the_ceiling_of_a_line(monkeypatch: pytest.Monke
     monkeypatch.setattr("tolka.text.corpora.hub.LINE_LIMIT", LineLimit(4))
     config = HubConfig(source="xa", target="xb", path="some/name")
     rows = Dataset.from_list([{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}])
-    pairs = _Rows(config, "train", rows).pairs(rows)
+    pairs = _Rows(config, "train", config.direction, rows).pairs(rows)
     assert next(pairs) == Pair("four", "1")
     with pytest.raises(DataError, match=r"some/name \(train\), row 1: the text is longer than 4 bytes"):
         next(pairs)

@@ -4,15 +4,19 @@ import hashlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tolka.errors import ConfigError
+from tolka.options.checks import zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.system.number_format import count_text
 from tolka.text.direction import Direction
-from tolka.text.pairs import PairSource, PairStream
+from tolka.text.pairs import PairSource, PairStream, Swapped
 
+Entry = str | list[str] | dict[str, str | list[str]]
+"""A text: a prefix, file or pattern; [SOURCE,TARGET], two files; [FILE,COLUMN,COLUMN], a file and its columns; or
+{text: any of these, source: CODE, target: CODE}, a text with languages of its own."""
 _MAX_SIZE_CHARACTERS = 20  # longer digits are the name of a text
 
 
@@ -56,15 +60,22 @@ class CorpusConfig(ABC):
     weights: list[float] = setting(default_factory=list, needs=("corpus.several", "several texts in corpus.train"))
     """of several training texts, the share of an epoch that each makes up: [3,1] = 3/4 and 1/4; [] = by length"""
     temperature: float = setting(1.0, needs=("corpus.several", "several texts in corpus.train"))
-    """above 1 small training texts are drawn from more often than their size says: size ** (1 / temperature)"""
+    """above 1 small texts, or else directions, are drawn from more often than by size: size ** (1 / temperature)"""
+    both_directions: bool = False
+    """train each text in the opposite direction as well, and validate and test it: one model for both"""
+    cap: int = setting(0, needs=("corpus.is_of_several_directions", "texts of several directions"))
+    """of several directions, the most pairs of one that an epoch draws; 0 = no limit"""
 
     def __post_init__(self) -> None:
-        for key in ("source", "target"):
-            code = getattr(self, key)
-            if not code or set(code) & set("/\\\0 \t\n"):
-                raise ConfigError(f"corpus.{key} ('{code}') must be a language code, as in corpus.{key}=en")
-        if self.source == self.target:
-            raise ConfigError(f"corpus.source and corpus.target are both '{self.source}'; they must differ")
+        _check_direction(Direction(self.source, self.target), "corpus.source", "corpus.target")
+        for key in ("train", "valid", "test"):
+            for entry in getattr(self, key, ()):
+                self._check_languages(entry, key)
+        if not self.has_usual_direction:
+            # Nobody has typed them: a run, and what describes it, is named after the first direction.
+            for side, code in zip(("source", "target"), self.direction, strict=True):
+                object.__setattr__(self, side, code)
+        zero_or_more(self, "corpus", "no limit", "cap")
         if self.temperature < 1:
             raise ConfigError(f"corpus.temperature ({self.temperature:g}) must be at least 1 (as long as each text is)")
         if self.weights and self.temperature != 1:
@@ -72,18 +83,60 @@ class CorpusConfig(ABC):
         if self.weights and (min(self.weights) < 0 or not sum(self.weights)):
             raise ConfigError(f"corpus.weights ({self.weights}) must be 0 or more, and not all of them 0")
 
+    def _check_languages(self, entry: Entry, key: str) -> None:
+        """Raise ConfigError for an entry whose languages are not named, or not as they should be."""
+        if isinstance(entry, dict):
+            where = f"corpus.{key} ({_as_typed(entry)})"
+            if set(entry) - {"text", "source", "target"} or not entry.get("text"):
+                raise ConfigError(f"{where} must be {{text: PREFIX OR FILE, source: CODE, target: CODE}}")
+            _check_direction(self.split_entry(entry)[1], f"{where}: source", "target")
+        # Nobody has typed corpus.source and corpus.target where each training text has its own.
+        elif key != "train" and not self.has_usual_direction and not SetSize.of(key, [entry]):
+            raise ConfigError(
+                f"corpus.{key} ({_as_typed(entry)}) does not say its languages, as the texts of corpus.train do: type "
+                f"corpus.{key}=[{{text: {_as_typed(entry)}, source: {self.direction.source}, "
+                f"target: {self.direction.target}}}]"
+            )
+
+    def split_entry(self, entry: Entry) -> tuple[str | list[str], Direction]:
+        """Return an entry's text and its direction: its own, or that of corpus.source and corpus.target."""
+        if not isinstance(entry, dict):
+            return entry, Direction(self.source, self.target)
+        return entry["text"], Direction(str(entry.get("source", self.source)), str(entry.get("target", self.target)))
+
+    @property
+    def has_usual_direction(self) -> bool:
+        """Whether corpus.source and corpus.target are the languages of a training text."""
+        entries: Sequence[Entry] = getattr(self, "train", ())
+        return not entries or any(not isinstance(each, dict) or not {"source", "target"} <= {*each} for each in entries)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """From which languages into which the model is trained, in the order of the texts."""
+        usual = Direction(self.source, self.target)
+        own = [self.split_entry(each)[1] for each in getattr(self, "train", ())] or [usual]
+        return tuple(dict.fromkeys([*own, *([each.swapped for each in own] if self.both_directions else [])]))
+
     @property
     def direction(self) -> Direction:
-        """From which language into which the texts are translated."""
-        return Direction(self.source, self.target)
+        """The first of the directions, and mostly the only one."""
+        return self.directions[0]
+
+    @property
+    def is_of_several_directions(self) -> bool:
+        """Whether one model is trained for several directions."""
+        return len(self.directions) > 1
 
     @property
     def several(self) -> bool:
-        """Whether corpus.train is not a single text."""
-        return len(getattr(self, "train", ())) != 1
+        """Whether there are several training texts, or one that is read in both directions."""
+        return len(getattr(self, "train", ())) != 1 or self.both_directions
 
     def open(self) -> "Corpus":
-        """Find the data, and check the weights against it; DataError or ConfigError if something is missing."""
+        """Find the data, and check the weights against it; DataError or ConfigError if something is missing.
+
+        With both_directions, `Corpus.with_opposite` adds the opposite ones, once sets are held out.
+        """
         corpus = self.find()
         numbers, texts = len(self.weights), len(corpus.entries)
         if numbers not in (0, texts):
@@ -96,6 +149,23 @@ class CorpusConfig(ABC):
     @abstractmethod
     def find(self) -> "Corpus":
         """Return the corpus that these options describe; ConfigError or DataError if they are not there."""
+
+
+def _check_direction(direction: Direction, source_key: str, target_key: str) -> None:
+    """Raise ConfigError for codes that cannot be those of two languages."""
+    for key, code in zip((source_key, target_key), direction, strict=True):
+        if not code or set(code) & set("/\\\0 \t\n"):
+            example = f", as in {key}=en" if key.startswith("corpus.") and " " not in key else ""
+            raise ConfigError(f"{key} ('{code}') must be a language code{example}")
+    if direction.source == direction.target:
+        raise ConfigError(f"{source_key} and {target_key} are both '{direction.source}'; they must differ")
+
+
+def _as_typed(entry: Entry) -> str:
+    """Return an entry as it is typed."""
+    if isinstance(entry, dict):
+        return f"{{{', '.join(f'{key}: {_as_typed(value)}' for key, value in entry.items())}}}"
+    return entry if isinstance(entry, str) else f"[{','.join(entry)}]"
 
 
 CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
@@ -115,6 +185,25 @@ class Corpus:
     stream: PairStream | None = None
     buffer: int = 0
     sizes: Mapping[str, SetSize] = field(default_factory=dict)
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The direction of each entry of corpus.train."""
+        return [entry[0].direction for entry in self.entries]
+
+    def with_opposite(self) -> "Corpus":
+        """Return the corpus with all its texts in the opposite direction as well, after the others."""
+        valid, tests = ([*texts, *map(Swapped, texts)] for texts in (self.valid, self.tests))
+        entries = [*self.entries, *(list[PairSource](map(Swapped, entry)) for entry in self.entries)]
+        return replace(self, entries=entries, valid=valid, tests=tests)
+
+    def named_by_direction(self) -> "Corpus":
+        """Return the corpus; of several directions, with a direction in the name of each of its texts."""
+        sources = [*self.train, *self.valid, *self.tests]
+        if len({source.direction for source in sources}) > 1:
+            for source in sources:
+                source.name = f"{source.name}.{source.direction.code}"
+        return self
 
     @property
     def train(self) -> list[PairSource]:

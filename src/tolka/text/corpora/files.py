@@ -12,15 +12,14 @@ from tolka.errors import ConfigError, DataError
 from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
-from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
+from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
+from tolka.text.direction import Direction
 from tolka.text.lines import COMPRESSIONS, near_path, refuse_pipe, user_path, without_compression
 from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource, ParallelFiles
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
 from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
 
-Entry = str | list[str]
-"""A prefix, file or pattern; or [SOURCE,TARGET], two files, or [FILE,COLUMN,COLUMN], a file and its columns."""
 _SIDE_ENDINGS = (*COMPRESSIONS, *SGM_ENDINGS)  # of the files of a prefix, after the language
 
 
@@ -32,6 +31,7 @@ class _Text:
     """
 
     base: Path
+    direction: Direction
     columns: list[str]
     target: Path | None = None
     is_table: bool = False
@@ -48,7 +48,7 @@ class FilesConfig(CorpusConfig):
     root: str = setting("", literal=True, any_bytes=True)
     """folder that what follows starts from; empty = the current one"""
     train: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
-    """prefix (data/train: data/train.en, .de), file with both sides, or a list, also of [SOURCE,TARGET]; with *"""
+    """prefix (data/train: data/train.en, .de), file with both sides, [[SOURCE,TARGET]]; {text:, source:, target:}; *"""
     valid: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
     """the same for the validation text; or what is set aside of train: a share (0.01), a number of pairs, or auto"""
     test: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
@@ -81,34 +81,35 @@ class FilesConfig(CorpusConfig):
             return None
         base = self._folder() / user_path(entries[0])
         # A text that is called 500 or auto is meant where there is one.
-        is_text = base.name and (base.is_file() or _side_files(base, self.source))
+        is_text = base.name and (base.is_file() or _side_files(base, self.direction.source))
         return None if is_text else SetSize.of(key, entries)
 
     def _entries(self, key: str) -> list[list[PairSource]]:
-        entries = [self._texts(entry, key) for entry in getattr(self, key)]
+        entries = [self._texts(*self.split_entry(entry), key) for entry in getattr(self, key)]
         names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
         for text, source in zip(chain(*entries), chain(*sources), strict=True):
+            source.direction = text.direction
             if text.exchanged:
                 source.exchange = f"type corpus.{key}={text.exchanged}, or {EXCHANGE_LANGUAGES}"
         return sources
 
-    def _texts(self, entry: Entry, key: str) -> list["_Text"]:
+    def _texts(self, entry: str | list[str], direction: Direction, key: str) -> list["_Text"]:
         if isinstance(entry, str):
-            return [_Text(base, self.columns) for base in self._expanded(entry, key)]
+            return [_Text(base, direction, self.columns) for base in self._expanded(entry, direction, key)]
         if len(entry) == 2:
             source, target = (self._folder() / user_path(path) for path in entry)
-            return [_Text(source, [], target, exchanged=f"[[{entry[1]},{entry[0]}]]")]
+            return [_Text(source, direction, [], target, exchanged=f"[[{entry[1]},{entry[0]}]]")]
         if len(entry) == 3:
             exchanged = f"[[{entry[0]},{entry[2]},{entry[1]}]]"
-            bases = self._expanded(entry[0], key)
-            return [_Text(_existing_file(base, key), entry[1:], is_table=True, exchanged=exchanged) for base in bases]
+            bases = [_existing_file(base, key) for base in self._expanded(entry[0], direction, key)]
+            return [_Text(base, direction, entry[1:], is_table=True, exchanged=exchanged) for base in bases]
         raise ConfigError(
             f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
             "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
         )
 
-    def _expanded(self, entry: str, key: str) -> list[Path]:
+    def _expanded(self, entry: str, direction: Direction, key: str) -> list[Path]:
         """Return the prefixes and files of an entry: itself, or a pattern's matches, sorted by name."""
         base = self._folder() / user_path(entry)
         if not entry or not base.name:
@@ -116,32 +117,33 @@ class FilesConfig(CorpusConfig):
                 f"corpus.{key} ('{entry}') must be the prefix of two files, as in corpus.{key}=data/{key}, or a file"
             )
         # A name may have commas, stars and brackets in it.
-        if base.exists() or _side_files(base, self.source):
+        if base.exists() or _side_files(base, direction.source):
             return [base]
         if "," in entry:
-            raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={self._in_brackets(entry)}")
+            listed = self._in_brackets(entry, direction)
+            raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={listed}")
         if not set(entry) & set("*?["):
             return [base]
         # Only the entry is a pattern: the folder's name may have brackets, too.
         pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
         files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
-        endings = [f".{self.source}{ending}" for ending in _SIDE_ENDINGS]
+        endings = [f".{direction.source}{ending}" for ending in _SIDE_ENDINGS]
         prefixes = {Path(path.removesuffix(ending)) for ending in endings for path in glob.glob(pattern + ending)}
         if not files | prefixes:
             raise DataError(
-                f"corpus.{key}: nothing is called {base}: no file with both sides, and none with .{self.source} "
-                f"after that name{self._ending_hint(base)}"
+                f"corpus.{key}: nothing is called {base}: no file with both sides, and none with .{direction.source} "
+                f"after that name{_ending_hint(base, direction)}"
             )
         return sorted(files | prefixes)
 
-    def _in_brackets(self, names: str) -> str:
+    def _in_brackets(self, names: str, direction: Direction) -> str:
         """Return names joined by commas as they are typed: texts in a list, or the two files of one text."""
         bases = [self._folder() / user_path(name) for name in names.split(",")]
-        are_texts = len(bases) != 2 or all(reader_of(base) or _side_files(base, self.source) for base in bases)
+        are_texts = len(bases) != 2 or all(reader_of(base) or _side_files(base, direction.source) for base in bases)
         return f"[{names}]" if are_texts else f"[[{names}]]"
 
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
-        base, direction = text.base, self.direction
+        base, direction = text.base, text.direction
         if text.target is not None:
             return _pair_of_files(_existing_file(base, key), _existing_file(text.target, key), name)
         if base.is_file() and (reader := reader_of(base)):
@@ -149,17 +151,11 @@ class FilesConfig(CorpusConfig):
             columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
             return reader(base, name, direction, columns)
         refuse_pipe(base)
-        if text.columns and base.is_file() and not _side_files(base, self.source):
+        if text.columns and base.is_file() and not _side_files(base, direction.source):
             return TsvFile(base, name, direction, text.columns)
-        hint = self._ending_hint(base)
+        hint = _ending_hint(base, direction)
         source, target = (_side_file(base, language, key, hint) for language in direction)
         return _pair_of_files(source, target, name)
-
-    def _ending_hint(self, base: Path) -> str:
-        """Return a hint to leave out the language's ending, if the prefix has one."""
-        name = without_compression(base).name
-        endings = [f".{language}" for language in (self.source, self.target) if name.endswith(f".{language}")]
-        return f"; leave out {endings[0]}: a prefix stands for both sides" if endings else ""
 
     def _folder(self) -> Path:
         return user_path(self.root)
@@ -192,6 +188,13 @@ def _names(bases: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [base.name for base in bases]
+
+
+def _ending_hint(base: Path, direction: Direction) -> str:
+    """Return a hint to leave out the language's ending, if the prefix has one."""
+    name = without_compression(base).name
+    endings = [f".{language}" for language in direction if name.endswith(f".{language}")]
+    return f"; leave out {endings[0]}: a prefix stands for both sides" if endings else ""
 
 
 def _without_format(base: Path) -> Path:

@@ -13,8 +13,9 @@ from tolka.errors import ConfigError, DataError
 from tolka.options.checks import at_least
 from tolka.options.registry import did_you_mean
 from tolka.options.settings import setting
-from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, SetSize
-from tolka.text.corpora.files import Entry, FilesConfig
+from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
+from tolka.text.corpora.files import FilesConfig
+from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, user_path
 from tolka.text.pairs import Pair, PairSource, PairStream
 
@@ -51,7 +52,7 @@ class HubConfig(CorpusConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         for key in ("train", "valid", "test"):
-            for entry in getattr(self, key):
+            for entry, _ in map(self.split_entry, getattr(self, key)):
                 if not isinstance(entry, str) and len(entry) != 2:
                     raise ConfigError(
                         f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SPLIT,PREFIX], a split and the "
@@ -60,8 +61,9 @@ class HubConfig(CorpusConfig):
         at_least(self, "corpus", 1, "buffer")
         if self.streaming and not self.path:
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
-        if self.streaming and len(self.train) != 1:
-            raise ConfigError(f"corpus.train ({', '.join(_names(self.train, 0))}): a stream is of one split")
+        if self.streaming and (len(self.train) != 1 or self.is_of_several_directions):
+            names = ", ".join(self.names_of(self.train, 0))
+            raise ConfigError(f"corpus.train ({names}): a stream is of one split, in one direction")
         if self.streaming and (self.weights or self.temperature != 1):
             raise ConfigError("corpus.weights and temperature mix several texts: a stream is one; leave them out")
         for key in ("valid", "test") if self.streaming else ():
@@ -94,36 +96,43 @@ class HubConfig(CorpusConfig):
             source=self.source,
             target=self.target,
             root=self.root,
-            train=[*_names(self.train if not self.streaming else self.valid, 1)],
-            valid=[*_names(self.valid, 1)],
-            test=[*_names(self.test, 1)],
+            train=self._named_files(self.train if not self.streaming else self.valid),
+            valid=self._named_files(self.valid),
+            test=self._named_files(self.test),
         ).find()
 
+    def _named_files(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return the entries with the prefixes of their files in corpus.root."""
+        directions = [self.split_entry(entry)[1] for entry in entries]
+        named = zip(entries, self.names_of(entries, 1), directions, strict=True)
+        return [{"text": name, **each._asdict()} if isinstance(entry, dict) else name for entry, name, each in named]
+
     def _opened(self, entries: Sequence[Entry]) -> list[PairSource]:
-        return [HubSplit(self, name) for name in _names(entries, 0)]
+        directions = [self.split_entry(entry)[1] for entry in entries]
+        return [HubSplit(self, *each) for each in zip(self.names_of(entries, 0), directions, strict=True)]
 
-
-def _names(entries: Sequence[Entry], place: int) -> list[str]:
-    """Return the name of each entry's split (place 0), or the prefix of its files in corpus.root (place 1)."""
-    return [entry if isinstance(entry, str) else entry[place] for entry in entries]
+    def names_of(self, entries: Sequence[Entry], place: int) -> list[str]:
+        """Return the name of each entry's split (place 0), or the prefix of its files in corpus.root (place 1)."""
+        texts = [self.split_entry(entry)[0] for entry in entries]
+        return [text if isinstance(text, str) else text[place] for text in texts]
 
 
 class _Rows:
     """Converts the rows of a split to pairs."""
 
-    def __init__(self, config: HubConfig, split: str, rows: Any) -> None:
+    def __init__(self, config: HubConfig, split: str, direction: Direction, rows: Any) -> None:
         """rows: of the split. DataError if a column or a language is missing."""
-        self._config, self._split = config, split
+        self._config, self._split, self._direction = config, split, direction
         # A stream may not know its columns before a row is read.
         names = rows.column_names or list(next(iter(rows), {}))
         self._nested = "translation" in names
         if self._nested:
             # The first rows may have no translation at all.
-            cells = next((row["translation"] for row in rows if row["translation"]), dict.fromkeys(config.direction))
+            cells = next((row["translation"] for row in rows if row["translation"]), dict.fromkeys(direction))
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
-        for language in config.direction:
+        for language in direction:
             if language not in names:
                 raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
 
@@ -133,7 +142,7 @@ class _Rows:
         try:
             for number, row in enumerate(rows):
                 cells = (row["translation"] or {}) if self._nested else row
-                texts = [cells.get(language) for language in self._config.direction]
+                texts = [cells.get(language) for language in self._direction]
                 for text in texts:
                     if not isinstance(text, str | None):
                         raise DataError(f"{data}, row {number}: {text!r} is not text")
@@ -149,11 +158,11 @@ class _Rows:
 class HubSplit(PairSource):
     """One split of a data set, streamed or not, read from the first row to the last."""
 
-    def __init__(self, config: HubConfig, split: str) -> None:
-        self.name = split
+    def __init__(self, config: HubConfig, split: str, direction: Direction) -> None:
+        self.name, self.direction = split, direction
         self._config = config
         self._rows = _load(config, split)
-        self._reader = _Rows(config, split, self._rows)
+        self._reader = _Rows(config, split, direction, self._rows)
 
     def read(self) -> Iterator[Pair]:
         return self._reader.pairs(self._rows)
@@ -161,7 +170,7 @@ class HubSplit(PairSource):
     def fingerprint(self) -> str:
         if self._config.streaming:  # the library has no fingerprint of a stream
             return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
-        return f"{self._rows._fingerprint}:{self._config.source}:{self._config.target}"
+        return ":".join((self._rows._fingerprint, *self.direction))
 
     def count(self) -> int:
         return 0 if self._config.streaming else len(self._rows)
@@ -171,8 +180,8 @@ class HubStream(PairStream):
     """The training split of a streamed data set."""
 
     def __init__(self, config: HubConfig) -> None:
-        (self.name,) = _names(config.train, 0)
-        self.config = config
+        (self.name,) = config.names_of(config.train, 0)
+        self.config, self.direction = config, config.direction
         self._reader: _Rows | None = None
         self._begin(0, None)
 
@@ -181,7 +190,7 @@ class HubStream(PairStream):
         self._times = times
         self._rows = _load(self.config, self.name)
         if self._reader is None:
-            self._reader = _Rows(self.config, self.name, self._rows)
+            self._reader = _Rows(self.config, self.name, self.direction, self._rows)
         self._position = position
         if position is not None:
             self._rows.load_state_dict(position)
@@ -211,7 +220,7 @@ class StreamHead(PairSource):
     """The first pairs of a stream."""
 
     def __init__(self, stream: HubStream, pairs: int) -> None:
-        self.name = stream.name
+        self.name, self.direction = stream.name, stream.direction
         self._config, self._pairs = stream.config, pairs
 
     def read(self) -> Iterator[Pair]:
