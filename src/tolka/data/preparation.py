@@ -32,7 +32,6 @@ from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, steps_of
 from tolka.text.corpora.base import Corpus
-from tolka.text.held_out import both_ways
 from tolka.text.pairs import Pair, in_chunks
 from tolka.tokenizer.added_tags import add_tags
 from tolka.tokenizer.extension import Extension, extend_tokenizer
@@ -83,14 +82,13 @@ class Order:
     @cached_property
     def task(self) -> Task:
         """The task of every shard."""
-        # What is a source in one direction may be a target in another.
-        seen = both_ways if len({*self.corpus.directions}) > 1 else list[Pair]
-        marks = held_out_marks(self.cleaning, seen(self.held_out)), set_aside_marks(seen(self.set_aside))
+        held_out, set_aside = self.corpus.seen_in(self.held_out), self.corpus.seen_in(self.set_aside)
+        marks = held_out_marks(self.cleaning, held_out), set_aside_marks(set_aside)
         return Task(self.cleaning, self.batching.max_length, *marks)
 
     def key(self) -> str:
         """Return a digest of the training text and of all that determines the ids."""
-        directions = self.corpus.directions
+        directions = self.corpus.entry_directions
         settings = {
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
@@ -146,7 +144,7 @@ def prepare(order: Order, cache: Path, processes: int = 0, say: Say = silent) ->
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{folder / _REPORT} is damaged ({error}); delete the folder to have it made again") from None
     tokenizer = Tokenizer.load(folder)
-    tags = PartTags(tuple(map(tokenizer.tags, order.corpus.directions)), tuple(parts))
+    tags = PartTags(tuple(map(tokenizer.tags, order.corpus.entry_directions)), tuple(parts))
     store = replace(TokenStore.open(folder), tags=tags)
     return Prepared(folder, tokenizer, store, tally, parts, remarks, reused)
 
@@ -212,7 +210,7 @@ class _Workshop:
                     sizes.append(len(pairs))
                     progress.update(len(pairs))
                 entries.append([first, len(sizes)])
-        save_plan(self._work, entries, sizes, self._order.corpus.directions)
+        save_plan(self._work, entries, sizes, self._order.corpus.entry_directions)
 
     def clean(self) -> None:
         """Clean each shard by itself, then drop duplicates across all of them."""

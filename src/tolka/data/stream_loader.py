@@ -21,7 +21,6 @@ from tolka.system.progress import bar
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.pairs import Pair, PairStream, in_chunks
-from tolka.tokenizer.tags import NO_TAGS, Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _MAX_EMPTY_BUFFERS = 10  # in a row, of which cleaning keeps no pair: then the text or the settings are wrong
@@ -44,16 +43,15 @@ class StreamLoader(Batches):
         log: Callable[[str], None],
         resample: Resample | None = None,
         ranks: Ranks = ALONE,
-        tags: Tags = NO_TAGS,
     ) -> None:
         """buffer: pairs read at once; duplicates are found within one. log: called with the tally of each buffer.
 
-        tags: of the direction. ranks: those that divide the work; every rank has all batches of a buffer.
+        ranks: those that divide the work; every rank has all batches of a buffer.
         """
         super().__init__(config, seed)
         self._stream, self._tokenizer, self._task = stream, tokenizer, task
         self._size, self._log, self._resample, self._ranks = buffer, log, resample, ranks
-        self._tags = tags
+        self._tags = PartTags((tokenizer.tags(stream.direction),))
         self._starts: dict[int, dict[str, Any]] = {0: {}}  # buffer -> position in the stream at which it begins
 
     def state(self) -> dict[str, Any]:
@@ -72,7 +70,7 @@ class StreamLoader(Batches):
         store = self._read(number)
         # No others: training only goes forward, and a resumed run begins in the current buffer.
         self._starts = {number: start, number + 1: self._stream.state()}
-        return replace(self._resample(store, number) if self._resample else store, tags=PartTags((self._tags,)))
+        return replace(self._resample(store, number) if self._resample else store, tags=self._tags)
 
     def _read(self, number: int) -> TokenStore:
         """Return the ids of the next buffer of the stream, cleaned."""

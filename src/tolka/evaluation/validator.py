@@ -79,14 +79,8 @@ class Validator:
         title = f"update {update}, {what}" if what else f"update {update}"
         texts = list(chain.from_iterable(hypotheses.values()))
         is_single = len(self._sets) == 1
-        details = (
-            ()
-            if is_single
-            else [
-                f"  {direction.code}: {_in_words(_mean([losses[direction]], [of_both]))} ({of_both[0].signature})"
-                for direction, of_both in scores.items()
-            ]
-        )
+        apart = {} if is_single else {each: _mean([losses[each]], [scores[each]]) for each in self._sets}
+        details = [f"  {each.code}: {_in_words(own)} ({scores[each][0].signature})" for each, own in apart.items()]
         codes = [each.code for each in self._deciding]
         how = codes[0] if len(codes) == 1 else f"mean of {' and '.join(codes) if len(codes) == 2 else 'all directions'}"
         return Validation(
@@ -98,7 +92,7 @@ class Validator:
             self._pick_samples(texts),
             self._flow(self._translator.engine.model) if self._flow and not what else [],
             details,
-            {} if is_single else {each.code: _mean([losses[each]], [scores[each]]) for each in self._sets},
+            {each.code: own for each, own in apart.items()},
         )
 
     def _translate(self, tick: Callable[[], object]) -> dict[Direction, list[str]]:

@@ -54,7 +54,6 @@ def model_card(
         try:
             return template.render(
                 metadata=metadata,
-                corpus=config["corpus"],
                 languages=_languages(config, facts),
                 name=config["run"]["name"],
                 facts=facts,

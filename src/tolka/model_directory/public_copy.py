@@ -127,9 +127,10 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
     if "/" in facts.get(MADE_OF, ""):
         facts[MADE_OF] = "other models"
         made.shortened.append("scores.facts.made of")
-    quality = scores.get(QUALITY) or {}
-    for calibration in (quality, *quality.get("directions", {}).values()):
-        if "/" in str(calibration.get("search")):
+    quality = scores.get(QUALITY)
+    by_direction = quality.get("directions") if isinstance(quality, dict) else None
+    for calibration in (quality, *(by_direction.values() if isinstance(by_direction, dict) else ())):
+        if isinstance(calibration, dict) and "/" in str(calibration.get("search")):
             calibration["search"] = str(calibration["search"]).partition("(")[0]
             made.shortened.append("scores.quality.search")
     with as_written(str(folder / SCORES)):

@@ -167,8 +167,8 @@ def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
         raise ValueError(f"several_sentences is {share!r}")
     directions = tuple(map(_direction, manifest.get("directions", [])))
     ratios = {_direction(each[:2]): _length_ratio(each[2:]) for each in manifest.get("length_ratios", [])}
-    if "length_ratio" in manifest:
-        ratios[directions[0] if directions else UNKNOWN] = _length_ratio(manifest["length_ratio"])
+    if (single := manifest.get("length_ratio")) is not None:
+        ratios[directions[0] if directions else UNKNOWN] = _length_ratio(single)
     return TrainingSources(longest, share, ratios, directions)
 
 

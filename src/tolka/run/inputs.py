@@ -92,7 +92,7 @@ class Inputs:
 
     def _check_directions(self) -> None:
         """Raise ConfigError for a direction that nothing validates, and for one that the model cannot translate in."""
-        trained = dict.fromkeys(self.corpus.directions)
+        trained = self.corpus.directions
         if self.start and self.start.tokenizer.languages:
             for direction in trained:
                 self.start.tokenizer.tags(direction)  # refuses a language that it does not know
@@ -124,8 +124,8 @@ class Inputs:
         """The languages that the model shall have tags for; none for a model of one direction."""
         if self.start and (known := self.start.tokenizer.languages):
             return known
-        codes = sorted({code for direction in self.corpus.directions for code in direction})
-        return codes if len({*self.corpus.directions}) > 1 else []
+        directions = self.corpus.directions
+        return sorted({code for each in directions for code in each}) if len(directions) > 1 else []
 
     @cached_property
     def _valid_by_direction(self) -> dict[Direction, list[PairSource]]:
@@ -205,10 +205,10 @@ class Inputs:
     @cached_property
     def _sample_by_direction(self) -> dict[Direction, list[tuple[list[int], list[int]]]]:
         """The ids of some thousand pairs, spread evenly over the training text."""
-        store, ends = self._prepared.store, np.cumsum(self._prepared.parts)
+        store, ends, directions = self._prepared.store, np.cumsum(self._prepared.parts), self.corpus.entry_directions
         sample: dict[Direction, list[tuple[list[int], list[int]]]] = {}
         for row in map(int, np.linspace(0, len(store) - 1, min(len(store), _SAMPLED))):
-            direction = self.corpus.directions[int(np.searchsorted(ends, row, side="right"))]
+            direction = directions[int(np.searchsorted(ends, row, side="right"))]
             sample.setdefault(direction, []).append((store.source(row).tolist(), store.target(row).tolist()))
         return sample
 
@@ -256,7 +256,7 @@ class Inputs:
     @property
     def held_out(self) -> dict[str, list[Pair]]:
         """The validation set, which comes first, and the test sets by name, without pairs that have a blank side."""
-        names = "-".join(source.name for source in self.corpus.valid)
+        names = "-".join(self.validation_names.values())
         tests = {
             name: [pair for pair in pairs if pair.source and pair.target] for name, pairs in self.test_pairs.items()
         }
@@ -269,6 +269,11 @@ class Inputs:
             return []
         valid, *tests = self.held_out
         return [*([valid] if "valid" in self.corpus.sizes else []), *(tests if "test" in self.corpus.sizes else [])]
+
+    @property
+    def validation_names(self) -> dict[Direction, str]:
+        """A name for the validation set of each direction."""
+        return {each: "-".join(source.name for source in sources) for each, sources in self._valid_by_direction.items()}
 
     @property
     def validation_pairs(self) -> list[Pair]:
@@ -311,7 +316,7 @@ class Inputs:
     @cached_property
     def faults(self) -> TextFaults:
         """What is wrong with the texts as they were given, before anything is left out of them."""
-        return faults_of(self.corpus, self.held_out, self.set_aside, self.config.cleaning)
+        return faults_of(self.corpus, self.held_out, self.set_aside, self.validation, self.config.cleaning)
 
     @property
     def loss(self) -> str:
@@ -345,16 +350,12 @@ class Inputs:
             pairs = list(zip(lines, tokenizer.decode_target([target for _, target in rows]), strict=True))
             if ratio := LengthRatio.of(pairs):
                 ratios[direction] = ratio
-        directions = tuple(dict.fromkeys(self.corpus.directions))
-        share: float | None = sum(shares) / len(shares)
-        if self.start:
-            before = self.start.sources
-            longest = max(before.longest, longest)
-            share = (
-                None if before.several_sentences is None else max(before.several_sentences, sum(shares) / len(shares))
-            )
-            ratios = {**before.length_ratios, **ratios}
-        return TrainingSources(longest, share, ratios, directions)
+        directions, share = tuple(self.corpus.directions), sum(shares) / len(shares)
+        if not self.start:
+            return TrainingSources(longest, share, ratios, directions)
+        before = self.start.sources
+        either = None if before.several_sentences is None else max(before.several_sentences, share)
+        return TrainingSources(max(before.longest, longest), either, ratios, directions)
 
     def loader(self) -> Batches:
         """Return batches of the training text, its parts mixed as corpus.weights and temperature say."""
@@ -370,11 +371,10 @@ class Inputs:
                 self.log,
                 self._sampler(),
                 self._ranks,
-                prepared.tokenizer.tags(self.corpus.stream.direction),
             )
         # Each text's weight is that of both its directions.
         weights = corpus.weights * (2 if corpus.both_directions else 1)
-        mixture = Mixture.of(prepared.parts, weights, corpus.temperature, self.corpus.directions, corpus.cap)
+        mixture = Mixture.of(prepared.parts, weights, corpus.temperature, self.corpus.entry_directions, corpus.cap)
         for name, weight, rows in zip(self.corpus.entry_names, weights, prepared.parts, strict=False):
             if weight and not rows:
                 self._note(f"no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")

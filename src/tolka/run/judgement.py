@@ -41,7 +41,7 @@ def judge(
     else:
         # Validations translate greedily, and with weights that need not be the best.
         tester = Tester(translator, None, config.metrics, run.leave, ranks)
-        names = {source.direction: source.name for source in reversed(inputs.corpus.valid)}
+        names = inputs.validation_names
         result = _weakest([tester(names[each], pairs, each) for each, pairs in inputs.validation.items()])
         pairs = inputs.validation[result.direction]
     if not ranks.is_first:

@@ -9,6 +9,7 @@ from tolka.text.check.diagnosis import Finding, overlaps
 from tolka.text.check.sides import SWAPPED, fault_of_sides, spread_sample, tokenisation_differences
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 
 
@@ -36,19 +37,24 @@ def faults_of(
     corpus: Corpus,
     held_out: Mapping[str, Sequence[Pair]],
     set_aside: Collection[str],
+    validation: Mapping[Direction, Sequence[Pair]],
     cleaning: CleaningConfig,
 ) -> TextFaults:
     """Look at some hundred pairs of each training text, and at the held-out sets, of which validation is the first.
 
-    set_aside: those that were held out of the training text, and need no look of their own.
+    set_aside: those that were held out of the training text, and need no look of their own. validation: the validation
+    set of each direction.
     """
     samples = {source.name: list(spread_sample(source)) for source in corpus.train}
-    texts = [(source.name, source, samples[source.name]) for source in corpus.train]
+    texts = [(source.name, source.direction, samples[source.name], source.exchange) for source in corpus.train]
     (valid, pairs), *tests = held_out.items()
     if valid not in set_aside:
-        named = ((f"{each.name} (valid)" if each.name in samples else each.name, each) for each in corpus.valid)
-        texts += [(name, source, list(spread_sample(source))) for name, source in named]
-    faults = {name: fault_of_sides(sample, source.direction, source.exchange) for name, source, sample in texts}
+        firsts = {source.direction: source for source in reversed(corpus.valid)}
+        for direction, own in validation.items():
+            name = valid if len(validation) == 1 else firsts[direction].name
+            title = f"{name} (valid)" if name in samples else name
+            texts.append((title, direction, list(own), firsts[direction].exchange))
+    faults = {name: fault_of_sides(sample, direction, exchange) for name, direction, sample, exchange in texts}
     wrong_sides = {name: fault for name, fault in faults.items() if fault}
     # Where a step of the cleaning would drop such pairs anyway, and always where sides are exchanged: after hours of
     # training such a model translates nothing.

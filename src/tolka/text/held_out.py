@@ -6,7 +6,7 @@ is left out by `tolka.text.cleaning.cleaner.judge`.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import chain, product
@@ -58,12 +58,12 @@ def _texts_by_direction(corpus: Corpus) -> dict[Direction, list[PairSource]]:
 
 def _file_names(name: str, direction: Direction, corpus: Corpus) -> list[str]:
     """Return the names of both files of a set, which of several directions has one in it."""
-    apart = f".{direction.code}" if len({*corpus.directions}) > 1 else ""
+    apart = f".{direction.code}" if len(corpus.directions) > 1 else ""
     return [f"{name}{apart}.{language}" for language in direction]
 
 
 def _key(corpus: Corpus) -> str:
-    directions = list(dict.fromkeys(corpus.directions))
+    directions = corpus.directions
     settings = {
         "format": _FORMAT,
         "text": corpus.fingerprint(),
@@ -76,24 +76,17 @@ def _key(corpus: Corpus) -> str:
 
 def _write(corpus: Corpus, folder: Path) -> None:
     texts = _texts_by_direction(corpus)
-    # What is a source in one direction may be a target in another.
-    seen = both_ways if len(texts) > 1 else list[Pair]
-    excluded = set_aside_marks(seen(chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests))))
+    given = chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests))
+    excluded = set_aside_marks(corpus.seen_in(given))
     sets = {}
     for (name, size), direction in product(sorted(corpus.sizes.items()), texts):  # test before valid
         sets[name, direction] = _choose(texts[direction], name, size, excluded)
-        excluded |= set_aside_marks(seen(sets[name, direction]))
+        excluded |= set_aside_marks(corpus.seen_in(sets[name, direction]))
     with whole_folder(folder) as unfinished:
         for (name, direction), pairs in sets.items():
             for file, side in zip(_file_names(name, direction, corpus), ("source", "target"), strict=True):
                 content = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
                 (unfinished / file).write_bytes(content.encode())
-
-
-def both_ways(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return the pairs, and the same with their sides exchanged."""
-    listed = list(pairs)
-    return [*listed, *(Pair(pair.target, pair.source, pair.flaw) for pair in listed)]
 
 
 def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: Marks) -> list[Pair]:

@@ -23,6 +23,11 @@ class Pair:
     target: str
     flaw: str = ""
 
+    @property
+    def swapped(self) -> "Pair":
+        """The pair with its sides exchanged."""
+        return Pair(self.target, self.source, self.flaw)
+
 
 # `check.loss` does not count these flaws: the text is read once already, or is not in the two languages.
 FURTHER = "further "
@@ -89,7 +94,7 @@ class Swapped(PairSource):
         self.has_lines, self.exchange = source.has_lines, source.exchange
 
     def read(self) -> Iterator[Pair]:
-        return (Pair(pair.target, pair.source, pair.flaw) for pair in self._source.read())
+        return (pair.swapped for pair in self._source.read())
 
     def fingerprint(self) -> str:
         return f"swapped {self._source.fingerprint()}"

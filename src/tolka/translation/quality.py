@@ -13,7 +13,7 @@ from typing import Any
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.model_directory.verify import QUALITY
-from tolka.text.direction import UNKNOWN, Direction
+from tolka.text.direction import Direction
 from tolka.translation.results import Translation
 from tolka.translation.scoring import SegmentScorer, scores_of_texts
 
@@ -89,22 +89,25 @@ class Calibration:
     search: str
 
     @classmethod
-    def of(cls, scores: Mapping[str, Any], direction: Direction = UNKNOWN) -> "Calibration | None":
-        """Return the calibration in a model's scores.json; None if it has none. CheckpointError if it is damaged.
+    def of(cls, scores: Mapping[str, Any]) -> "Calibration | None":
+        """Return the calibration in a model's scores.json; None if it has none. CheckpointError if it is damaged."""
+        return cls.by_direction(scores).get("")
 
-        direction: of a model of several, which has one for each.
-        """
+    @classmethod
+    def by_direction(cls, scores: Mapping[str, Any]) -> "dict[str, Calibration]":
+        """Return the calibrations in a model's scores.json: under "", or of a model of several by their directions."""
         values = scores.get(QUALITY)
         try:
-            if values and "directions" in values:
-                values = values["directions"].get(str(direction))
-            if values is None:
-                return None
-            plain, agreement = _map(values["plain"], 3), values["with_agreement"]
-            with_agreement = None if agreement is None else _map(agreement, 4)
-            return cls(plain, with_agreement, int(values["lines"]), str(values["search"]))
+            each = {} if values is None else values.get("directions", {"": values})
+            return {direction: cls._read(own) for direction, own in each.items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({error})") from None
+
+    @classmethod
+    def _read(cls, values: Mapping[str, Any]) -> "Calibration":
+        plain, agreement = _map(values["plain"], 3), values["with_agreement"]
+        with_agreement = None if agreement is None else _map(agreement, 4)
+        return cls(plain, with_agreement, int(values["lines"]), str(values["search"]))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `of` reads them."""

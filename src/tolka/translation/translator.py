@@ -75,13 +75,9 @@ class Translator(Generic[E]):
                 "positions"
             )
         self.split = resolved_split(decoding.split, facts.sources.several_sentences)
-        self.directions, self._length_ratios, self._quality = (
-            facts.directions,
-            facts.sources.length_ratios,
-            facts.quality,
-        )
+        self.directions, self._length_ratios = facts.directions, facts.sources.length_ratios
+        self._calibrations = Calibration.by_direction({QUALITY: facts.quality})
         self.request = request.resolved(ResolvedRequest(BeamConfig(), facts.usual_direction))
-        _ = self.calibration  # shows now if it is damaged
         # A model of many languages may be opened without a direction, which then comes with each call.
         if not self.tokenizer.languages or all(map(is_named, self.request.direction)):
             self._check_request(self.request)
@@ -132,7 +128,7 @@ class Translator(Generic[E]):
     @property
     def calibration(self) -> Calibration | None:
         """The calibration of quality estimates for this direction, if there is one."""
-        return Calibration.of({QUALITY: self._quality}, self.direction)
+        return self._calibrations.get(str(self.direction)) or self._calibrations.get("")
 
     @property
     def terminology(self) -> Terminology | None:

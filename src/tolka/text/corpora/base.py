@@ -3,7 +3,7 @@
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tolka.errors import ConfigError
@@ -12,7 +12,7 @@ from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.system.number_format import count_text
 from tolka.text.direction import Direction
-from tolka.text.pairs import PairSource, PairStream, Swapped
+from tolka.text.pairs import Pair, PairSource, PairStream, Swapped
 
 Entry = str | list[str] | dict[str, str | list[str]]
 """A text: a prefix, file or pattern; [SOURCE,TARGET], two files; [FILE,COLUMN,COLUMN], a file and its columns; or
@@ -187,9 +187,22 @@ class Corpus:
     sizes: Mapping[str, SetSize] = field(default_factory=dict)
 
     @property
-    def directions(self) -> list[Direction]:
+    def entry_directions(self) -> list[Direction]:
         """The direction of each entry of corpus.train."""
         return [entry[0].direction for entry in self.entries]
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The directions of the training text, each once, in the order of the entries."""
+        return list(dict.fromkeys(self.entry_directions))
+
+    def seen_in(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """Return the pairs, and of several directions the same with their sides exchanged.
+
+        What is held out as a source in one direction may be a target in another.
+        """
+        listed = list(pairs)
+        return [*listed, *(pair.swapped for pair in listed)] if len(self.directions) > 1 else listed
 
     def with_opposite(self) -> "Corpus":
         """Return the corpus with all its texts in the opposite direction as well, after the others."""
