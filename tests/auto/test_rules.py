@@ -130,7 +130,7 @@ def test_subwords_are_added_where_a_model_lacks_them() -> None:
     def added(unspelt: float, pairs: int, characters: int = 60) -> Any:
         facts = replace(text(pairs), unspelt=unspelt, characters=characters)
         chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
-        assert chosen.keys() == {*TUNED}
+        assert chosen.keys() == {*TUNED} - {"corpus.both_directions", "tokenizer.extend_from"}  # of new languages
         return chosen["tokenizer.extend"]
 
     assert (added(0.05, 3000), added(0.5, 300), added(0.5, 3000)) == (0, 525, 2000)

@@ -298,7 +298,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
     read_only = {"input.prefix", "search.glossary", "search.banned"}
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only
-    names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision")}
+    names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
     names |= read_only | {"input.column", "input.prefix_column", "decoding.source", "decoding.target"}
     assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project"}

@@ -17,9 +17,10 @@ NEW = ["boathouse boathouse ж", "boathouse ж", "ж q"]
 
 
 @cache
-def model(kind: str = "bpe") -> bytes:
+def model(kind: str = "bpe", has_bytes: bool = False) -> bytes:
     """A model of the old text, which has neither "q" nor Cyrillic letters."""
-    config = TokenizerConfig(type=kind, vocab_size=60, byte_fallback=False, character_coverage=1.0)
+    size = 320 if has_bytes else 60
+    config = TokenizerConfig(type=kind, vocab_size=size, byte_fallback=has_bytes, character_coverage=1.0)
     pairs = [Pair(text, text) for text in OLD]
     return train_tokenizer(config, lambda: iter(pairs), lambda note: None).models[0]
 
@@ -39,9 +40,11 @@ def test_characters_come_before_merges_and_the_frequent_ones_first() -> None:
 
 
 def test_rare_characters_are_left_out_by_coverage() -> None:
-    """The last of 31 characters is the q."""
-    new = side_of(NEW).candidates(50, 0.95, iter(NEW))
-    assert [each.text for each in new if each.is_unknown] == ["ж"]
+    """The last of 31 characters is the q; where no byte spells it, it is not left out."""
+    assert [each.text for each in side_of(NEW).candidates(50, 0.95, iter(NEW)) if each.is_unknown] == ["ж", "q"]
+    side = ExtendedSide(model(has_bytes=True), None)
+    side.read(NEW)
+    assert [each.text for each in side.candidates(50, 0.95, iter(NEW)) if each.is_unknown] == ["ж"]
 
 
 def test_appended_merges_come_after_all_old_ones() -> None:

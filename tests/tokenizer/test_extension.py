@@ -157,7 +157,7 @@ def test_no_more_than_the_text_has() -> None:
     new = extended(old, 500, texts=[Pair("a", "\ub2e4 \ub2e4 \ub2e4")], say=said.append)
     assert new.target_pieces(range(old.target_size, new.target_size)) == ["\ub2e4", "\u2581\ub2e4"]
     assert said[0] == (
-        "2 subwords of both sides added, 1 of them characters (tokenizer.extend); the text has no more that would save "
+        "2 subwords of the target added, 1 of them characters (tokenizer.extend); the text has no more that would save "
         "anything"
     )
     assert said[-1] == "a target of the new text has 3.0 subwords on average, without them 12.0"

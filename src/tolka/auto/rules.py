@@ -19,7 +19,7 @@ FRESH = (
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
-TUNED = ("tokenizer.extend", *FRESH[5:])
+TUNED = ("corpus.both_directions", "tokenizer.extend", "tokenizer.extend_from", *FRESH[5:])
 """The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
@@ -110,8 +110,13 @@ def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
     # Every character first; then what comes often enough to be learnt.
     added = int(max(1.2 * text.characters, min(_MOST_ADDED, text.running_words / 4)))
     why = f"{text.unspelt:.0%} of a side's subwords are bytes, or unknown to the model"
+    if not is_new and text.unknown:
+        added, is_new, why = text.unknown, True, f"{count_text(text.unknown, 'character')} unknown to the model"
+    language = [Choice("corpus.both_directions", not text.streamed, f"{text.new_language} is new to the model")]
     return [
-        Choice("tokenizer.extend", added if is_new else 0, why),
+        *(language if text.new_language else []),
+        Choice("tokenizer.extend", added if is_new else 0, why if is_new else "the model spells this text well"),
+        *([Choice("tokenizer.extend_from", text.new_side, why)] if is_new and text.new_side else []),
         *_course(text, size, _SUBWORDS - _FEWER * 3, tokens),
     ]
 

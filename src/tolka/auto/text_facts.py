@@ -1,7 +1,7 @@
 """Facts of a training text that settings are chosen by."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -10,6 +10,7 @@ from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import unspelt_share
+from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
@@ -26,7 +27,8 @@ class TextFacts:
     repetition: how often a word comes, on average over the different words of both sides. characters: different ones
     of both sides. unspelt: share of a side's subwords, the larger of both, that are bytes or unknown to the model to
     start from; 0 without one. validation: pairs of the validation set. streamed: whether the text is only the beginning
-    of a stream.
+    of a stream. unknown: number of characters that the model can spell in no way. new_language, new_side: of the first
+    text, the language that a model with tags has none for, and its side; "" if there is none.
     """
 
     pairs: int
@@ -36,6 +38,9 @@ class TextFacts:
     unspelt: float
     validation: int
     streamed: bool
+    unknown: int = 0
+    new_language: str = ""
+    new_side: str = ""
 
     @property
     def running_words(self) -> float:
@@ -76,6 +81,9 @@ class TextFacts:
                 both += sum(map(len, sides))
                 for vocabulary, words in zip(vocabularies, sides, strict=True):
                     vocabulary.update(words)
+        tagged = {*tokenizer.languages} if tokenizer else set[str]()
+        named = zip(("target", "source"), reversed(sources[0].direction), strict=True) if tagged else ()
+        new_side, new_language = next(((side, code) for side, code in named if code not in tagged), ("", ""))
         distinct = len(pairs) / max(read, 1)
         return cls(
             pairs=round(distinct * sum(counts)),
@@ -86,6 +94,9 @@ class TextFacts:
             # That of a stream is not known before it is read.
             validation=sum(source.count() or sum(1 for _ in source.read()) for source in corpus.valid),
             streamed=corpus.stream is not None,
+            unknown=_unknown(characters, tokenizer) if tokenizer else 0,
+            new_language=new_language,
+            new_side=new_side,
         )
 
 
@@ -102,3 +113,10 @@ def _unspelt(pairs: Sequence[Pair], tokenizer: Tokenizer) -> float:
     source = list(chain.from_iterable(tokenizer.encode_source([pair.source for pair in pairs])))
     target = list(chain.from_iterable(tokenizer.encode_target([pair.target for pair in pairs])))
     return max(unspelt_share(source, tokenizer.source_pieces), unspelt_share(target, tokenizer.target_pieces))
+
+
+def _unknown(characters: Iterable[str], tokenizer: Tokenizer) -> int:
+    """Return `TextFacts.unknown` of different characters, on the side that knows fewer of them."""
+    texts = [character for character in characters if not character.isspace()]
+    sides = tokenizer.encode_source(texts), tokenizer.encode_target(texts)
+    return max(sum(UNK in row for row in rows) for rows in sides)

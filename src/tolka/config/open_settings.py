@@ -43,7 +43,8 @@ def settings_to_choose(
         if group == "model":
             return bool(composed.get(key) != open_model[key.partition(".")[2]])
         differs = key in composed and composed[key] != defaults.get(key)
-        return key in set_here or group in set_here or differs
+        # A corpus is always named, and says nothing of its directions.
+        return key in set_here or (group in set_here and group != "corpus") or differs
 
     # An end of one's own is the only one, and a schedule of one's own has its own end.
     ends = ["trainer.updates", "trainer.epochs"]

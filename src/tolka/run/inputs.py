@@ -23,6 +23,7 @@ from tolka.metrics.scores import language_notes
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.options.registry import some_of
+from tolka.run.new_languages import check_new_languages, nearest_language
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
@@ -73,7 +74,7 @@ class Inputs:
         DataError where too much of the training text is left out, unless a run is resumed: it has trained on the rest.
         """
         if self.start is not None:
-            self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend))
+            self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend or self.new_languages))
         self._check_directions()
         _ = self.validation, self.test_pairs
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
@@ -93,13 +94,13 @@ class Inputs:
     def _check_directions(self) -> None:
         """Raise ConfigError for a direction that nothing validates, and for one that the model cannot translate in."""
         trained = self.corpus.directions
-        if self.start and self.start.tokenizer.languages:
-            for direction in trained:
-                self.start.tokenizer.tags(direction)  # refuses a language that it does not know
-        elif self.start and self.languages and self.config.finetuning.lora_rank:
+        if self.start:
+            check_new_languages(self.new_languages, self._known_languages, self.config.corpus.like)
+        if self.start and self.new_languages and self.config.finetuning.lora_rank:
             raise ConfigError(
-                "finetuning.lora_rank leaves the rows of subwords as they are, and the tags of several directions are "
-                "new to this model: train all weights first, and continue from that model with lora_rank"
+                "finetuning.lora_rank leaves the rows of subwords as they are, and the tags of "
+                f"{some_of(self.new_languages)} are new to this model: train all weights first, and continue from that "
+                "model with lora_rank"
             )
         if not self.corpus.sizes and (lacking := [each for each in trained if each not in self._valid_by_direction]):
             raise ConfigError(
@@ -122,10 +123,34 @@ class Inputs:
     @cached_property
     def languages(self) -> list[str]:
         """The languages that the model shall have tags for; none for a model of one direction."""
-        if self.start and (known := self.start.tokenizer.languages):
-            return known
-        directions = self.corpus.directions
-        return sorted({code for each in directions for code in each}) if len(directions) > 1 else []
+        return [*self._known_languages, *self.new_languages]
+
+    @property
+    def _known_languages(self) -> list[str]:
+        """Those that the model to start from has tags for."""
+        return self.start.tokenizer.languages if self.start else []
+
+    @property
+    def new_languages(self) -> list[str]:
+        """Those of the training text that shall get tags."""
+        directions, known = self.corpus.directions, self._known_languages
+        trained = sorted({code for each in directions for code in each}) if known or len(directions) > 1 else []
+        return [code for code in trained if code not in known]
+
+    def nearest_languages(self) -> dict[str, str]:
+        """Return, for each new language of a model with tags, the known one that its tag begins as; says which."""
+        if not self.start or not self._known_languages:
+            return {}
+        like, found = self.config.corpus.like, dict[str, str]()
+        for new in self.new_languages:
+            found[new] = like or self._ranks.of_first(nearest_language(self.start, new, self.validation))
+            why = (
+                "corpus.like"
+                if like
+                else "under which the model finds its text likeliest; corpus.like=CODE names another"
+            )
+            self.log(f"{new} is new to the model: its tag begins as that of {found[new]} ({why})")
+        return found
 
     @cached_property
     def _valid_by_direction(self) -> dict[Direction, list[PairSource]]:

@@ -1,7 +1,7 @@
 """Build a run's trainer: weights, optimizer, batches, validation, and what is saved."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -112,7 +112,9 @@ def build_trainer(
 ) -> Trainer:
     """Build a trainer with fresh, seeded weights; with `resumed`, in the precision that the run began with."""
     seed_everything(config.run.seed)
-    model = _model(config, inputs, device, run.log)
+    # The weights of a run that goes on are those that it saved.
+    like = {} if resumed else inputs.nearest_languages()
+    model = _model(config, inputs, like, device, run.log)
     objective = config.trainer.objective(model)
     loader, epoch = inputs.loader(), 0
     if resumed:
@@ -151,14 +153,19 @@ def build_trainer(
     )
 
 
-def _model(config: TrainConfig, inputs: Inputs, device: torch.device, log: Callable[[str], None]) -> Seq2Seq:
-    """Build the model with fresh weights or those of run.init_from, with frozen parts and adapters."""
+def _model(
+    config: TrainConfig, inputs: Inputs, like: Mapping[str, str], device: torch.device, log: Callable[[str], None]
+) -> Seq2Seq:
+    """Build the model with fresh weights or those of run.init_from, with frozen parts and adapters.
+
+    like: see `_load`.
+    """
     tokenizer = inputs.prepared.tokenizer
     vocabularies = tokenizer.source_size, tokenizer.target_size
     check_size(config.model, vocabularies, tokenizer.shared, device)
     model = config.model.build(*vocabularies, tokenizer.shared)
     if inputs.start is not None:
-        _load(model, tokenizer, inputs.start)
+        _load(model, tokenizer, inputs.start, like)
         log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
         before, now = direction_of(inputs.start.config), config.corpus.direction
         if before != now and not inputs.start.tokenizer.languages:
@@ -168,11 +175,14 @@ def _model(config: TrainConfig, inputs: Inputs, device: torch.device, log: Calla
     return model.to(device)
 
 
-def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel) -> None:
-    """Load the weights of run.init_from; subwords and tags that were added to its tokenizer get rows."""
+def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, like: Mapping[str, str]) -> None:
+    """Load the weights of run.init_from; subwords and tags that were added to its tokenizer get rows.
+
+    like: new language -> the known one whose tag's row it gets.
+    """
     state = start.model.state_dict()
     if tokenizer.digests != start.tokenizer.digests:
-        state = with_new_rows(state, *spellings(start.tokenizer, tokenizer))
+        state = with_new_rows(state, *spellings(start.tokenizer, tokenizer, like))
     differing = [name for name, tensor in model.state_dict().items() if tensor.shape != state[name].shape]
     if differing:
         raise ConfigError(

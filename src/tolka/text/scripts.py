@@ -99,14 +99,21 @@ def is_in_other_script(text: str, language: str, other: str = "") -> bool:
 
 
 @cache
+def script_of(language: str) -> str:
+    """Return the script that a language is mostly written in, by ISO 15924: Cyrl for ru and tyv_Cyrl; "" if unknown."""
+    import langcodes
+
+    return str(langcodes.Language.get(language).maximize().script or "") if is_known(language) else ""
+
+
+@cache
 def letters_of(language: str) -> Any:
     """Return a pattern that matches a letter of the language's scripts; None for an unknown code."""
-    import langcodes
     import regex
 
     if not is_known(language):
         return None
-    script = str(langcodes.Language.get(language).maximize().script)
+    script = script_of(language)
     scripts = _SCRIPTS_OF_LANGUAGE.get(plain_code(language)) or _UNICODE_SCRIPTS.get(script) or (script,)
     try:
         return regex.compile("[" + "".join(f"\\p{{Script_Extensions={name}}}" for name in scripts) + "]")

@@ -85,9 +85,10 @@ class ExtendedSide:
     def candidates(self, most: int, coverage: float, texts: Iterator[str]) -> list[NewSubword]:
         """Return subwords that the model lacks, the most useful first, about `most` beside the characters.
 
-        coverage: share of the characters read that get subwords. texts: the texts read, for a unigram model.
+        coverage: share of the characters read that get subwords; all of them, if nothing else spells the others. texts:
+        the texts read, for a unigram model.
         """
-        characters = self._new_characters(coverage)
+        characters = self._new_characters(coverage if self._bytes else 1.0)
         unknown = characters | self._without_ids()
         new = [NewSubword(text, 0.0, number, is_unknown=True) for text, number in _in_order(unknown)]
         kind = self._spec.model_type

@@ -13,7 +13,7 @@ New characters come first, the most frequent ones first, so that nothing is buil
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -87,21 +87,33 @@ def extend_tokenizer(
     return extended
 
 
-def spellings(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], list[list[int]]]:
+def spellings(
+    old: Tokenizer, new: Tokenizer, like: Mapping[str, str] | None = None
+) -> tuple[list[list[int]], list[list[int]]]:
     """Return the old ids that spell the subword of each new id, of the source and of the target.
 
-    new: the result of `extend_tokenizer` for `old`.
+    new: the result of `extend_tokenizer` or `add_tags` for `old`. like: new language -> the one whose tag spells its.
     """
     sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(old.models, _beside(old), strict=True)]
     owners = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(new.models, _beside(new), strict=True)]
 
     def ids(subword: str, group: Sequence[int]) -> list[int]:
         # Of two models with one vocabulary, the first that has the subword spells it: the source's if both have it.
-        return sides[next(number for number in group if subword in owners[number].names)].ids(subword)
+        # Neither has the tag of a language.
+        having = [number for number in group if subword in owners[number].names]
+        return sides[having[0]].ids(subword) if having else []
 
     groups = _groups(old)
-    source, target = _new_subwords(old, new)
-    return [ids(subword, groups[0]) for subword in source], [ids(subword, groups[-1]) for subword in target]
+    source, target = (
+        [ids(subword, group) for subword in subwords]
+        for group, subwords in zip((groups[0], groups[-1]), _new_subwords(old, new), strict=True)
+    )
+    for spelt, first, known, now in zip(
+        (source, target), (old.source_size, old.target_size), old.tag_ids, new.tag_ids, strict=True
+    ):
+        for language, nearest in (like or {}).items():
+            spelt[now[language] - first] = [known[nearest]]
+    return source, target
 
 
 def unspelt_share(ids: Sequence[int], pieces: Callable[[Sequence[int]], list[str]]) -> float:
@@ -156,9 +168,11 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
     """Yield notes on the new subwords, on what they save, and on old text that gets other ids."""
     old = extension.base
     for group, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
-        if not old.shared and extension.learns_from not in (side, "both"):
+        if old.shared and extension.learns_from != "both":
+            side = extension.learns_from
+        elif extension.learns_from not in (side, "both"):
             continue
-        name = "both sides" if old.shared else f"the {side}"
+        name = "both sides" if old.shared and extension.learns_from == "both" else f"the {side}"
         fewer = "" if len(added) == extension.size else "; the text has no more that would save anything"
         single = sum(len(subword) == 1 for subword in added)
         yield f"{len(added)} subwords of {name} added, {single} of them characters (tokenizer.extend){fewer}"

@@ -200,6 +200,11 @@ class Tokenizer:
         return form, [source, target]
 
     @property
+    def tag_ids(self) -> list[dict[str, int]]:
+        """Language -> id of its tag, of the source and of the target."""
+        return self._tags[1]
+
+    @property
     def tag_form(self) -> str:
         """Where the tags of languages stand, of `FORMS`."""
         return self._tags[0]

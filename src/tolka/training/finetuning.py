@@ -35,7 +35,7 @@ class FinetuningConfig:
     def check(self, model: nn.Module, extends: bool = False) -> list[nn.Module]:
         """Return the parts that finetuning.freeze names; ConfigError for one that does not exist.
 
-        extends: whether the vocabulary gets new subwords, so that the embeddings must be trained.
+        extends: whether the vocabulary gets new subwords or tags, so that the embeddings must be trained.
         """
         # Of a shared module `named_modules` has the first name alone.
         parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
@@ -51,8 +51,8 @@ class FinetuningConfig:
                 f"{name}.{key}".endswith(VOCABULARY_TENSORS) for key, _ in parts[name].named_parameters()
             ):
                 raise ConfigError(
-                    f"finetuning.freeze ({name}) and tokenizer.extend do not go together: the rows of the new subwords "
-                    "must be trained; freeze other parts"
+                    f"finetuning.freeze ({name}) and new subwords or tags do not go together: their rows must be "
+                    "trained; freeze other parts, or set tokenizer.extend=0 if no language is new"
                 )
         return [parts[name] for name in self.freeze]
 

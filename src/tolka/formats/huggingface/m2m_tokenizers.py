@@ -20,7 +20,9 @@ from tolka.formats.huggingface.nllb_json import (
     TOKENIZER_JSON,
     added_tokens,
     in_fairseq_order,
+    numbered_subwords,
     sentencepiece_of,
+    subwords_in_fairseq_order,
     tokenizer_json,
 )
 from tolka.model_directory.read import SavedModel
@@ -65,14 +67,16 @@ def read_nllb(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Token
     is_needed = not has_model or (not has_ids and folder.has(TOKENIZER_JSON))
     content = folder.json(TOKENIZER_JSON) if is_needed else {}
     model = folder.bytes(SPM) if has_model else sentencepiece_of(content, folder.path / TOKENIZER_JSON)
-    names = [*FAIRSEQ_SPECIAL, *_pieces(model, folder)]
+    pieces = [*FAIRSEQ_SPECIAL, *_pieces(model, folder)]
+    # tokenizer.json numbers them itself: what was added to a model follows its tags.
+    names = dict(enumerate(pieces)) if has_model else numbered_subwords(content, folder.path / TOKENIZER_JSON, size)
     added = added_tokens(about, content, folder.path)
     if not added:
         listed = [each for each in _listed_tags(folder, about) if each not in (*FAIRSEQ_SPECIAL, MASK)]
-        added = {len(names) + number: tag for number, tag in enumerate([*listed, MASK])}
+        added = {len(pieces) + number: tag for number, tag in enumerate([*listed, MASK])}
     tags = {number: name for number, name in added.items() if name not in (*FAIRSEQ_SPECIAL, MASK)}
     for number, name in sorted(added.items()):
-        if number < len(names) and names[number] != name:
+        if names.get(number, name) != name:
             raise CheckpointError(
                 f"{folder.path}: {name!r:.60} has the id {number}, which is that of {names[number]!r:.60}"
             )
@@ -81,8 +85,9 @@ def read_nllb(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Token
             f"{folder.path / CONFIG}: vocab_size ({size}) is too small for {added[max(added)]!r:.60}, whose id is "
             f"{max(added)}"
         )
-    names += [added.get(number, _filler(number)) for number in range(len(names), max(added, default=0) + 1)]
-    return _tokenizer(folder, model, names, {tag: tag for _, tag in sorted(tags.items())}, size)
+    names |= added
+    rows = [names.get(number) or _filler(number) for number in range(max(names) + 1)]
+    return _tokenizer(folder, model, rows, {tag: tag for _, tag in sorted(tags.items())}, size)
 
 
 def _tokenizer(
@@ -173,8 +178,11 @@ def nllb_files(saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
     ConfigError for a vocabulary of another form.
     """
     model, tags = _with_rules(saved), list(vocabulary.tags.values())
+    # By the SentencePiece model alone, subwords that follow the tags would be numbered before them.
+    pieces = subwords_in_fairseq_order(model)
+    has_later = in_fairseq_order(vocabulary)[: len(pieces)] != pieces
     return {
-        SPM: model,
+        **({} if has_later else {SPM: model}),
         TOKENIZER_JSON: tokenizer_json(model, vocabulary),
         SPECIAL_TOKENS: {**_special_tokens(), "mask_token": MASK, "additional_special_tokens": tags},
         TOKENIZER_CONFIG: {

@@ -39,28 +39,27 @@ def tokenizer_json(model: bytes, vocabulary: Vocabulary) -> dict[str, Any]:
 
     ConfigError for a vocabulary of another form.
     """
-    names, proto = in_fairseq_order(vocabulary), _proto(model)
-    subwords = [*FAIRSEQ_SPECIAL, *(each.piece for each in proto.pieces if each.piece not in FAIRSEQ_SPECIAL)]
-    if names[: len(subwords)] != subwords:
-        raise ConfigError(
-            "NLLB-200 numbers its subwords as its SentencePiece model does, and this model has others after its tags, "
-            "as tokenizer.extend adds them: export it for CTranslate2"
-        )
+    names, subwords = in_fairseq_order(vocabulary), subwords_in_fairseq_order(model)
+    ids = {name: number for number, name in enumerate(names)}
     special = {*vocabulary.tags.values(), MASK}
+    if not {*subwords} <= {*names} or special & {*subwords}:
+        raise ConfigError("its SentencePiece model has other subwords than its vocabulary: export it for CTranslate2")
     added = {number: name for number, name in enumerate(names) if name in special}
     tokens = {**dict(enumerate(FAIRSEQ_SPECIAL)), **added}
+    # What is added goes by the ids of the subwords, or else by the order after them.
+    numbered = subwords if names[: len(subwords)] == subwords else [*subwords, *added.values()]
     return {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [_added_token(number, token) for number, token in tokens.items()],
-        "normalizer": _normalizer(proto.normalizer_spec.precompiled_charsmap),
+        "normalizer": _normalizer(_proto(model).normalizer_spec.precompiled_charsmap),
         "pre_tokenizer": _BLANKS,
         "post_processor": _post_processor(tokens, next(iter(vocabulary.tags.values()))),
         "decoder": _BLANKS,
         "model": {
             **_BPE,
-            "vocab": {name: number for number, name in enumerate(subwords)},
+            "vocab": {name: ids[name] for name in numbered},
             "merges": _merges(subwords),
         },
     }
@@ -148,6 +147,18 @@ def sentencepiece_of(content: Mapping[str, Any], where: Path) -> bytes:
     return bytes(proto.SerializeToString())
 
 
+def numbered_subwords(content: Mapping[str, Any], where: Path, size: int) -> dict[int, str]:
+    """Return id -> subword of tokenizer.json, of which `sentencepiece_of` has made a model; CheckpointError for no ids.
+
+    size: of the vocabulary.
+    """
+    subwords: Mapping[str, int] = content["model"]["vocab"]
+    numbered = {number: name for name, number in subwords.items()}
+    if len(numbered) < len(subwords) or not all(0 <= number < size for number in numbered):
+        raise CheckpointError(f"{where}: its subwords must be numbered below vocab_size ({size}), each another number")
+    return dict(enumerate(FAIRSEQ_SPECIAL)) | numbered
+
+
 def added_tokens(about: Mapping[str, Any], content: Mapping[str, Any], path: Path) -> dict[int, str]:
     """Return id -> token for those that are added to the subwords; empty if neither file tells ids.
 
@@ -170,6 +181,12 @@ def in_fairseq_order(vocabulary: Vocabulary) -> list[str]:
     if vocabulary.places != FAIRSEQ_PLACES:
         raise ConfigError("its vocabulary does not begin as fairseq's, with <s>, <pad>, </s> and <unk>")
     return [vocabulary.subwords[number] for number in vocabulary.ids_in_original_order()]
+
+
+def subwords_in_fairseq_order(model: bytes) -> list[str]:
+    """Return fairseq's special tokens and the subwords of a SentencePiece model."""
+    names = (each.piece for each in _proto(model).pieces)
+    return [*FAIRSEQ_SPECIAL, *(name for name in names if name not in FAIRSEQ_SPECIAL)]
 
 
 def _proto(model: bytes) -> Any:

@@ -65,6 +65,8 @@ class CorpusConfig(ABC):
     """train each text in the opposite direction as well, and validate and test it: one model for both"""
     cap: int = setting(0, needs=("corpus.is_of_several_directions", "texts of several directions"))
     """of several directions, the most pairs of one that an epoch draws; 0 = no limit"""
+    like: str = setting("", needs=("run.init_from", "a model to start from"), literal=True)
+    """the known language whose tag that of a new one begins as, new to the model in run.init_from; '' = the nearest"""
 
     def __post_init__(self) -> None:
         _check_direction(Direction(self.source, self.target), "corpus.source", "corpus.target")

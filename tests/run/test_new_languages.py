@@ -1,0 +1,188 @@
+"""A language that a model of several does not know: its tag, its characters and subwords, and all of it there again."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from m2m_folder import write_m2m_folder
+from marian_folder import mixed_lines
+from torch.nn.functional import cross_entropy
+
+import tolka
+from conftest import Command, sentences, write_corpus
+from tolka.auto.rules import choose_tuning
+from tolka.auto.text_facts import TextFacts
+from tolka.config.command_line import train_config
+from tolka.data.batch import collate
+from tolka.errors import ConfigError
+from tolka.formats.huggingface.family import read_foreign
+from tolka.interchange.export_huggingface import export_huggingface
+from tolka.model_directory.read import load_model
+from tolka.run.new_languages import check_new_languages, nearest_language
+from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
+from tolka.text.pairs import Pair, ParallelFiles
+from tolka.tokenizer.added_tags import add_tags
+from tolka.tokenizer.extension import spellings
+
+KNOWN = ["deu_Latn", "eng_Latn", "kor_Hang"]
+
+
+@pytest.fixture(scope="module")
+def nllb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of NLLB-200, not to be changed."""
+    return write_m2m_folder(tmp_path_factory.mktemp("nllb") / "model", "nllb", init_std=0.3)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """German, and a language with two letters that the model lacks."""
+    folder = write_corpus(tmp_path_factory.mktemp("corpus") / "corpus")
+    for path in [*folder.iterdir()]:
+        text = path.read_text(encoding="utf-8")
+        path.with_suffix(".deu_Latn").write_text(text, encoding="utf-8")
+        if path.suffix == ".xb":
+            path.with_suffix(".tyv_Cyrl").write_text(text.replace("a", "ж").replace("o", "щ"), encoding="utf-8")
+        path.unlink()
+    for code, lines in (("eng_Latn", mixed_lines(6)), ("deu_Latn", mixed_lines(6, seed=4))):
+        (folder / f"old.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def settings(nllb: Path, corpus: Path, run: Path) -> list[str]:
+    texts = [f"corpus.{split}=[{corpus / split}]" for split in ("train", "valid", "test")]
+    return [
+        *(f"run.init_from={nllb}", "corpus=files", "corpus.source=tyv_Cyrl", "corpus.target=deu_Latn", *texts),
+        *(f"run.dir={run}", f"run.prepared={run / 'prepared'}", "trainer.updates=4", "trainer.device=cpu"),
+        *("report.page=false", "report.plots=false", "search=greedy"),
+    ]
+
+
+def test_a_new_language_is_added_in_both_directions(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
+    """The tags, the subwords and the weights are there again after saving, exporting and reading."""
+    old_test = f"{{text: {corpus / 'old'}, source: eng_Latn, target: deu_Latn}}"
+    tests = f"corpus.test=[{corpus / 'test'},{old_test}]"
+    kept = [each for each in settings(nllb, corpus, tmp_path / "run") if not each.startswith("corpus.test")]
+    done = command("mt-train", *kept, tests)
+    assert done.code == 0, done.err
+    assert "tyv_Cyrl is new to the model: its tag begins as that of " in done.err
+    assert "corpus.both_directions  True" in done.err
+    assert "subwords of the source added, 2 of them characters" in done.err
+    start, tuned = read_foreign(nllb).load().tokenizer, load_model(tmp_path / "run").tokenizer
+    assert tuned.languages == [*start.languages, "tyv_Cyrl"]
+    assert tuned.tags(Direction("eng_Latn", "kor_Hang")) == start.tags(Direction("eng_Latn", "kor_Hang"))
+    (ids,) = tuned.encode_source(["жщ"])
+    assert tuned.decode_source([ids]) == ["жщ"]
+    scores = load_model(tmp_path / "run").scores["test"]
+    changed = {tuple(test["direction"]): "changes" in test for test in scores.values()}
+    # Of the old directions it is measured what fine-tuning changed; the new ones had no translation before.
+    assert changed == {
+        ("tyv_Cyrl", "deu_Latn"): False,
+        ("deu_Latn", "tyv_Cyrl"): False,
+        ("eng_Latn", "deu_Latn"): True,
+        ("deu_Latn", "eng_Latn"): True,
+    }
+    export_huggingface(tmp_path / "run", tmp_path / "back", "float32", mixed_lines(5), lambda line: None)
+    assert not (tmp_path / "back" / "sentencepiece.bpe.model").exists()
+    back = read_foreign(tmp_path / "back").load()
+    assert back.tokenizer.languages == tuned.languages
+    assert back.tokenizer.vocabularies[0].subwords == tuned.vocabularies[0].subwords
+    lines = [*mixed_lines(5), "жщ walnut ferry"]
+    for direction in (("tyv_Cyrl", "deu_Latn"), ("deu_Latn", "tyv_Cyrl")):
+        request = tolka.Request(direction=Direction(*direction))
+        one, other = (tolka.load(tmp_path / name).translate(lines, request) for name in ("run", "back"))
+        assert [each.text for each in one] == [each.text for each in other]
+
+
+def test_a_run_that_was_interrupted_goes_on(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
+    """The tag's row is the one that was trained, not again that of another language."""
+    rate = ["scheduler=constant", "scheduler.warmup=0", "optimizer.lr=0.001"]
+    whole, halved = ([*settings(nllb, corpus, tmp_path / name), *rate] for name in ("whole", "halved"))
+    assert command("mt-train", *whole).code == 0
+    assert command("mt-train", *halved, "trainer.updates=2").code == 0
+    done = command("mt-train", *halved)
+    assert done.code == 0, done.err
+    assert "is new to the model" not in done.err
+    one, other = (load_model(tmp_path / name / "last").model.state_dict() for name in ("whole", "halved"))
+    assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+def test_a_new_tag_is_spelt_by_that_of_the_language_it_is_like(nllb: Path) -> None:
+    old = read_foreign(nllb).tokenizer
+    new = add_tags(old, [*old.languages, "tyv_Cyrl", "kaz_Cyrl"], "both")
+    like = {"tyv_Cyrl": "kor_Hang", "kaz_Cyrl": "deu_Latn"}
+    source, target = spellings(old, new, like)
+    assert source == target == [[old.tag_ids[0]["kor_Hang"]], [old.tag_ids[0]["deu_Latn"]]]
+    assert spellings(old, new)[0] == [[], []]
+
+
+def test_the_nearest_language_is_that_which_makes_the_text_likeliest(nllb: Path) -> None:
+    start, direction = read_foreign(nllb).load(), Direction("deu_Latn", "ndl_Latn")
+    pairs = [Pair(*pair) for pair in zip(mixed_lines(8), mixed_lines(8, seed=4), strict=True)]
+    tokenizer, loss = start.tokenizer, dict.fromkeys(start.tokenizer.languages, 0.0)
+    for code in loss:
+        for pair in pairs:
+            source, target = tokenizer.encode_source([pair.source]), tokenizer.encode_target([pair.target])
+            batch = collate(source, target, tokenizer.tags(Direction("deu_Latn", code)))
+            with torch.inference_mode():
+                logits = start.model.logits(start.model(batch)).view(batch.target_out.numel(), -1)
+            loss[code] += cross_entropy(logits[1:], batch.target_out[0, 1:], reduction="sum").item()  # without the tag
+    # Codes of no language, whose script nobody knows: all are compared.
+    unknown = Direction("deu_Latn", "qqq_Qqqq")
+    assert nearest_language(start, unknown.target, {unknown: pairs}) == min(loss, key=loss.__getitem__)
+    latin = {code: loss[code] for code in loss if code.endswith("_Latn")}
+    dutch = Direction("deu_Latn", "nld_Latn")
+    assert nearest_language(start, dutch.target, {direction: [], dutch: pairs}) == min(latin, key=latin.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("code", "known", "like", "said"),
+    [
+        ("tyv", KNOWN, "", "Its codes are like deu_Latn, eng_Latn, kor_Hang: write a new one so, too"),
+        ("de", KNOWN, "", "Did you mean 'deu_Latn'?"),
+        ("rsu_Cyrl", KNOWN, "", "no registry of languages has it. Known: deu_Latn"),
+        ("tyv_Cyrl", KNOWN, "kir_Cyrl", "must be one of the model's, as deu_Latn"),
+        ("tyv_Cyrl", [], "kir_Cyrl", "must be left out, as no language is new"),
+    ],
+)
+def test_codes_that_are_no_new_language(code: str, known: list[str], like: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_new_languages([code], known, like)
+    assert said in str(caught.value)
+
+
+def test_another_script_of_a_known_language_is_new() -> None:
+    check_new_languages(["deu_Cyrl", "tyv_Cyrl"], KNOWN, "")
+    check_new_languages(["qqq_Qqqq"], KNOWN, "deu_Latn")
+    check_new_languages([], KNOWN, "")
+
+
+def test_no_part_that_new_rows_need_is_frozen(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
+    for setting, said in (
+        ("finetuning.lora_rank=4", "the tags of tyv_Cyrl are new to this model"),
+        ("finetuning.freeze=[target_embedding]", "and new subwords or tags do not go together"),
+    ):
+        done = command("mt-train", *settings(nllb, corpus, tmp_path / "run"), setting)
+        assert done.code == 2
+        assert said in done.err
+
+
+def test_characters_that_a_model_lacks_are_counted(nllb: Path, tmp_path: Path) -> None:
+    """They are added even where they are rare, as nothing else can spell them."""
+    lines = [*(pair[0] for pair in sentences(40, 3)), "ferry щ ж"]
+    for code in ("deu_Latn", "eng_Latn"):
+        (tmp_path / f"train.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = ParallelFiles(tmp_path / "train.deu_Latn", tmp_path / "train.eng_Latn", "train")
+    text.direction = Direction("deu_Latn", "eng_Latn")
+    facts = TextFacts.of(Corpus([[text]], [text], []), read_foreign(nllb).tokenizer)
+    assert facts.unspelt < 0.1
+    assert facts.unknown == 2
+    assert (facts.new_language, facts.new_side) == ("", "")
+    chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
+    assert chosen["tokenizer.extend"] == 2
+    assert "corpus.both_directions" not in chosen
+
+
+def test_like_needs_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    train_config(["corpus.like=en"])
+    assert "corpus.like has no effect without a model to start from" in capsys.readouterr().err
