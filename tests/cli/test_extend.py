@@ -213,7 +213,7 @@ def test_a_folder_of_marian_is_extended(command: Command, tiny: list[str], korea
     assert "0.0 of them unknown instead of" in outcome.err
     old, new = load_marian(folder), load_model(korean.parent / "ko")
     added = new.tokenizer.target_size - old.tokenizer.target_size
-    assert f"{added} subwords of both sides added" in outcome.err
+    assert f"{added} subwords of the target added" in outcome.err
     assert 10 < added <= 30
     (before,), (after,) = old.tokenizer.vocabularies, new.tokenizer.vocabularies
     assert after.subwords[: len(before.subwords)] == before.subwords

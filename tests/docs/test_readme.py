@@ -44,6 +44,8 @@ def configuration(program: str, arguments: Sequence[str], settings: Sequence[str
         return translate_config(separate_files(settings)[1])
     if program == "mt-eval":
         return evaluate_config(settings)
+    if arguments[:1] == ["import"]:  # which has two settings of its own
+        settings = [setting for setting in settings if not setting.startswith(("languages=[", "text=["))]
     known = [setting for setting in with_recipe(settings) if "MODEL" not in setting]
     return plan(known) if "-m" in arguments else train_config(known)
 

@@ -18,9 +18,10 @@ from tolka.errors import ConfigError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.interchange.export_huggingface import export_huggingface
 from tolka.model_directory.read import load_model
-from tolka.run.new_languages import check_new_languages, nearest_language
+from tolka.run.nearest_language import nearest_language
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
+from tolka.text.new_languages import check_new_languages
 from tolka.text.pairs import Pair, ParallelFiles
 from tolka.tokenizer.added_tags import add_tags
 from tolka.tokenizer.extension import spellings

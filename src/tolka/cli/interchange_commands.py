@@ -13,13 +13,17 @@ if TYPE_CHECKING:
     from tolka.text.direction import Direction
 
 _LANGUAGES = ("corpus.source", "corpus.target")
+_TRIMMED = ("languages", "text")
 _TARGETS = ("huggingface", "ctranslate2")
 
 
 def _add_import(parser: Parser) -> None:
     parser.add_argument("model", metavar="FOLDER", help="a folder of a Hugging Face model (Marian), or hub:OWNER/NAME")
     parser.add_argument(
-        "settings", nargs="*", metavar="key=value", help="corpus.source and corpus.target, if the folder lacks them"
+        "settings",
+        nargs="*",
+        metavar="key=value",
+        help="corpus.source and corpus.target, if the folder lacks them; languages=[en,de] to trim it, text=[FILE]",
     )
     _add_sample(parser)
     add_output(parser)
@@ -31,11 +35,27 @@ def _import(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
     from tolka.formats.hub import local_folder
     from tolka.interchange.import_huggingface import import_huggingface
+    from tolka.text.lines import user_path
 
     # A plugin may register the family of the model.
-    direction = _direction(load_plugins(options.settings))
-    import_huggingface(local_folder(options.model), out, direction, _sample(options), say)
+    settings = load_plugins(options.settings)
+    direction = _direction([each for each in settings if each.partition("=")[0] not in _TRIMMED])
+    languages, texts = (_list(settings, key) for key in _TRIMMED)
+    if texts and not languages:
+        raise ConfigError(
+            "text=... are files in the languages that a model is trimmed to: name these, languages=[en,de]"
+        )
+    paths = [user_path(text) for text in texts]
+    import_huggingface(local_folder(options.model), out, direction, _sample(options), say, languages, paths)
     say(f"written: {out}")
+
+
+def _list(settings: Sequence[str], key: str) -> list[str]:
+    """Return the items typed for a key; none where it is not typed."""
+    from tolka.config.typed import value_of
+
+    values = [value_of(key, text.partition("=")[2]) for text in settings if text.startswith(f"{key}=")]
+    return [str(item) for value in values for item in (value if isinstance(value, list) else [value])]
 
 
 def _direction(settings: Sequence[str]) -> "Direction | None":
@@ -47,7 +67,7 @@ def _direction(settings: Sequence[str]) -> "Direction | None":
     keys = [key for key, _ in typed]
     for key, code in typed:
         if key not in _LANGUAGES:
-            raise ConfigError(f"{key}={code}: mt-train import takes a folder, {' and '.join(_LANGUAGES)}")
+            raise ConfigError(f"{key}={code}: mt-train import takes {', '.join((*_LANGUAGES, *_TRIMMED))}")
         if keys.count(key) > 1:
             raise ConfigError(f"{key} is given {keys.count(key)} times: give it once")
         if len(keys) == 1 or not code:

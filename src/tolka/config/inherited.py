@@ -12,6 +12,7 @@ from tolka.model_directory.read import direction_of
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
+from tolka.text.direction import is_named
 
 # A run does not inherit these settings of the tokenizer: it adds subwords of its own, or none.
 _EXTENSION_KEYS = ("extend", "extend_from")
@@ -87,7 +88,8 @@ def _with_model_languages(
     if choices["corpus"] == "sample" or named >= {"corpus.source", "corpus.target"}:
         return dict(values)
     models = zip(("source", "target"), direction_of(settings_of(str(values["run"]["init_from"]))), strict=True)
-    unnamed = {side: language for side, language in models if f"corpus.{side}" not in named}
+    # A folder of many languages may name none.
+    unnamed = {side: code for side, code in models if f"corpus.{side}" not in named and is_named(code)}
     if any(language != values["corpus"][side] for side, language in unnamed.items()):
         languages_set = " and ".join(f"corpus.{side}={language}" for side, language in unnamed.items())
         say(f"note: {languages_set}, as the model in run.init_from has {'them' if len(unnamed) > 1 else 'it'}")

@@ -1,5 +1,6 @@
 """Import a folder of Hugging Face's format as a model directory, and compare what both translate before it appears."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tolka.interchange.transformers_side import (
     reason_not_to_compare,
     uncompared_section,
 )
+from tolka.interchange.trim import trim
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.verify import MANIFEST
@@ -23,11 +25,19 @@ from tolka.text.direction import Direction
 _NOTED = ("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty", "max_length", "bad_words_ids")
 
 
-def import_huggingface(path: Path, out: Path, direction: Direction | None, lines: list[str], say: Say) -> None:
+def import_huggingface(
+    path: Path,
+    out: Path,
+    direction: Direction | None,
+    lines: list[str],
+    say: Say,
+    languages: Sequence[str] = (),
+    texts: Sequence[Path] = (),
+) -> None:
     """Write a folder of one of `FAMILIES` as a model directory; the parity gate compares it if `transformers` is there.
 
-    direction: None = the folder's. lines: the sample to compare; [] = made-up lines. ConfigError if neither names the
-    languages, or a code is invalid.
+    direction: None = the folder's. lines: the sample to compare; [] = made-up lines. languages, texts: those that the
+    model is trimmed to, see `trim`. ConfigError if neither names the languages, or a code is invalid.
     """
     for key, code in zip(("corpus.source", "corpus.target"), direction or (), strict=False):
         if not LANGUAGE.fullmatch(code):
@@ -59,6 +69,9 @@ def import_huggingface(path: Path, out: Path, direction: Direction | None, lines
     for name in (CONFIG, GENERATION_CONFIG):
         if noted := _generation_settings(foreign.folder, name):
             say(f"note: {name} asks for {noted}; tolka searches as search=... says")
+    if languages:
+        saved, trimmed = trim(saved, languages, texts, lines, say)
+        section += f"\n{trimmed}"
     card = f"{model_card(saved.config, saved.scores['facts'], saved.scores)}\n{section}"
     snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, saved.scores, card).write(out)
 

@@ -117,13 +117,14 @@ BF16 = Threshold(identical=0.6, bleu=80.0, logits=1.0)
 
 @dataclass(frozen=True)
 class Parity:
-    """The result of a comparison of two sides.
+    """The result of a comparison of two sides, which are called `ours` and `other`.
 
     logits: their greatest difference. nll: growth of the nll per token on the other side, in nats: the Kullback-Leibler
     divergence of the distributions. Both are None if one side has no logits. first: the first line that differs, as
     (source, our translation, the other one).
     """
 
+    ours: str
     other: str
     lines: int
     identical: int
@@ -143,7 +144,7 @@ class Parity:
         if self.logits is not None:
             logits = f" The greatest difference of logits is {self.logits:.1e}. nll grows by {self.nll:.1e} a token."
         return (
-            f"## Parity\n\nOf {self.lines} lines, {self.other} and tolka translate {self.identical} identically "
+            f"## Parity\n\nOf {self.lines} lines, {self.other} and {self.ours} translate {self.identical} identically "
             f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
         )
 
@@ -172,8 +173,10 @@ class Parity:
             shown = ""
             if self.first is not None:
                 source, ours, theirs = (f"{text[:_SHOWN]!r}" for text in self.first)
-                shown = f". First line that differs: {source} becomes {ours} in tolka and {theirs} in {self.other}"
-            complaint = f"{self.other} does not translate like tolka: {'; '.join(reasons)}"
+                shown = (
+                    f". First line that differs: {source} becomes {ours} in {self.ours} and {theirs} in {self.other}"
+                )
+            complaint = f"{self.other} does not translate like {self.ours}: {'; '.join(reasons)}"
             raise CheckpointError(f"{complaint}{shown}{threshold.advice}")
 
 
@@ -193,7 +196,7 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str],
     texts = list(zip(lines, mine, strict=True))[:_FORCED_LINES]
     forced = [(source, cut((target or source)[:_FORCED_CHARACTERS].strip())) for source, target in texts]
     logits, nll = _differences(ours, theirs, forced)
-    return Parity(theirs.name, len(both), identical, bleu, logits, nll, first)
+    return Parity(ours.name, theirs.name, len(both), identical, bleu, logits, nll, first)
 
 
 def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, float | None]:

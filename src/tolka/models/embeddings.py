@@ -77,6 +77,21 @@ def with_new_rows(
     return extended
 
 
+def with_rows(state: Mapping[str, Tensor], source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
+    """Return a model's `state_dict` with some rows of its subwords alone; a shared matrix stays one.
+
+    source, target: ids of the subwords that are left, in their new order.
+    """
+    of_memory: dict[int, Tensor] = {}
+    for name, tensor in state.items():
+        if name in VOCABULARY_TENSORS and tensor.data_ptr() not in of_memory:
+            rows = source if name == VOCABULARY_TENSORS[0] else target
+            of_memory[tensor.data_ptr()] = tensor[torch.tensor(rows)]
+    return {
+        name: of_memory[tensor.data_ptr()] if name in VOCABULARY_TENSORS else tensor for name, tensor in state.items()
+    }
+
+
 def _new_rows(old: Tensor, spelt: Sequence[Sequence[int]]) -> Tensor:
     """(V, ...) -> (number of new subwords, ...)."""
     # Without the special symbols, which come first.

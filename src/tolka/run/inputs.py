@@ -23,7 +23,7 @@ from tolka.metrics.scores import language_notes
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.options.registry import some_of
-from tolka.run.new_languages import check_new_languages, nearest_language
+from tolka.run.nearest_language import nearest_language
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
@@ -33,6 +33,7 @@ from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
+from tolka.text.new_languages import check_new_languages
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair, PairSource
 from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share

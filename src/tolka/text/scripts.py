@@ -1,6 +1,7 @@
 """Writing systems of languages, from Unicode and its Common Locale Data Repository (CLDR)."""
 
 import re
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -12,6 +13,7 @@ from tolka.text.direction import UNDETERMINED
 _UNICODE_SCRIPTS = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
 # Language -> scripts, where it is written in two; CLDR names only the likelier.
 _SCRIPTS_OF_LANGUAGE = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Arab")}
+_OF_NO_SCRIPT = r"\p{Script=Common}", r"\p{Script=Inherited}"  # digits and signs; marks above any letter
 _TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=[-_]))(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)  # BCP 47's form
 
 
@@ -119,3 +121,12 @@ def letters_of(language: str) -> Any:
         return regex.compile("[" + "".join(f"\\p{{Script_Extensions={name}}}" for name in scripts) + "]")
     except regex.error:  # Unicode has no letters of this script
         return None
+
+
+def written_in(languages: Iterable[str]) -> Callable[[str], bool]:
+    """Return whether a text has only letters of the languages' scripts, and characters that belong to none."""
+    import regex
+
+    letters = [pattern.pattern for language in languages if (pattern := letters_of(language))]
+    pattern = regex.compile(f"(?:{'|'.join([*letters, *_OF_NO_SCRIPT])})*")
+    return lambda text: bool(pattern.fullmatch(text))

@@ -84,8 +84,13 @@ def continued_merges(
     return [Merge(*each, left[each[0]]) for each in found]
 
 
-def merge(symbols: Sequence[str], scores: Mapping[str, float]) -> tuple[str, ...]:
-    """Merge neighbours into the subword of the highest score, the leftmost of equal ones, until there is none."""
+def merge(
+    symbols: Sequence[str], scores: Mapping[str, float], on_merge: Callable[[str], object] = lambda merged: None
+) -> tuple[str, ...]:
+    """Merge neighbours into the subword of the highest score, the leftmost of equal ones, until there is none.
+
+    on_merge: is called with each.
+    """
     left = list(symbols)
     while len(left) > 1:
         pairs = [scores.get(one + two, -math.inf) for one, two in pairwise(left)]
@@ -93,4 +98,5 @@ def merge(symbols: Sequence[str], scores: Mapping[str, float]) -> tuple[str, ...
         if pairs[best] == -math.inf:
             break
         left[best : best + 2] = [left[best] + left[best + 1]]
+        on_merge(left[best])
     return tuple(left)

@@ -1,0 +1,159 @@
+"""A small model in NLLB-200's form, pretrained on three languages, and then a language that it has never seen.
+
+    python benchmarks/new_language.py CORPORA OUT base --minutes 60
+    python benchmarks/new_language.py CORPORA OUT runs --minutes 10
+    python benchmarks/new_language.py CORPORA OUT table
+
+CORPORA: tatoeba_100k (en-de) and libreoffice (en-ko), as benchmarks/auto/corpora.py makes them, and a folder `turkish`
+with train, valid and test (.eng_Latn, .tur_Latn): 3000, 300 and 500 strings of GIMP's and GTK's message catalogues.
+`base` needs `transformers`: it writes the folder with random weights. Minutes are those of CPU time, on one thread.
+"""
+
+import argparse
+import io
+import json
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+LANGUAGES = ("deu_Latn", "eng_Latn", "kor_Hang")
+TEXTS = {"tatoeba_100k": ("en", "de"), "libreoffice": ("en", "ko")}
+CODES = {"en": "eng_Latn", "de": "deu_Latn", "ko": "kor_Hang"}
+COMMON = [
+    *("corpus=files", "trainer.threads=1", "trainer.samples=0", "metrics.names=[bleu,chrf]", "report.page=false"),
+    *("report.plots=false", "search.beam_size=4"),
+]
+WAYS: dict[str, list[str]] = {
+    "as it comes": [],
+    "no new subwords": ["tokenizer.extend=0"],
+    "300 new subwords": ["tokenizer.extend=300", "tokenizer.extend_from=target"],
+    "1000 new subwords": ["tokenizer.extend=1000", "tokenizer.extend_from=target"],
+    "2000 new subwords": ["tokenizer.extend=2000", "tokenizer.extend_from=target"],
+    "begins as eng_Latn": ["corpus.like=eng_Latn"],
+    "begins as deu_Latn": ["corpus.like=deu_Latn"],
+    "begins as kor_Hang": ["corpus.like=kor_Hang"],
+}
+
+
+def write_folder(corpora: Path, folder: Path) -> None:
+    """Write a folder of NLLB-200 with random weights, and subwords of the three languages."""
+    import torch
+    from sentencepiece import SentencePieceTrainer
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+    texts: list[str] = []
+    for name, languages in TEXTS.items():
+        for code in languages:
+            texts += (corpora / name / f"train.{code}").read_text("utf-8").splitlines()[:30_000]
+    random.Random(1).shuffle(texts)
+    trained = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=trained, vocab_size=8000, model_type="bpe", minloglevel=2
+    )
+    folder.mkdir(parents=True)
+    (folder / "sentencepiece.bpe.model").write_bytes(trained.getvalue())
+    for name, values in (
+        ("special_tokens_map.json", {"additional_special_tokens": LANGUAGES, "mask_token": "<mask>"}),
+        ("tokenizer_config.json", {"tokenizer_class": "NllbTokenizer"}),
+    ):
+        (folder / name).write_text(json.dumps(values), encoding="utf-8")
+    sides: dict[str, Any] = {}
+    for side in ("encoder", "decoder"):
+        sides |= {f"{side}_layers": 3, f"{side}_attention_heads": 4, f"{side}_ffn_dim": 512, f"{side}_layerdrop": 0.0}
+    torch.manual_seed(1)
+    rows = 8000 + 1 + len(LANGUAGES) + 1  # <pad>, tags and <mask>
+    M2M100ForConditionalGeneration(M2M100Config(vocab_size=rows, d_model=128, **sides)).save_pretrained(folder)
+
+
+def text_of(prefix: Path, source: str, target: str) -> str:
+    """Return two files with the codes of their languages, as corpus.train and others take them."""
+    return f"{{text: [{prefix}.{source}, {prefix}.{target}], source: {CODES[source]}, target: {CODES[target]}}}"
+
+
+def base(corpora: Path, out: Path, minutes: float) -> None:
+    """Pretrain on all directions of the two texts."""
+    if not (out / "folder").exists():
+        write_folder(corpora, out / "folder")
+
+    def texts(split: str) -> str:
+        entries = [text_of(corpora / name / split, *languages) for name, languages in TEXTS.items()]
+        return f"corpus.{split}=[{', '.join(entries)}]"
+
+    train(
+        [
+            *(f"run.init_from={out / 'folder'}", *map(texts, ("train", "valid", "test"))),
+            *("corpus.both_directions=true", "tokenizer.extend=0", "optimizer.lr=0.003", "scheduler.warmup=400"),
+            *("batching.tokens=2048", "trainer.epochs=100", "trainer.validate_every=1000"),
+        ],
+        out / "base",
+        minutes,
+    )
+
+
+def runs(corpora: Path, out: Path, minutes: float) -> None:
+    """Fine-tune in every way, and train from nothing."""
+    turkish = [f"corpus.{split}=[{corpora / 'turkish' / split}]" for split in ("train", "valid")]
+    direction = ["corpus.source=eng_Latn", "corpus.target=tur_Latn"]
+    old = text_of(corpora / "tatoeba_100k" / "test", "en", "de")
+    tests = f"corpus.test=[{corpora / 'turkish' / 'test'}, {old}]"
+    for name, own in WAYS.items():
+        start = f"run.init_from={out / 'base'}"
+        train([start, *turkish, *direction, tests, *own], out / name.replace(" ", "_"), minutes)
+    alone = f"corpus.test=[{corpora / 'turkish' / 'test'}]"
+    train([*turkish, *direction, alone, "corpus.both_directions=true"], out / "from_nothing", minutes)
+
+
+def train(settings: list[str], folder: Path, minutes: float) -> None:
+    """Train and write down the scores of each test set, unless that is done."""
+    if (folder / "figures.json").exists():
+        return
+    import tolka
+
+    started = time.process_time()
+    prepared = f"run.prepared={folder.parent / 'prepared'}"
+    result = tolka.train([*COMMON, *settings, f"run.dir={folder}", prepared, f"trainer.max_minutes={minutes}"])
+    tests: dict[str, Any] = {test.name: test.as_dict() for test in result.tests}
+    figures = {"updates": result.state.update, "seconds": time.process_time() - started, "tests": tests}
+    (folder / "figures.json").write_text(json.dumps(figures), encoding="utf-8")
+
+
+def cell(test: dict[str, Any]) -> str:
+    """Return each metric's score with its interval, and what it was before."""
+    changes = {change["name"]: change for change in test.get("changes", [])}
+    cells = []
+    for metric in test["metrics"]:
+        low, high = metric["interval"]
+        name = metric["name"]
+        before = f"{changes[name]['before']:.1f} to " if name in changes else ""
+        cells.append(f"{name} {before}{metric['score']:.1f} ({low:.1f} to {high:.1f})")
+    return ", ".join(cells)
+
+
+def table(out: Path) -> None:
+    """Print a line for each test set of each way."""
+    for path in sorted(out.glob("*/figures.json")):
+        found = json.loads(path.read_text("utf-8"))
+        print(f"{path.parent.name}: {found['updates']} updates, {found['seconds']:.0f} s")
+        for name, test in found["tests"].items():
+            print(f"    {name}: {cell(test)}")
+
+
+def main() -> None:
+    """Do one part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpora", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("part", choices=["base", "runs", "table"])
+    parser.add_argument("--minutes", type=float, default=60)
+    options = parser.parse_args()
+    corpora, out = options.corpora.resolve(), options.out.resolve()
+    if options.part == "table":
+        return table(out)
+    # On one thread CPU time is what the clock would show on an idle machine.
+    time.perf_counter = time.process_time
+    return {"base": base, "runs": runs}[options.part](corpora, out, options.minutes)
+
+
+if __name__ == "__main__":
+    main()

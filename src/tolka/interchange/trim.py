@@ -1,0 +1,103 @@
+"""Make a model of many languages smaller: leave out the subwords that some of them do not use, and compare."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+
+from tolka.data.batch import EOS
+from tolka.errors import ConfigError
+from tolka.interchange.parity import (
+    LINES,
+    Logits,
+    Pairs,
+    Threshold,
+    TolkaSide,
+    compare,
+    direction_to_compare,
+    sample_of,
+)
+from tolka.model_directory.read import SavedModel
+from tolka.model_directory.settings import direction_of
+from tolka.models.embeddings import with_rows
+from tolka.models.options import MODELS
+from tolka.nn.initialization import SkipInitialization
+from tolka.options.parsing import build
+from tolka.options.registry import some_of
+from tolka.system.progress import Say
+from tolka.text.direction import UNDETERMINED, Direction
+from tolka.text.lines import read_lines
+from tolka.text.new_languages import check_new_languages
+from tolka.tokenizer.trimming import trim_tokenizer
+
+_ALIKE = Threshold(
+    advice="; give more text in these languages (text=[FILE,FILE]), or none, which leaves all subwords of their scripts"
+)
+
+
+class _Trimmed(TolkaSide):
+    name = "the trimmed model"
+
+
+class _Whole(TolkaSide):
+    """The model as it was; its logits are those of the subwords that are left."""
+
+    name = "the whole model"
+
+    def __init__(self, saved: SavedModel, left: Sequence[int]) -> None:
+        """left: ids of the subwords that are left."""
+        super().__init__(saved)
+        self._columns = [number - EOS for number in left if number >= EOS]
+
+    def logits(self, pairs: Pairs) -> list[Logits] | None:
+        return [each[:, self._columns] for each in super().logits(pairs) or []]
+
+
+def trim(
+    saved: SavedModel, languages: Sequence[str], texts: Sequence[Path], lines: list[str], say: Say
+) -> tuple[SavedModel, str]:
+    """Return the model with the subwords of some languages alone, and the section of a model card about it.
+
+    languages: codes, of which some may be new to the model. texts: files in these languages, see `trim_tokenizer`.
+    lines: the sample that both translate; [] = lines of the texts, or made-up ones. ConfigError if the model knows none
+    of the languages; CheckpointError if it does not translate as the whole one does.
+    """
+    known = saved.tokenizer.languages
+    if not known:
+        raise ConfigError(
+            f"languages=[{','.join(languages)}] is for models of several, and {saved.folder} has one direction"
+        )
+    check_new_languages([code for code in languages if code not in known], known, "")
+    if not {*languages} & {*known}:
+        raise ConfigError(f"languages=[{','.join(languages)}] must name one that the model knows: {some_of(known)}")
+    tokenizer, ids = trim_tokenizer(saved.tokenizer, languages, chain.from_iterable(map(read_lines, texts)))
+    usual = direction_of(saved.config)
+    if not {*usual} <= {*tokenizer.languages}:
+        usual = Direction(UNDETERMINED, UNDETERMINED)
+    values = saved.config["model"]
+    options = build(MODELS.get(values["name"]), values, "model")
+    with SkipInitialization():
+        model = options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
+    model.load_state_dict(with_rows(saved.model.state_dict(), ids, ids))
+    facts = saved.scores["facts"]
+    before, after = (each.parameter_count() for each in (saved.model, model))
+    left = f"{len(ids):,} of {saved.tokenizer.source_size:,} subwords, {after:,} of {before:,} parameters"
+    facts = {**facts, "architecture": facts["architecture"].replace(f"{before:,}", f"{after:,}")}
+    facts = {**facts, "languages": ", ".join(tokenizer.languages), "trimmed to": left}
+    config = {**saved.config, "corpus": {**saved.config["corpus"], **usual._asdict()}}
+    small = replace(
+        saved, model=model.eval(), tokenizer=tokenizer, config=config, scores={**saved.scores, "facts": facts}
+    )
+    say(f"trimmed to {', '.join(tokenizer.languages)}: {left}")
+    sample = sample_of(small, lines or _sample(texts), say)
+    # The whole model in the direction that the trimmed one is compared in.
+    compared = {**config, "corpus": {**config["corpus"], **direction_to_compare(small)._asdict()}}
+    ours, whole = _Trimmed(small), _Whole(replace(saved, config=compared), ids)
+    parity = compare(ours, whole, sample, ours.beginning)
+    return small, parity.check_and_report(_ALIKE, say).replace("## Parity", "## Trimmed", 1)
+
+
+def _sample(texts: Sequence[Path]) -> list[str]:
+    """Return the first lines of each text that are not blank."""
+    share = -(-LINES // max(len(texts), 1))
+    return [line for path in texts for line in islice(filter(str.strip, read_lines(path)), share)]
