@@ -99,7 +99,11 @@ def snapshot(
 ) -> Snapshot:
     """Take a snapshot of a model."""
     # A state_dict names a shared matrix several times; safetensors stores it once, under its first name.
-    weights, adapter = _copy_to_cpu(unique_tensors(merged_state(model))), _copy_to_cpu(adapter_tensors(model))
+    # What is merged is a copy already.
+    own = {tensor.data_ptr() for tensor in model.state_dict().values()}
+    state = unique_tensors(merged_state(model))
+    weights = {name: _to_cpu(tensor, copy=tensor.data_ptr() in own) for name, tensor in state.items()}
+    adapter = _copy_to_cpu(adapter_tensors(model))
     base = base_digest(model) if adapter else ""
     return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card)
 
@@ -121,7 +125,11 @@ def finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSo
 
 
 def _copy_to_cpu(tensors: Tensors) -> Tensors:
-    return {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in tensors.items()}
+    return {name: _to_cpu(tensor) for name, tensor in tensors.items()}
+
+
+def _to_cpu(tensor: Tensor, copy: bool = True) -> Tensor:
+    return tensor.detach().to("cpu", copy=copy).contiguous()
 
 
 def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:

@@ -15,9 +15,10 @@ from tolka.auto.rules import choices_table, usual_share
 from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks, joined, others_present, process_group
 from tolka.engines.torch_engine import TorchEngine
-from tolka.errors import ConfigError, StoppedError
+from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict
+from tolka.formats.any_model import load_any
 from tolka.model_directory.card import model_card
 from tolka.model_directory.read import SavedModel, load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
@@ -194,7 +195,13 @@ def _test(
 ) -> list[TestResult]:
     """Translate each test set with the best model and score it."""
     decoding = decoding_options(config, translator.engine.device)
-    before = Translator.of(inputs.start, config.search, decoding, run.log) if inputs.start else None
+    before = None
+    if inputs.start and inputs.test_pairs and config.metrics.bootstrap:
+        # Its weights left the memory when training began.
+        try:
+            before = Translator.of(load_any(config.run.init_from), config.search, decoding, run.log)
+        except TolkaError as error:
+            run.log(f"note: the scores before the training are not there: {error}")
     tester = Tester(translator, before, config.metrics, run.leave, ranks)
     trained = {*inputs.corpus.directions}
     results = []

@@ -166,6 +166,7 @@ def _model(
     model = config.model.build(*vocabularies, tokenizer.shared)
     if inputs.start is not None:
         _load(model, tokenizer, inputs.start, like)
+        inputs.start.model.to("meta")  # its weights leave the memory; the tests read them again
         log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
         before, now = direction_of(inputs.start.config), config.corpus.direction
         if before != now and not inputs.start.tokenizer.languages:

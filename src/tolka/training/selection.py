@@ -77,6 +77,7 @@ class ModelSelection:
         if self._score(state):
             state.validated_start = True
             self._save(self.run.best, state)
+            self._snapshot = None  # written, it leaves the memory: nothing else saves the start
 
     def _save(self, folder: Path, state: TrainState, needed: bool = True) -> None:
         """Save the current model, if this process is the one that writes. needed: see `CheckpointWriter.save`."""

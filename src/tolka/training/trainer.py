@@ -117,8 +117,8 @@ class Trainer:
                 with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
             # There is no `last/` yet to return to after NaN or inf: a copy of the beginning serves until then.
-            weights = self.step.objective.model.state_dict()
-            copies = {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
+            named = self.step.objective.model.named_parameters()
+            copies = {name: each.detach().to("cpu", copy=True) for name, each in named if each.requires_grad}
             self._beginning = self.resume_state(), copies
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
             # Where a signal interrupted the validation before this run resumed.
@@ -269,7 +269,7 @@ class Trainer:
         else:
             saved, weights = self._beginning
             self.loader.load_state(saved.facts["loader"])
-            self.resume(saved, lambda: self.step.objective.model.load_state_dict(weights))
+            self.resume(saved, lambda: self.step.objective.model.load_state_dict(weights, strict=False))
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
         self.run.log(
             f"{why}: going back from update {failed_at} to {self.state.update}, to 1/{2**returns} of the learning rate"
