@@ -11,12 +11,13 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+import tolka
 from conftest import arguments_of
 from tolka.auto.rules import TUNING_SIZES
 from tolka.cli import train
 from tolka.cli.common import guarded
 from tolka.config.command_line import train_config
-from tolka.errors import ConfigError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.read import load_model
 
 Command = Callable[..., Any]
@@ -104,6 +105,21 @@ def test_training_goes_on_and_can_be_resumed(command: Command, tiny: list[str], 
     outcome = command("mt-train", *[a for a in arguments if "init_from" not in a], "experiment=finetune")
     assert outcome.code == 2
     assert "run.init_from" in outcome.error
+
+
+def test_a_start_that_is_gone_at_the_end_costs_only_the_comparison(
+    tiny: list[str], trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its weights are in memory until training begins, and are read again for the tests."""
+
+    def gone(name: str) -> None:
+        raise CheckpointError(f"{name} is gone")
+
+    monkeypatch.setattr("tolka.run.pipeline.load_any", gone)
+    result = tolka.train(going_on(tiny, trained, "metrics.bootstrap=40"))
+    assert result.tests
+    assert not any(test.changes for test in result.tests)
+    assert "the scores before the training are not there" in (tmp_path / "run" / "train.log").read_text("utf-8")
 
 
 @pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"]])

@@ -280,7 +280,10 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
             "corpus.source is given 2 times: give it once",
         ),
         (["import", "FOLDER", "-o", "LINK"], "link is there already; name another folder to write"),
-        (["import", "FOLDER", "-o", "OUT", "model=lstm"], "model=lstm: mt-train import takes a folder"),
+        (
+            ["import", "FOLDER", "-o", "OUT", "model=lstm"],
+            "model=lstm: mt-train import takes corpus.source, corpus.target, languages, text",
+        ),
         (["import", "nowhere", "-o", "OUT"], "nowhere: there is no such folder"),
         (["export", "FOLDER", "-o", "OUT"], "the following arguments are required: --to"),
         (["export", "FOLDER", "--to", "onnx", "-o", "OUT"], "invalid choice: 'onnx'"),

@@ -24,7 +24,8 @@ class Made:
 
     name = "made 1.0"
 
-    def __init__(self, translations: Sequence[str], logits: list[Logits] | None = None) -> None:
+    def __init__(self, translations: Sequence[str], logits: list[Logits] | None = None, name: str = name) -> None:
+        self.name = name
         self.translations, self.forced = list(translations), logits
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -36,7 +37,7 @@ class Made:
 
 def test_equal_sides_pass() -> None:
     zeros = [np.zeros((3, 5), dtype=np.float32)]
-    found = compare(Made(["a b", "c"], zeros), Made(["a b", "c"], zeros), ["x", "y"])
+    found = compare(Made(["a b", "c"], zeros, "tolka"), Made(["a b", "c"], zeros), ["x", "y"])
     assert (found.share, found.bleu.value, found.logits, found.first) == (1.0, 100.0, 0.0, None)
     found.check(FP32)
     assert "2 lines, made 1.0 and tolka translate 2 identically (greedy); BLEU between both is 100.00" in (
@@ -47,7 +48,7 @@ def test_equal_sides_pass() -> None:
 
 
 def test_the_first_line_that_differs_is_shown() -> None:
-    ours, theirs = Made(["a b c d", "e", "f"]), Made(["a b c d", "E", "F"])
+    ours, theirs = Made(["a b c d", "e", "f"], name="tolka"), Made(["a b c d", "E", "F"])
     found = compare(ours, theirs, ["one", "two", "three"])
     assert (found.lines, found.identical, found.logits) == (3, 1, None)
     assert "logits" not in found.as_markdown()

@@ -75,7 +75,7 @@ def base_digest(model: nn.Module) -> str:
     for name, tensor in sorted(model.state_dict().items()):
         if not name.endswith((".lora_a", ".lora_b")):
             digest.update(f"{name} {tuple(tensor.shape)} ".encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            digest.update(tensor.detach().cpu().contiguous().numpy())
     return digest.hexdigest()
 
 

@@ -32,6 +32,7 @@ from tolka.run.announcement import announcement
 from tolka.run.inputs import Inputs
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, describe, use_threads
+from tolka.system.memory import return_freed_memory
 from tolka.system.number_format import count_text
 from tolka.system.randomness import make_deterministic, seed_everything
 from tolka.tokenizer.extension import spellings
@@ -167,6 +168,7 @@ def _model(
     if inputs.start is not None:
         _load(model, tokenizer, inputs.start, like)
         inputs.start.model.to("meta")  # its weights leave the memory; the tests read them again
+        return_freed_memory()
         log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
         before, now = direction_of(inputs.start.config), config.corpus.direction
         if before != now and not inputs.start.tokenizer.languages:

@@ -23,6 +23,12 @@ def keep_freed_memory() -> bool:
     return all(accepted)
 
 
+def return_freed_memory() -> None:
+    """Give freed blocks back to the system after all: those of a whole model, which nothing will need again."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def resident_memory_bytes() -> int:
     """Return the resident memory of this process; its peak where only that is known."""
     try:

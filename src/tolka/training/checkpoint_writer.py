@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.write import Snapshot
+from tolka.system.memory import return_freed_memory
 from tolka.training.options import TrainerConfig, model_rank
 from tolka.training.run_folder import RunFolder
 
@@ -51,6 +52,8 @@ class CheckpointWriter:
 
     def report(self) -> None:
         """Call `on_save`, on this thread, with the folders that have been written since the last time."""
+        if self._written:
+            return_freed_memory()  # of the copies
         while self._written:
             self._on_save(self._written.popleft())
 

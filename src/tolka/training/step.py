@@ -250,9 +250,10 @@ class TrainStep:
         tensors = state_tensors(self.optimizer, self._names)
         for rank, states in enumerate(self.parallel.ranks.gather(self._generators())):
             tensors |= {f"{name}{_RANK}{rank}" if rank else name: state for name, state in states.items()}
-        # Copies, as `smoothed` is about to overwrite the model's own.
+        # Copies where `smoothed` is about to overwrite the model's own.
         if self._saves_other_weights:
-            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=True) for weight, name in self._names.items()}
+            copy = self.ema is not None
+            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=copy) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
         facts = {"scaler": self.scaler.state_dict(), "random": random_state(), "most_positions": self._most_positions}
