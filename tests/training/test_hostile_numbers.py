@@ -17,10 +17,11 @@ from tolka.errors import ConfigError, TolkaError
 from tolka.models.auto import AutoOptions
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
+from tolka.models.transformer.config import TransformerConfig
 from tolka.optim.schedules.base import SchedulerConfig
 from tolka.options.parsing import MOST_FLOAT, MOST_INT
 from tolka.search.base import SearchConfig
-from tolka.training.memory import check_size
+from tolka.training.memory import check_size, copies_of_weights
 
 Command = Callable[..., Any]
 NUMBERS = [0, -1, 1, MOST_INT, 10**28, 10**5000, 1e308, -1e308, MOST_FLOAT, 1e-38, 1e-320]
@@ -114,6 +115,18 @@ def test_a_model_that_no_machine_has_room_for_is_refused_before_it_is_built(comm
     assert "GB of weights alone, and cpu has" in outcome.error
     with pytest.raises(ConfigError, match=r"lower model\.d_model or model\.layers"):
         check_size(RnnConfig(d_model=2**20), (300, 300), True, torch.device("cpu"))
+
+
+def test_a_model_whose_training_exceeds_the_memory_is_told_what_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Adam's two moments and the gradients are three times the weights; adapters need none of them."""
+    config = TransformerConfig(d_model=64, heads=4, layers=1)
+    count = config.build(300, 300, True).parameter_count()
+    monkeypatch.setattr("tolka.training.memory.total_memory_bytes", lambda: 3 * 4 * count)
+    sizes = (300, 300), True, torch.device("cpu")
+    with pytest.raises(ConfigError, match=r"gradients.*optimizer=adafactor keeps.*lora_rank=8.*languages=\["):
+        check_size(config, *sizes, copies_of_weights("adamw", trains_all=True))
+    check_size(config, *sizes, copies_of_weights("adafactor", trains_all=True))
+    check_size(config, *sizes, copies_of_weights("adamw", trains_all=False))
 
 
 def test_the_shortest_training_leaves_a_model(command: Command, tiny: list[str], tmp_path: Path) -> None:

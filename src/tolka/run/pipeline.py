@@ -29,7 +29,7 @@ from tolka.run.inputs import Inputs
 from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
 from tolka.run.results import draw_plots, write_report
-from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
+from tolka.run.training_setup import build_trainer, check_start, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
 from tolka.system.progress import movable_native_lines
 from tolka.tracking.panel import Panel
@@ -91,6 +91,7 @@ def _train(
     texts = ValidationTexts(run)
     callback = _callback(config.tracking.names, run, texts, ranks)
     inputs = Inputs(config, run.log, ranks)
+    check_start(config, device)
     inputs.read(resuming=resuming)
     if ranks.is_first:
         record_provenance(run, inputs.corpus, device)

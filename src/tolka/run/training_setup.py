@@ -19,6 +19,7 @@ from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
+from tolka.formats.any_model import tokenizer_of
 from tolka.losses.objective import Objective
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
@@ -39,7 +40,7 @@ from tolka.tokenizer.extension import spellings
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.data_position import DataPosition, spelt
-from tolka.training.memory import Fit, check_size, fewest_batches
+from tolka.training.memory import Fit, check_size, copies_of_weights, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.precision import check_kernels, check_precision, choose_precision
@@ -163,7 +164,7 @@ def _model(
     """
     tokenizer = inputs.prepared.tokenizer
     vocabularies = tokenizer.source_size, tokenizer.target_size
-    check_size(config.model, vocabularies, tokenizer.shared, device)
+    _check_size(config, tokenizer, device)
     model = config.model.build(*vocabularies, tokenizer.shared)
     if inputs.start is not None:
         _load(model, tokenizer, inputs.start, like)
@@ -176,6 +177,18 @@ def _model(
     config.finetuning.apply(model)
     model.recompute = config.trainer.recompute
     return model.to(device)
+
+
+def check_start(config: TrainConfig, device: torch.device) -> None:
+    """Raise ConfigError, before its weights are read, for a model to start from that is too large for the device."""
+    if config.run.init_from:
+        _check_size(config, tokenizer_of(config.run.init_from), device)
+
+
+def _check_size(config: TrainConfig, tokenizer: Tokenizer, device: torch.device) -> None:
+    trains_all = not (config.finetuning.lora_rank or config.finetuning.freeze or config.trainer.parallel == "fsdp")
+    copies = copies_of_weights(config.as_dict()["optimizer"]["name"], trains_all)
+    check_size(config.model, (tokenizer.source_size, tokenizer.target_size), tokenizer.shared, device, copies)
 
 
 def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, like: Mapping[str, str]) -> None:

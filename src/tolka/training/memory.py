@@ -56,18 +56,35 @@ def _can_try(step: TrainStep) -> bool:
     return step.precision.device.type == "cuda"
 
 
-def check_size(config: ModelConfig, vocabularies: tuple[int, int], shared: bool, device: torch.device) -> None:
-    """Raise ConfigError, before anything is built, for a model whose weights alone exceed the device's memory."""
+def check_size(
+    config: ModelConfig, vocabularies: tuple[int, int], shared: bool, device: torch.device, copies: int = 1
+) -> None:
+    """Raise ConfigError, before anything is built, for a model that cannot be trained in the device's memory.
+
+    copies: of the weights that training holds at least, see `copies_of_weights`.
+    """
     # Shapes without memory: what is to be refused must not be allocated first.
     with torch.device("meta"), SkipInitialization():
         count = config.build(*vocabularies, shared).parameter_count()
-    needed = _BYTES * count
-    memory = device_memory(device) or total_memory_bytes()
-    if memory and needed > memory:
-        raise ConfigError(
-            f"the model has {count:,} parameters, {needed / 1e9:.1f} GB of weights alone, and {device} has "
-            f"{memory / 1e9:.1f} GB of memory: lower model.d_model or model.layers, or set model.parameters"
+    memory, weights = device_memory(device) or total_memory_bytes(), _BYTES * count
+    if not memory or copies * weights <= memory:
+        return
+    what = f"weights alone, and {device} has {memory / 1e9:.1f} GB of memory: lower model.d_model or model.layers"
+    if weights <= memory:
+        weights *= copies
+        what = (
+            f"weights, gradients and what the optimizer keeps, and {device} has {memory / 1e9:.1f} GB of memory: "
+            "optimizer=adafactor keeps nothing, finetuning.lora_rank=8 has hardly more than the weights, and mt-train "
+            "import MODEL -o OUT languages=[CODE,CODE] leaves out subwords of a model of many languages; or lower "
+            "model.d_model or model.layers"
         )
+    raise ConfigError(f"the model has {count:,} parameters, {weights / 1e9:.1f} GB of {what}, or set model.parameters")
+
+
+def copies_of_weights(optimizer: str, trains_all: bool) -> int:
+    """Return how many times the size of its weights a training holds at least. trains_all: no part is frozen."""
+    # Weights, gradients, and the two moments of Adam (Kingma and Ba 2015).
+    return 1 if not trains_all else 4 if optimizer in ("adam", "adamw") else 2
 
 
 def check_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) -> Iterator[str]:
