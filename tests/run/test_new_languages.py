@@ -17,14 +17,17 @@ from tolka.data.batch import collate
 from tolka.errors import ConfigError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.interchange.export_huggingface import export_huggingface
+from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import load_model
+from tolka.model_directory.verify import TrainingSources
 from tolka.run.nearest_language import nearest_language
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.new_languages import check_new_languages
 from tolka.text.pairs import Pair, ParallelFiles
 from tolka.tokenizer.added_tags import add_tags
-from tolka.tokenizer.extension import spellings
+from tolka.tokenizer.extension import Extension, extend_tokenizer, spellings
+from tolka.tokenizer.special_tokens import UNK
 
 KNOWN = ["deu_Latn", "eng_Latn", "kor_Hang"]
 
@@ -187,3 +190,28 @@ def test_characters_that_a_model_lacks_are_counted(nllb: Path, tmp_path: Path) -
 def test_like_needs_a_model(capsys: pytest.CaptureFixture[str]) -> None:
     train_config(["corpus.like=en"])
     assert "corpus.like has no effect without a model to start from" in capsys.readouterr().err
+
+
+def test_characters_of_the_known_side_are_added_too(nllb: Path) -> None:
+    """But no subwords of them, as the new ones are learnt from the other side."""
+    base = read_foreign(nllb).tokenizer
+    pairs = [Pair("\u0436\u0449 \u0436\u0449", "\u4f60\u597d walnut \u4f60\u597d")] * 3
+    extension = Extension(base, 10, "source", 0, 1.0)
+    new = extend_tokenizer(extension, lambda: iter(pairs), lambda note: None)
+    added = {*new.source_pieces(range(base.source_size, new.source_size))}
+    assert {"\u0436", "\u0449", "\u4f60", "\u597d"} < added
+    assert not any("\u4f60" in each for each in added - {"\u4f60"})
+    assert UNK not in new.encode_target(["\u4f60\u597d walnut"])[0]
+
+
+def test_a_direction_is_filled_in_by_the_only_one_that_fits(nllb: Path) -> None:
+    """A model that was fine-tuned on one language and back needs no source, though it has tags of many languages."""
+    there = Direction("tyv_Cyrl", "rus_Cyrl")
+    tokenizer = read_foreign(nllb).tokenizer
+    facts = ModelFacts(tokenizer, TrainingSources(10), directions=(there, there.swapped))
+    assert facts.direction(target="rus_Cyrl") == facts.direction(source="tyv_Cyrl") == there
+    assert facts.direction("eng_Latn", "rus_Cyrl") == Direction("eng_Latn", "rus_Cyrl")
+    assert facts.direction() == Direction("und", "und")
+    assert facts.direction(target="eng_Latn") == Direction("und", "eng_Latn")
+    alone = ModelFacts(tokenizer, TrainingSources(10), directions=(there,))
+    assert (alone.direction(), alone.direction(source="x")) == (there, Direction("x", "rus_Cyrl"))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, zero_or_more
 from tolka.options.settings import setting
-from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 
 BACKENDS = ("torch", "ctranslate2", "auto")
@@ -51,10 +50,6 @@ class DecodingConfig:
         at_most(self, "decoding", MOST_THREADS, "threads")
         zero_or_more(self, "decoding", "as trained", "max_length")
         zero_or_more(self, "decoding", "torch's own choice", "threads")
-
-    def direction(self, usual: Direction) -> Direction:
-        """Return the direction to translate in. usual: the model's own, for what is not named."""
-        return Direction(self.source or usual.source, self.target or usual.target)
 
     def batch_tokens(self, gpu: bool = False) -> int:
         """Return the ceiling on a batch. gpu: whether one translates, at which a step costs about the same for more."""

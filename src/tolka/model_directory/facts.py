@@ -31,3 +31,9 @@ class ModelFacts:
         return (
             Direction(*("".join(codes) if len(codes) == 1 else UNDETERMINED for codes in sides)) if sides else UNKNOWN
         )
+
+    def direction(self, source: str = "", target: str = "") -> Direction:
+        """Return the direction of the languages that are named; one that is not is that of the only one that fits."""
+        fitting = [each for each in self.directions if source in ("", each.source) and target in ("", each.target)]
+        usual = fitting[0] if len(fitting) == 1 else self.usual_direction
+        return Direction(source or usual.source, target or usual.target)

@@ -65,6 +65,7 @@ class ExtendedSide:
         around = (r"{0}*[^{0}]+|{0}+", r"[^{0}]+{0}*|{0}+")[self._spec.treat_whitespace_as_suffix]
         self._word = re.compile(around.format(_BLANK))
         self._words: Counter[str] = Counter()
+        self._characters: Counter[str] = Counter()  # of text that has no words here
 
     def has_id(self, subword: str) -> bool:
         """Return whether the vocabulary has the subword."""
@@ -75,6 +76,11 @@ class ExtendedSide:
         for text in texts:
             for stretch in self._stretches(text):
                 self._words.update(self._word.findall(stretch))
+
+    def read_characters(self, texts: Iterable[str]) -> None:
+        """Count the characters of texts that nothing spells, as bytes do."""
+        for text in texts if not self._bytes else ():
+            self._characters.update({*self._processor.normalize(text)} - self.characters)
 
     def _stretches(self, text: str) -> list[str]:
         """Return a text as SentencePiece normalises it, without language tags, cut at symbols that are never split."""
@@ -121,6 +127,7 @@ class ExtendedSide:
         for word, number in self._words.items():
             for character in word.replace(_BLANK, ""):
                 counts[character] += number
+        counts.update({each: number for each, number in self._characters.items() if each != _BLANK})
         new, seen, enough = {}, 0, coverage * counts.total()
         for character, number in _in_order(counts):
             if seen >= enough:

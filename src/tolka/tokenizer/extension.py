@@ -54,6 +54,12 @@ class Extension:
         sides = [[getattr(pair, side)] if self.learns_from in (side, "both") else [] for side in ("source", "target")]
         return sides if len(self.base.models) == 2 else [sides[0] + sides[1]]
 
+    def others(self, pair: Pair) -> list[str]:
+        """Return the texts of a pair that one model for both sides learns only characters from."""
+        if len(self.base.models) == 2 or self.learns_from == "both":
+            return []
+        return [pair.target if self.learns_from == "source" else pair.source]
+
 
 def extend_tokenizer(
     extension: Extension, pairs: Callable[[], Iterator[Pair]], say: Callable[[str], None]
@@ -67,6 +73,7 @@ def extend_tokenizer(
     for pair in pairs():
         for side, own in zip(sides, extension.texts(pair), strict=True):
             side.read(own)
+        sides[0].read_characters(extension.others(pair))
     candidates = []
     for number, side in enumerate(sides):
         texts = (text for pair in pairs() for text in extension.texts(pair)[number])

@@ -95,7 +95,7 @@ class Translator(Generic[E]):
 
         if decoding.backend == "ctranslate2":
             raise ConfigError("decoding.backend=ctranslate2 is not for this: it computes with torch; leave it out")
-        direction = decoding.direction(saved.facts.usual_direction)
+        direction = saved.facts.direction(decoding.source, decoding.target)
         request = Request.of(search, direction, decoding.line_limit)
         return Translator(TorchEngine.of(saved.model, decoding), saved.facts, request, decoding, say)
 
