@@ -142,6 +142,14 @@ def test_subwords_are_added_where_a_model_lacks_them() -> None:
     assert rates == [0.0001, 0.001]
 
 
+def test_a_wider_model_is_tuned_more_slowly() -> None:
+    def rate(pairs: int, width: int) -> Any:
+        return {each.key: each.value for each in choose_tuning(text(pairs), width=width)}["optimizer.lr"]
+
+    assert [rate(3000, width) for width in (64, 128, 256, 1024)] == [0.001, 0.001, 0.0005, 0.00013]
+    assert [rate(300, width) for width in (128, 1024)] == [0.0001, 0.00005]
+
+
 def test_a_training_usually_ends_before_its_most_updates() -> None:
     def share(facts: TextFacts) -> float:
         return usual_share([asdict(choice) for choice in choose(facts)])

@@ -5,7 +5,7 @@ The figures were measured by `benchmarks/auto/`; docs/choosing.md has them.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tolka.auto.text_facts import TextFacts
@@ -81,6 +81,7 @@ _PATIENCE = 4
 _MOST_ADDED = 2000  # subwords, and a quarter of the words at most, but one for each character at least
 _NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000
+_TUNED_WIDTH, _LEAST_TUNING_RATE = 128, 5e-5  # that of the models of TUNING_SIZES; a guess
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,15 @@ TUNING_SIZES = [
 ]
 
 
-def choose_tuning(text: TextFacts, tokens: int = 0) -> list[Choice]:
-    """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`."""
+def choose_tuning(text: TextFacts, tokens: int = 0, width: int = _TUNED_WIDTH) -> list[Choice]:
+    """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`. width: the model's."""
     is_new = text.unspelt > MUCH_UNSPELT
     sizes = [size for size in TUNING_SIZES if not is_new or size.rate >= _NEW_LANGUAGE_RATE]
     pairs = math.inf if text.streamed else text.pairs
     size = next(size for size in sizes if pairs <= size.pairs)
+    # As the width grows, so must the rate fall (Yang et al. 2021, arXiv:2203.03466).
+    rate = max(size.rate * min(1.0, _TUNED_WIDTH / width), min(size.rate, _LEAST_TUNING_RATE))
+    size = replace(size, rate=float(f"{rate:.2g}"))
     # Every character first; then what comes often enough to be learnt.
     added = int(max(1.2 * text.characters, min(_MOST_ADDED, text.running_words / 4)))
     why = f"{text.unspelt:.0%} of a side's subwords are bytes, or unknown to the model"

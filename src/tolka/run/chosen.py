@@ -77,7 +77,7 @@ def _choices(config: TrainConfig) -> list[Choice]:
         text = replace(text, pairs=2 * text.pairs, validation=2 * text.validation)
     tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):
-        return choose_tuning(text, tokens)
+        return choose_tuning(text, tokens, config.model.d_model)
     return choose(text, config.model.family, choose_device(config.trainer.device).type == "cuda", tokens)
 
 
