@@ -98,6 +98,15 @@ def test_a_new_language_is_added_in_both_directions(nllb: Path, corpus: Path, tm
         assert [each.text for each in one] == [each.text for each in other]
 
 
+def test_a_tag_without_new_subwords_goes_out_with_its_id(nllb: Path, corpus: Path, tmp_path: Path) -> None:
+    """It follows rows that no subword uses, as NLLB-200 has them."""
+    tolka.train([*settings(nllb, corpus, tmp_path / "run"), "tokenizer.extend=0"])
+    export_huggingface(tmp_path / "run", tmp_path / "back", "float32", mixed_lines(5), lambda line: None)
+    one, other = load_model(tmp_path / "run").tokenizer, read_foreign(tmp_path / "back").tokenizer
+    assert one.tag_ids == other.tag_ids
+    assert one.vocabularies[0].subwords == other.vocabularies[0].subwords
+
+
 def test_a_run_that_was_interrupted_goes_on(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
     """The tag's row is the one that was trained, not again that of another language."""
     rate = ["scheduler=constant", "scheduler.warmup=0", "optimizer.lr=0.001"]
@@ -159,6 +168,13 @@ def test_another_script_of_a_known_language_is_new() -> None:
     check_new_languages(["deu_Cyrl", "tyv_Cyrl"], KNOWN, "")
     check_new_languages(["qqq_Qqqq"], KNOWN, "deu_Latn")
     check_new_languages([], KNOWN, "")
+    check_new_languages(["tyv", "kaz_Cyrl"], ["en", "pt_BR"], "")
+
+
+def test_a_model_of_many_languages_has_no_usual_one(nllb: Path, corpus: Path, tmp_path: Path) -> None:
+    kept = [each for each in settings(nllb, corpus, tmp_path / "run") if not each.startswith("corpus.target")]
+    with pytest.raises(ConfigError, match=r"translates between many languages: .* corpus\.target=CODE"):
+        train_config(kept)
 
 
 def test_no_part_that_new_rows_need_is_frozen(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
@@ -172,19 +188,25 @@ def test_no_part_that_new_rows_need_is_frozen(nllb: Path, corpus: Path, tmp_path
 
 
 def test_characters_that_a_model_lacks_are_counted(nllb: Path, tmp_path: Path) -> None:
-    """They are added even where they are rare, as nothing else can spell them."""
-    lines = [*(pair[0] for pair in sentences(40, 3)), "ferry щ ж"]
-    for code in ("deu_Latn", "eng_Latn"):
-        (tmp_path / f"train.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    text = ParallelFiles(tmp_path / "train.deu_Latn", tmp_path / "train.eng_Latn", "train")
-    text.direction = Direction("deu_Latn", "eng_Latn")
-    facts = TextFacts.of(Corpus([[text]], [text], []), read_foreign(nllb).tokenizer)
-    assert facts.unspelt < 0.1
-    assert facts.unknown == 2
-    assert (facts.new_language, facts.new_side) == ("", "")
-    chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
-    assert chosen["tokenizer.extend"] == 2
-    assert "corpus.both_directions" not in chosen
+    """They are added even where they are rare, if the language is new; and else if they are not."""
+
+    def facts_of(lines: list[str], target: str) -> TextFacts:
+        for code in ("deu_Latn", "eng_Latn"):
+            (tmp_path / f"train.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        text = ParallelFiles(tmp_path / "train.deu_Latn", tmp_path / "train.eng_Latn", "train")
+        text.direction = Direction("deu_Latn", target)
+        return TextFacts.of(Corpus([[text]], [text], []), read_foreign(nllb).tokenizer)
+
+    def extend(facts: TextFacts) -> object:
+        assert facts.unspelt < 0.1
+        chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
+        assert ("corpus.both_directions" in chosen) == bool(facts.new_language)
+        return chosen["tokenizer.extend"]
+
+    lines = [pair[0] for pair in sentences(60, 3)]
+    assert extend(facts_of([*lines, "ferry щ ж"], "eng_Latn")) == 0
+    assert extend(facts_of([*lines, *["ferry щ"] * 5, "ferry ж"], "eng_Latn")) == 1  # ten times, on both sides
+    assert extend(facts_of([*lines, "ferry щ ж"], "tur_Latn")) == 2
 
 
 def test_like_needs_a_model(capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,7 +120,7 @@ def choose_tuning(text: TextFacts, tokens: int = 0, width: int = _TUNED_WIDTH) -
     return [
         *(language if text.new_language else []),
         Choice("tokenizer.extend", added if is_new else 0, why if is_new else "the model spells this text well"),
-        *([Choice("tokenizer.extend_from", text.new_side, why)] if is_new and text.new_side else []),
+        *([Choice("tokenizer.extend_from", text.new_side, why if is_new else "")] if text.new_side else []),
         *_course(text, size, _SUBWORDS - _FEWER * 3, tokens),
     ]
 

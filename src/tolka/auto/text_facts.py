@@ -1,7 +1,8 @@
 """Facts of a training text that settings are chosen by."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -14,6 +15,7 @@ from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
+_OFTEN = 10  # times that a character comes which is worth a subword where no language is new
 _SPELT = 1000  # pairs that are cut into a model's subwords
 _LONGEST_WORD = 20  # characters on average; a text of longer "words" has no spaces between words
 _WORD = 2  # characters of such a text that count as a word: about as many subwords as a spaced text has for its words
@@ -27,8 +29,9 @@ class TextFacts:
     repetition: how often a word comes, on average over the different words of both sides. characters: different ones
     of both sides. unspelt: share of a side's subwords, the larger of both, that are bytes or unknown to the model to
     start from; 0 without one. validation: pairs of the validation set. streamed: whether the text is only the beginning
-    of a stream. unknown: number of characters that the model can spell in no way. new_language, new_side: of the first
-    text, the language that a model with tags has none for, and its side; "" if there is none.
+    of a stream. unknown: number of characters of the first text that the model cannot spell at all. new_language,
+    new_side: of the first text, the language that a model with tags has none for, and its side; "" if there is
+    none.
     """
 
     pairs: int
@@ -67,6 +70,7 @@ class TextFacts:
         vocabularies: tuple[set[str], set[str]] = set(), set()
         characters: set[str] = set()
         spelt: list[Pair] = []
+        occurrences: Counter[str] = Counter()  # of characters of the first text
         for source, count in zip(sources, counts, strict=True):
             spaced = [has_spaces(language) for language in source.direction]
             for pair in islice(source.read(), max(1, round(share * count))):
@@ -77,6 +81,8 @@ class TextFacts:
                 texts = pair.source, pair.target
                 sides = [_words(text, spaces) for text, spaces in zip(texts, spaced, strict=True)]
                 characters.update(*texts)
+                if tokenizer and source is sources[0]:
+                    occurrences.update("".join(texts))
                 longer += max(map(len, sides))
                 both += sum(map(len, sides))
                 for vocabulary, words in zip(vocabularies, sides, strict=True):
@@ -94,7 +100,7 @@ class TextFacts:
             # That of a stream is not known before it is read.
             validation=sum(source.count() or sum(1 for _ in source.read()) for source in corpus.valid),
             streamed=corpus.stream is not None,
-            unknown=_unknown(characters, tokenizer) if tokenizer else 0,
+            unknown=_unknown(occurrences, tokenizer, form, 1 if new_language else _OFTEN) if tokenizer else 0,
             new_language=new_language,
             new_side=new_side,
         )
@@ -115,8 +121,9 @@ def _unspelt(pairs: Sequence[Pair], tokenizer: Tokenizer) -> float:
     return max(unspelt_share(source, tokenizer.source_pieces), unspelt_share(target, tokenizer.target_pieces))
 
 
-def _unknown(characters: Iterable[str], tokenizer: Tokenizer) -> int:
-    """Return `TextFacts.unknown` of different characters, on the side that knows fewer of them."""
-    texts = [character for character in characters if not character.isspace()]
+def _unknown(counts: Mapping[str, int], tokenizer: Tokenizer, form: CharacterForm | None, least: int) -> int:
+    """Return `TextFacts.unknown` of characters that come `least` times, on the side that knows fewer of them."""
+    frequent = [character for character, number in counts.items() if number >= least]
+    texts = [text for each in frequent if (text := (form.source(each) if form else each).strip())]
     sides = tokenizer.encode_source(texts), tokenizer.encode_target(texts)
     return max(sum(UNK in row for row in rows) for rows in sides)

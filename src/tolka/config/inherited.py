@@ -88,8 +88,15 @@ def _with_model_languages(
     if choices["corpus"] == "sample" or named >= {"corpus.source", "corpus.target"}:
         return dict(values)
     models = zip(("source", "target"), direction_of(settings_of(str(values["run"]["init_from"]))), strict=True)
-    # A folder of many languages may name none.
-    unnamed = {side: code for side, code in models if f"corpus.{side}" not in named and is_named(code)}
+    unnamed = {side: code for side, code in models if f"corpus.{side}" not in named}
+    if unknown := [f"corpus.{side}" for side, code in unnamed.items() if not is_named(code)]:
+        # Texts may name their own.
+        if not all(isinstance(each, dict) and {"source", "target"} <= {*each} for each in values["corpus"]["train"]):
+            raise ConfigError(
+                f"run.init_from ({values['run']['init_from']}) translates between many languages: name those of this "
+                f"text with {' and '.join(f'{key}=CODE' for key in unknown)}"
+            )
+        unnamed = {side: code for side, code in unnamed.items() if is_named(code)}
     if any(language != values["corpus"][side] for side, language in unnamed.items()):
         languages_set = " and ".join(f"corpus.{side}={language}" for side, language in unnamed.items())
         say(f"note: {languages_set}, as the model in run.init_from has {'them' if len(unnamed) > 1 else 'it'}")

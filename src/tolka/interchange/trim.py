@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from tolka.data.batch import EOS
 from tolka.errors import ConfigError
 from tolka.interchange.parity import (
     LINES,
@@ -35,22 +34,15 @@ _ALIKE = Threshold(
 )
 
 
-class _Trimmed(TolkaSide):
-    name = "the trimmed model"
+class _Side(TolkaSide):
+    """One of two models whose translations are compared; their logits are of other subwords."""
 
-
-class _Whole(TolkaSide):
-    """The model as it was; its logits are those of the subwords that are left."""
-
-    name = "the whole model"
-
-    def __init__(self, saved: SavedModel, left: Sequence[int]) -> None:
-        """left: ids of the subwords that are left."""
+    def __init__(self, saved: SavedModel, name: str) -> None:
         super().__init__(saved)
-        self._columns = [number - EOS for number in left if number >= EOS]
+        self.name = name
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
-        return [each[:, self._columns] for each in super().logits(pairs) or []]
+        return None
 
 
 def trim(
@@ -92,7 +84,7 @@ def trim(
     sample = sample_of(small, lines or _sample(texts), say)
     # The whole model in the direction that the trimmed one is compared in.
     compared = {**config, "corpus": {**config["corpus"], **direction_to_compare(small)._asdict()}}
-    ours, whole = _Trimmed(small), _Whole(replace(saved, config=compared), ids)
+    ours, whole = _Side(small, "the trimmed model"), _Side(replace(saved, config=compared), "the whole model")
     parity = compare(ours, whole, sample, ours.beginning)
     return small, parity.check_and_report(_ALIKE, say).replace("## Parity", "## Trimmed", 1)
 

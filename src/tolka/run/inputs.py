@@ -97,6 +97,11 @@ class Inputs:
         trained = self.corpus.directions
         if self.start:
             check_new_languages(self.new_languages, self._known_languages, self.config.corpus.like)
+        if self.start and self.new_languages and self.start.tokenizer.listed and not self._known_languages:
+            raise ConfigError(
+                f"{self.start.folder} has the vocabulary of another program without tags of languages, which cannot be "
+                "added to it: train one direction"
+            )
         if self.start and self.new_languages and self.config.finetuning.lora_rank:
             raise ConfigError(
                 "finetuning.lora_rank leaves the rows of subwords as they are, and the tags of "

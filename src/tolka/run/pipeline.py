@@ -91,7 +91,7 @@ def _train(
     texts = ValidationTexts(run)
     callback = _callback(config.tracking.names, run, texts, ranks)
     inputs = Inputs(config, run.log, ranks)
-    check_start(config, device)
+    check_start(config, device, ranks)
     inputs.read(resuming=resuming)
     if ranks.is_first:
         record_provenance(run, inputs.corpus, device)

@@ -116,6 +116,7 @@ def build_trainer(
     seed_everything(config.run.seed)
     # The weights of a run that goes on are those that it saved.
     like = {} if resumed else inputs.nearest_languages()
+    _check_size(config, inputs.prepared.tokenizer, device, ranks)
     model = _model(config, inputs, like, device, run.log)
     objective = config.trainer.objective(model)
     loader, epoch = inputs.loader(), 0
@@ -164,7 +165,6 @@ def _model(
     """
     tokenizer = inputs.prepared.tokenizer
     vocabularies = tokenizer.source_size, tokenizer.target_size
-    _check_size(config, tokenizer, device)
     model = config.model.build(*vocabularies, tokenizer.shared)
     if inputs.start is not None:
         _load(model, tokenizer, inputs.start, like)
@@ -179,14 +179,16 @@ def _model(
     return model.to(device)
 
 
-def check_start(config: TrainConfig, device: torch.device) -> None:
+def check_start(config: TrainConfig, device: torch.device, ranks: Ranks) -> None:
     """Raise ConfigError, before its weights are read, for a model to start from that is too large for the device."""
     if config.run.init_from:
-        _check_size(config, tokenizer_of(config.run.init_from), device)
+        _check_size(config, tokenizer_of(config.run.init_from), device, ranks)
 
 
-def _check_size(config: TrainConfig, tokenizer: Tokenizer, device: torch.device) -> None:
-    trains_all = not (config.finetuning.lora_rank or config.finetuning.freeze or config.trainer.parallel == "fsdp")
+def _check_size(config: TrainConfig, tokenizer: Tokenizer, device: torch.device, ranks: Ranks) -> None:
+    # Several processes may share all but the weights out.
+    is_shared = ranks.size > 1 and config.trainer.parallel in ("auto", "fsdp")
+    trains_all = not (config.finetuning.lora_rank or config.finetuning.freeze or is_shared)
     copies = copies_of_weights(config.as_dict()["optimizer"]["name"], trains_all)
     check_size(config.model, (tokenizer.source_size, tokenizer.target_size), tokenizer.shared, device, copies)
 

@@ -19,7 +19,7 @@ def check_new_languages(new: Sequence[str], known: Sequence[str], like: str) -> 
         )
     for code in new if known else ():
         alike = [each for each in known if is_variety(code, each)]
-        if alike or len({"_" in each for each in (*known, code)}) > 1:
+        if alike or ("_" in code) not in {"_" in each for each in known}:
             hint = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
             raise ConfigError(
                 f"the model has no tag for the language '{code}'.{hint} Its codes are like {some_of(known)}: write a "

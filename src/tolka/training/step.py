@@ -26,6 +26,8 @@ from tolka.training.parallel.base import Parallel
 
 # With a number, at the end of the name of a tensor that only one rank has; the first rank's have none.
 _RANK = ".rank"
+RAW = "raw."
+"""Begins the names of weights in a resume state that are not those of the saved model."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ class TrainStep:
         # Copies where `smoothed` is about to overwrite the model's own.
         if self._saves_other_weights:
             copy = self.ema is not None
-            tensors |= {f"raw.{name}": weight.detach().to("cpu", copy=copy) for weight, name in self._names.items()}
+            tensors |= {f"{RAW}{name}": weight.detach().to("cpu", copy=copy) for weight, name in self._names.items()}
         if self.ema:
             tensors |= {f"ema.{name}": weight.to("cpu", copy=True) for name, weight in self.ema.average.items()}
         facts = {"scaler": self.scaler.state_dict(), "random": random_state(), "most_positions": self._most_positions}
@@ -269,11 +271,11 @@ class TrainStep:
         if "random" in facts:
             set_random_state(facts["random"])
         self._load_generators(tensors)
-        if not any(name.startswith("raw.") for name in tensors):
+        if not any(name.startswith(RAW) for name in tensors):
             self.parallel.load_weights(load_weights)
         for weight, name in self._names.items():
-            if f"raw.{name}" in tensors:
-                weight.data.copy_(tensors[f"raw.{name}"])
+            if f"{RAW}{name}" in tensors:
+                weight.data.copy_(tensors[f"{RAW}{name}"])
             if self.ema:
                 self.ema.average[name].copy_(tensors[f"ema.{name}"])
         load_state_tensors(self.optimizer, self._names, _of_rank(0, tensors))

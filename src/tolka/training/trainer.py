@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from torch import Tensor
 
@@ -22,7 +22,7 @@ from tolka.training.run_folder import RunFolder
 from tolka.training.selection import ModelSelection, Validates
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, TrainState, Window
-from tolka.training.step import TrainStep, UpdateResult
+from tolka.training.step import RAW, TrainStep, UpdateResult
 from tolka.training.training_log import TrainingLog
 from tolka.training.warning_signs import Watch
 
@@ -119,7 +119,13 @@ class Trainer:
             # There is no `last/` yet to return to after NaN or inf: a copy of the beginning serves until then.
             named = self.step.objective.model.named_parameters()
             copies = {name: each.detach().to("cpu", copy=True) for name, each in named if each.requires_grad}
-            self._beginning = self.resume_state(), copies
+            state, is_shared = self.resume_state(), self.step.parallel.shares_weights
+            tensors = {
+                name: each.clone()
+                for name, each in state.tensors.items()
+                if is_shared or not name.startswith(RAW)  # of which there are copies
+            }
+            self._beginning = replace(state, tensors=tensors), copies
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
             # Where a signal interrupted the validation before this run resumed.
             with self._rolling_back():

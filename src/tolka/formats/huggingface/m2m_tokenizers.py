@@ -20,9 +20,9 @@ from tolka.formats.huggingface.nllb_json import (
     TOKENIZER_JSON,
     added_tokens,
     in_fairseq_order,
+    is_in_published_order,
     numbered_subwords,
     sentencepiece_of,
-    subwords_in_fairseq_order,
     tokenizer_json,
 )
 from tolka.model_directory.read import SavedModel
@@ -178,11 +178,9 @@ def nllb_files(saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
     ConfigError for a vocabulary of another form.
     """
     model, tags = _with_rules(saved), list(vocabulary.tags.values())
-    # By the SentencePiece model alone, subwords that follow the tags would be numbered before them.
-    pieces = subwords_in_fairseq_order(model)
-    has_later = in_fairseq_order(vocabulary)[: len(pieces)] != pieces
+    # By the SentencePiece model alone, all would be numbered in that order.
     return {
-        **({} if has_later else {SPM: model}),
+        **({SPM: model} if is_in_published_order(model, vocabulary) else {}),
         TOKENIZER_JSON: tokenizer_json(model, vocabulary),
         SPECIAL_TOKENS: {**_special_tokens(), "mask_token": MASK, "additional_special_tokens": tags},
         TOKENIZER_CONFIG: {

@@ -46,8 +46,8 @@ def tokenizer_json(model: bytes, vocabulary: Vocabulary) -> dict[str, Any]:
         raise ConfigError("its SentencePiece model has other subwords than its vocabulary: export it for CTranslate2")
     added = {number: name for number, name in enumerate(names) if name in special}
     tokens = {**dict(enumerate(FAIRSEQ_SPECIAL)), **added}
-    # What is added goes by the ids of the subwords, or else by the order after them.
-    numbered = subwords if names[: len(subwords)] == subwords else [*subwords, *added.values()]
+    # Without numbers, what is added follows the subwords in its order.
+    numbered = subwords if is_in_published_order(model, vocabulary) else [*subwords, *added.values()]
     return {
         "version": "1.0",
         "truncation": None,
@@ -181,6 +181,13 @@ def in_fairseq_order(vocabulary: Vocabulary) -> list[str]:
     if vocabulary.places != FAIRSEQ_PLACES:
         raise ConfigError("its vocabulary does not begin as fairseq's, with <s>, <pad>, </s> and <unk>")
     return [vocabulary.subwords[number] for number in vocabulary.ids_in_original_order()]
+
+
+def is_in_published_order(model: bytes, vocabulary: Vocabulary) -> bool:
+    """Return whether the subwords come first, and the tags and `<mask>` right behind them, as in NLLB-200 itself."""
+    names, subwords = in_fairseq_order(vocabulary), subwords_in_fairseq_order(model)
+    added = [name for name in names if name in {*vocabulary.tags.values(), MASK}]
+    return names[: len(subwords) + len(added)] == [*subwords, *added]
 
 
 def subwords_in_fairseq_order(model: bytes) -> list[str]:
