@@ -16,6 +16,7 @@ from tolka.distributed.ranks import ALONE
 from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.transformer import TransformerConfig
+from tolka.nn.lora import add_adapters
 from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OptimizerConfig
 from tolka.optim.schedules.base import LearningRate, SchedulerConfig
@@ -47,11 +48,14 @@ class Bench:
         optimizer: OptimizerConfig | None = None,
         dropout: float = 0.1,
         schedule: SchedulerConfig | None = None,
+        lora_rank: int = 0,
         **options: Any,
     ) -> None:
         folder.mkdir(exist_ok=True)
         torch.manual_seed(seed)
         model = TransformerConfig(d_model=16, heads=2, layers=1, dropout=dropout).build(11, 11, True)
+        if lora_rank:
+            add_adapters(model, lora_rank, 16.0)
         config = TrainerConfig(**{"label_smoothing": 0.1, "log_every": 5, "validate_every": 10, **options})
         self.saved: list[tuple[str, int]] = []
         self.last: ResumeState | None = None

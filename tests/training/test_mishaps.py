@@ -113,6 +113,24 @@ def test_too_many_in_a_row_and_it_goes_back_to_half_the_rate(tmp_path: Path, sav
             assert rates[line["update"]] == pytest.approx(line["lr"] / (2 if line["update"] > back else 1))
 
 
+@pytest.mark.parametrize("options", [{}, {"lora_rank": 2}, {"lora_rank": 2, "ema": 0.9}, {"ema": 0.9}], ids=str)
+def test_the_beginning_comes_back_as_it_was(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Adapters, too, whose resume state has the whole weights."""
+    bench = fragile(tmp_path, lambda update, returns: update in range(3, 60) and not returns, updates=40, **options)
+    first = {name: weight.clone() for name, weight in weights(bench).items()}
+    real, seen = bench.trainer.resume, list[bool]()
+
+    def resume(*given: Any) -> None:
+        changed = any(not torch.equal(weight, first[name]) for name, weight in weights(bench).items())
+        real(*given)
+        assert_same(first, weights(bench))
+        seen.append(changed)
+
+    bench.trainer.resume = resume  # type: ignore[assignment, method-assign]
+    bench.trainer.fit()
+    assert seen == [True]
+
+
 def test_what_never_gets_better_ends_with_advice(tmp_path: Path) -> None:
     bench = fragile(tmp_path, lambda update, returns: update > 12, updates=1000)
     expected = r"in 11 updates in a row, up to update 23, also after 3 attempts .*: try a lower optimizer\.lr"
