@@ -9,13 +9,13 @@ with train, valid and test (.eng_Latn, .tur_Latn): 3000, 300 and 500 strings of 
 `base` needs `transformers`: it writes the folder with random weights. Minutes are those of CPU time, on one thread.
 """
 
-import argparse
 import io
 import json
 import random
-import time
 from pathlib import Path
 from typing import Any
+
+from cpu_minutes import cell, figures_of, run, train
 
 LANGUAGES = ("deu_Latn", "eng_Latn", "kor_Hang")
 TEXTS = {"tatoeba_100k": ("en", "de"), "libreoffice": ("en", "ko")}
@@ -80,6 +80,7 @@ def base(corpora: Path, out: Path, minutes: float) -> None:
 
     train(
         [
+            *COMMON,
             *(f"run.init_from={out / 'folder'}", *map(texts, ("train", "valid", "test"))),
             *("corpus.both_directions=true", "tokenizer.extend=0", "optimizer.lr=0.003", "scheduler.warmup=400"),
             *("batching.tokens=2048", "trainer.epochs=100", "trainer.validate_every=1000"),
@@ -100,61 +101,18 @@ def runs(corpora: Path, out: Path, minutes: float) -> None:
     tests = f"corpus.test=[{corpora / 'turkish' / 'test'}, {old}]"
     for name, own in WAYS.items():
         start = f"run.init_from={out / 'base'}"
-        train([start, *turkish, *direction, tests, *own], out / name.replace(" ", "_"), minutes)
+        train([*COMMON, start, *turkish, *direction, tests, *own], out / name.replace(" ", "_"), minutes)
     alone = f"corpus.test=[{corpora / 'turkish' / 'test'}]"
-    train([*turkish, *direction, alone, "corpus.both_directions=true"], out / "from_nothing", minutes)
-
-
-def train(settings: list[str], folder: Path, minutes: float) -> None:
-    """Train and write down the scores of each test set, unless that is done."""
-    if (folder / "figures.json").exists():
-        return
-    import tolka
-
-    started = time.process_time()
-    prepared = f"run.prepared={folder.parent / 'prepared'}"
-    result = tolka.train([*COMMON, *settings, f"run.dir={folder}", prepared, f"trainer.max_minutes={minutes}"])
-    tests: dict[str, Any] = {test.name: test.as_dict() for test in result.tests}
-    figures = {"updates": result.state.update, "seconds": time.process_time() - started, "tests": tests}
-    (folder / "figures.json").write_text(json.dumps(figures), encoding="utf-8")
-
-
-def cell(test: dict[str, Any]) -> str:
-    """Return each metric's score with its interval, and what it was before."""
-    changes = {change["name"]: change for change in test.get("changes", [])}
-    cells = []
-    for metric in test["metrics"]:
-        low, high = metric["interval"]
-        name = metric["name"]
-        before = f"{changes[name]['before']:.1f} to " if name in changes else ""
-        cells.append(f"{name} {before}{metric['score']:.1f} ({low:.1f} to {high:.1f})")
-    return ", ".join(cells)
+    train([*COMMON, *turkish, *direction, alone, "corpus.both_directions=true"], out / "from_nothing", minutes)
 
 
 def table(out: Path) -> None:
     """Print a line for each test set of each way."""
-    for path in sorted(out.glob("*/figures.json")):
-        found = json.loads(path.read_text("utf-8"))
-        print(f"{path.parent.name}: {found['updates']} updates, {found['seconds']:.0f} s")
+    for folder, found in figures_of(out).items():
+        print(f"{folder}: {found['updates']} updates, {found['seconds']:.0f} s")
         for name, test in found["tests"].items():
             print(f"    {name}: {cell(test)}")
 
 
-def main() -> None:
-    """Do one part."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpora", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("part", choices=["base", "runs", "table"])
-    parser.add_argument("--minutes", type=float, default=60)
-    options = parser.parse_args()
-    corpora, out = options.corpora.resolve(), options.out.resolve()
-    if options.part == "table":
-        return table(out)
-    # On one thread CPU time is what the clock would show on an idle machine.
-    time.perf_counter = time.process_time
-    return {"base": base, "runs": runs}[options.part](corpora, out, options.minutes)
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, {"base": base, "runs": runs}, table)
