@@ -4,14 +4,16 @@
     python benchmarks/new_language.py CORPORA OUT runs --minutes 10
     python benchmarks/new_language.py CORPORA OUT table
 
-CORPORA: tatoeba_100k (en-de) and libreoffice (en-ko), as benchmarks/auto/corpora.py makes them, and a folder `turkish`
-with train, valid and test (.eng_Latn, .tur_Latn): 3000, 300 and 500 strings of GIMP's and GTK's message catalogues.
+CORPORA: tatoeba_100k (en-de) and libreoffice (en-ko), as benchmarks/auto/corpora.py makes them, and folders `turkish`
+and `indonesian` with train, valid and test (.eng_Latn, and .tur_Latn or .ind_Latn): 3000, 300 and 500 strings of GIMP's
+and GTK's message catalogues.
 `base` needs `transformers`: it writes the folder with random weights. Minutes are those of CPU time, on one thread.
 """
 
 import io
 import json
 import random
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,16 @@ COMMON = [
     *("corpus=files", "trainer.threads=1", "trainer.samples=0", "metrics.names=[bleu,chrf]", "report.page=false"),
     *("report.plots=false", "search.beam_size=4"),
 ]
+NEW = {"turkish": "tur_Latn", "indonesian": "ind_Latn"}
 WAYS: dict[str, list[str]] = {
-    "as it comes": [],
-    "no new subwords": ["tokenizer.extend=0"],
-    "1000 new subwords": ["tokenizer.extend=1000", "tokenizer.extend_from=target"],
-    "begins as kor_Hang": ["corpus.like=kor_Hang"],
-    "300 new subwords": ["tokenizer.extend=300", "tokenizer.extend_from=target"],
+    "no_new_subwords": ["tokenizer.extend=0"],
+    "1000_new_subwords": ["tokenizer.extend=1000", "tokenizer.extend_from=target"],
+    "begins_as_korean": ["corpus.like=kor_Hang"],
+    "third_of_the_rate": ["optimizer.lr=0.0003"],
+    "adapters": ["finetuning.lora_rank=32"],
+    "adapters_at_three_times_the_rate": ["finetuning.lora_rank=32", "optimizer.lr=0.003"],
+    "old_text_beside": ["corpus.cap=3000"],
+    "as_it_comes": [],
 }
 OLD_LINES = 500  # of Tatoeba's test set
 
@@ -91,19 +97,25 @@ def base(corpora: Path, out: Path, minutes: float) -> None:
 
 
 def runs(corpora: Path, out: Path, minutes: float) -> None:
-    """Fine-tune in every way, and train from nothing."""
-    turkish = [f"corpus.{split}=[{corpora / 'turkish' / split}]" for split in ("train", "valid")]
-    direction = ["corpus.source=eng_Latn", "corpus.target=tur_Latn"]
+    """Fine-tune for each new language in every way, and train from nothing."""
     for code in ("en", "de"):
         lines = (corpora / "tatoeba_100k" / f"test.{code}").read_text("utf-8").splitlines()[:OLD_LINES]
         (out / f"old.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    old = text_of(out / "old", "en", "de")
-    tests = f"corpus.test=[{corpora / 'turkish' / 'test'}, {old}]"
-    for name, own in WAYS.items():
-        start = f"run.init_from={out / 'base'}"
-        train([*COMMON, start, *turkish, *direction, tests, *own], out / name.replace(" ", "_"), minutes)
-    alone = f"corpus.test=[{corpora / 'turkish' / 'test'}]"
-    train([*COMMON, *turkish, *direction, alone, "corpus.both_directions=true"], out / "from_nothing", minutes)
+    old = {split: text_of(corpora / "tatoeba_100k" / split, "en", "de") for split in ("train", "valid")}
+    old["test"] = text_of(out / "old", "en", "de")
+
+    def texts(new: str, beside: Container[str]) -> list[str]:
+        """Return the splits of a new language, some with the old text beside it."""
+        own = {split: str(corpora / new / split) for split in old}
+        return [f"corpus.{split}=[{f'{own[split]}, {old[split]}' if split in beside else own[split]}]" for split in old]
+
+    for new, code in NEW.items():
+        common = [*COMMON, "corpus.source=eng_Latn", f"corpus.target={code}"]
+        for way, settings in WAYS.items():
+            beside = old if way == "old_text_beside" else ["test"]
+            start = f"run.init_from={out / 'base'}"
+            train([*common, start, *texts(new, beside), *settings], out / f"{new}_{way}", minutes)
+        train([*common, *texts(new, []), "corpus.both_directions=true"], out / f"{new}_from_nothing", minutes)
 
 
 def table(out: Path) -> None:

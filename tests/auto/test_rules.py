@@ -94,7 +94,14 @@ def write(folder: Path, sources: list[str], targets: list[str], direction: Direc
 def test_facts_of_a_text(tmp_path: Path) -> None:
     facts = TextFacts.of(write(tmp_path, ["a b c", "a b", "a b"], ["x", "y z u v", "y z u v"]))
     assert facts == TextFacts(
-        pairs=2, words=11 / 3, repetition=16 / 8, characters=9, unspelt=0.0, validation=3, streamed=False
+        pairs=2,
+        words=11 / 3,
+        repetition=16 / 8,
+        characters=9,
+        unspelt=0.0,
+        validation=3,
+        streamed=False,
+        first_pairs=2,
     )
 
 
@@ -112,6 +119,19 @@ def test_only_the_beginning_of_a_large_text_is_read(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("tolka.auto.text_facts._MOST_READ", 10)
     facts = TextFacts.of(write(tmp_path, ["a"] * 50 + ["b"] * 50, ["x"] * 100))
     assert facts.repetition == 10
+
+
+def test_a_new_language_gets_subwords_where_its_words_fall_into_many(tmp_path: Path) -> None:
+    """Also where each letter is known; and old text beside it does not slow its training down."""
+
+    def chosen(**facts: Any) -> dict[str, Any]:
+        language = replace(text(200_000), new_language="ind_Latn", new_side="target", first_pairs=3000, **facts)
+        return {choice.key: choice.value for choice in choose_tuning(language)}
+
+    many, few = chosen(subwords=3.6), chosen(subwords=1.9)
+    assert (many["tokenizer.extend"], few["tokenizer.extend"], few["optimizer.lr"]) == (2000, 0, 0.001)
+    known = {choice.key: choice.value for choice in choose_tuning(text(200_000))}
+    assert known["optimizer.lr"] < 0.001
 
 
 def test_what_a_model_spells_as_bytes(tmp_path: Path, trained: Path) -> None:

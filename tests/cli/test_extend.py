@@ -159,8 +159,6 @@ def test_the_new_subwords_are_of_the_first_text(
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (["tokenizer.extend=40", "finetuning.lora_rank=2"], "tokenizer.extend and finetuning.lora_rank do not go"),
-        (["tokenizer.extend=40", "finetuning.freeze=[target_embedding]"], "must be trained; freeze other parts"),
         (["tokenizer.extend=-1"], "tokenizer.extend (-1)"),
         (["tokenizer.extend=40", "tokenizer.extend_from=middle"], "tokenizer.extend_from"),
         (["tokenizer.sample=10"], "tokenizer.sample (1000000, now 10)"),
@@ -173,6 +171,36 @@ def test_what_does_not_go_together(
     outcome = command("mt-train", *going_on(tiny, trained, corpus, "refused", *settings))
     assert (outcome.code, complaint in outcome.error) == (2, True), outcome.err
     assert "training text:" not in outcome.err
+
+
+@pytest.mark.parametrize("kept", ["finetuning.lora_rank=2", "finetuning.freeze=[target_embedding]"])
+def test_new_rows_are_trained_beside_adapters_and_frozen_embeddings(
+    command: Command, tiny: list[str], trained: Path, korean: Path, kept: str
+) -> None:
+    """The old rows stay as they are; a run that was stopped goes on as one that was not; no adapter is apart."""
+    settings = ("corpus.target=ko", "tokenizer.extend=25", "optimizer.lr=0.01", "scheduler=constant", kept)
+    first, ends = going_on(tiny, trained, korean, "kept", *settings), "trainer.updates=6"
+    assert command("mt-train", *first).code == 0
+    halfway = tensors(korean.parent / "kept" / "last")
+    assert "resuming from update 3" in command("mt-train", *first, ends).err
+    straight = command("mt-train", *going_on(tiny, trained, korean, "straight", *settings, ends))
+    assert straight.code == 0, straight.err
+    start = tensors(trained / "best")
+    resumed, whole = (tensors(korean.parent / name / "last") for name in ("kept", "straight"))
+    assert all(torch.equal(resumed[name], tensor) for name, tensor in whole.items())
+    name, old = "target_embedding.weight", len(start["target_embedding.weight"])
+    assert torch.equal(whole[name][:old], start[name])
+    assert not torch.equal(whole[name][old:], halfway[name][old:])
+    refused = command("mt-train", "merge", trained, korean.parent / "kept", "-o", korean.parent / "merged")
+    assert (refused.code, "has no adapter.safetensors" in refused.error) == (1, True), refused.error
+
+
+def test_no_mean_of_checkpoints_with_new_rows_alone(
+    command: Command, tiny: list[str], trained: Path, korean: Path
+) -> None:
+    settings = ("corpus.target=ko", "tokenizer.extend=5", "finetuning.freeze=[target_embedding]", "trainer.average=2")
+    outcome = command("mt-train", *going_on(tiny, trained, korean, "mean", *settings))
+    assert (outcome.code, "trainer.average and frozen embeddings" in outcome.error) == (2, True), outcome.error
 
 
 @pytest.mark.parametrize("added", [0, 40])

@@ -1,8 +1,15 @@
 """Rows for new subwords."""
 
+import pytest
 import torch
 
-from tolka.models.embeddings import with_new_rows
+from tolka.data.batch import collate
+from tolka.models.base import ModelConfig
+from tolka.models.embeddings import NewRows, with_new_rows
+from tolka.models.rnn import RnnConfig
+from tolka.models.transformer import TransformerConfig
+from tolka.nn.lora import merged_state
+from tolka.training.finetuning import FinetuningConfig
 
 
 def test_new_rows_are_the_means_of_the_rows_that_spell_them() -> None:
@@ -32,3 +39,28 @@ def test_wholly_unknown_subwords_start_near_the_mean_and_differ() -> None:
     torch.testing.assert_close(rows.mean(), torch.tensor(5.0), atol=0.05, rtol=0)
     assert 0.08 < rows.std(0).mean() < 0.12
     assert len(rows.unique(dim=0)) == 200
+
+
+@pytest.mark.parametrize("config", [TransformerConfig(d_model=8, heads=2, layers=1), RnnConfig(8, attention="general")])
+@pytest.mark.parametrize("shared", [True, False])
+def test_new_rows_compute_as_the_merged_embedding_does(config: ModelConfig, shared: bool) -> None:
+    """The logits, and the gradient of the new rows; the old ones have none."""
+    torch.manual_seed(0)
+    sizes = (11, 11, True) if shared else (11, 12, False)
+    model, plain = (config.build(*sizes).eval().double() for _ in range(2))
+    FinetuningConfig(lora_rank=2).apply(model, (3, 3) if shared else (3, 2))
+    embeddings = {name: part for name, part in model.named_modules() if isinstance(part, NewRows)}
+    assert [len(part.lora_rows) for part in embeddings.values()] == ([3] if shared else [2, 3])
+    for weight in model.parameters():
+        if weight.requires_grad:
+            torch.nn.init.normal_(weight, std=0.3)
+    plain.load_state_dict(merged_state(model))
+    batch = collate([[4, 5, 10], [7]], [[8, 9], [10, 4]])
+    for each in (model, plain):
+        each.logits(each(batch)).square().sum().backward()
+    torch.testing.assert_close(model.logits(model(batch)), plain.logits(plain(batch)))
+    for name, part in embeddings.items():
+        merged = plain.get_submodule(name).weight.grad
+        assert isinstance(merged, torch.Tensor)
+        assert part.weight.grad is None
+        torch.testing.assert_close(part.lora_rows.grad, merged[-len(part.lora_rows) :])

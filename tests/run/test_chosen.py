@@ -78,24 +78,6 @@ def test_words_and_characters_are_not_counted_as_subwords(settings: list[str], t
     assert "tokenizer.vocab_size" not in train_config(with_recipe([typed, *settings])).run.choose
 
 
-def test_no_subwords_are_chosen_that_adapters_would_not_train(settings: list[str], trained: Path) -> None:
-    open_to = {
-        more: train_config(with_recipe([f"run.init_from={trained}", *more.split(), *settings])).run.choose
-        for more in (
-            "",
-            "finetuning.lora_rank=4",
-            "finetuning.freeze=[encoder.0,target_embedding]",
-            "finetuning.freeze=[encoder]",
-        )
-    }
-    assert [("tokenizer.extend" in keys, "optimizer.lr" in keys) for keys in open_to.values()] == [
-        (True, True),
-        (False, True),
-        (False, True),
-        (True, True),
-    ]
-
-
 def test_the_table_has_what_is_used(settings: list[str]) -> None:
     chosen, choices = with_chosen_settings(train_config(with_recipe(["trainer.updates=20", *settings])))
     assert {each.key: each.value for each in choices}["scheduler.warmup"] == chosen.scheduler.warmup == 2

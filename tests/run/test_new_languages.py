@@ -177,16 +177,6 @@ def test_a_model_of_many_languages_has_no_usual_one(nllb: Path, corpus: Path, tm
         train_config(kept)
 
 
-def test_no_part_that_new_rows_need_is_frozen(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
-    for setting, said in (
-        ("finetuning.lora_rank=4", "the tags of tyv_Cyrl are new to this model"),
-        ("finetuning.freeze=[target_embedding]", "and new subwords or tags do not go together"),
-    ):
-        done = command("mt-train", *settings(nllb, corpus, tmp_path / "run"), setting)
-        assert done.code == 2
-        assert said in done.err
-
-
 def test_characters_that_a_model_lacks_are_counted(nllb: Path, tmp_path: Path) -> None:
     """They are added even where they are rare, if the language is new; and else if they are not."""
 
@@ -207,6 +197,21 @@ def test_characters_that_a_model_lacks_are_counted(nllb: Path, tmp_path: Path) -
     assert extend(facts_of([*lines, "ferry щ ж"], "eng_Latn")) == 0
     assert extend(facts_of([*lines, *["ferry щ"] * 5, "ferry ж"], "eng_Latn")) == 1  # ten times, on both sides
     assert extend(facts_of([*lines, "ferry щ ж"], "tur_Latn")) == 2
+
+
+def test_subwords_of_a_word_are_counted_in_a_new_language(nllb: Path, tmp_path: Path) -> None:
+    """Words of known letters that the model has cut up; of a known language nothing is counted."""
+
+    def subwords(target: str) -> float:
+        for code, lines in (("deu_Latn", ["ferry"] * 2), ("eng_Latn", ["yrref zqx xqz", "qqzzxx"])):
+            (tmp_path / f"train.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        text = ParallelFiles(tmp_path / "train.deu_Latn", tmp_path / "train.eng_Latn", "train")
+        text.direction = Direction("deu_Latn", target)
+        return TextFacts.of(Corpus([[text]], [text], []), read_foreign(nllb).tokenizer).subwords
+
+    assert subwords("eng_Latn") == 0
+    pieces = read_foreign(nllb).tokenizer.encode_target(["yrref zqx xqz", "qqzzxx"])
+    assert subwords("tur_Latn") == sum(map(len, pieces)) / 4
 
 
 def test_like_needs_a_model(capsys: pytest.CaptureFixture[str]) -> None:

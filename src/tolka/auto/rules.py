@@ -79,6 +79,8 @@ _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
 _MOST_ADDED = 2000  # subwords, and a quarter of the words at most, but one for each character at least
+# A vocabulary of its own has less than 2; with 3.6 or more, 1000 new ones gave 5 to 10 BLEU. Between is a guess.
+_MANY_SUBWORDS = 2.5
 _NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000
 _TUNED_WIDTH, _LEAST_TUNING_RATE = 128, 5e-5  # that of the models of TUNING_SIZES; a guess
@@ -104,23 +106,28 @@ TUNING_SIZES = [
 
 def choose_tuning(text: TextFacts, tokens: int = 0, width: int = _TUNED_WIDTH) -> list[Choice]:
     """Return the settings of TUNED for a text to fine-tune a model on. tokens: as in `choose`. width: the model's."""
-    is_new = text.unspelt > MUCH_UNSPELT
-    sizes = [size for size in TUNING_SIZES if not is_new or size.rate >= _NEW_LANGUAGE_RATE]
-    pairs = math.inf if text.streamed else text.pairs
+    is_unspelt = text.unspelt > MUCH_UNSPELT
+    learns_language = is_unspelt or text.new_language
+    sizes = [size for size in TUNING_SIZES if not learns_language or size.rate >= _NEW_LANGUAGE_RATE]
+    # Old text beside a new language is there to be kept, not to be learnt.
+    pairs = math.inf if text.streamed else text.first_pairs if text.new_language else text.pairs
     size = next(size for size in sizes if pairs <= size.pairs)
     # As the width grows, so must the rate fall (Yang et al. 2021, arXiv:2203.03466).
     rate = max(size.rate * min(1.0, _TUNED_WIDTH / width), min(size.rate, _LEAST_TUNING_RATE))
     size = replace(size, rate=float(f"{rate:.2g}"))
     # Every character first; then what comes often enough to be learnt.
-    added = int(max(1.2 * text.characters, min(_MOST_ADDED, text.running_words / 4)))
-    why = f"{text.unspelt:.0%} of a side's subwords are bytes, or unknown to the model"
-    if not is_new and text.unknown:
-        added, is_new, why = text.unknown, True, f"{count_text(text.unknown, 'character')} unknown to the model"
+    added, why = int(max(1.2 * text.characters, min(_MOST_ADDED, pairs * text.words / 4))), ""
+    if is_unspelt:
+        why = f"{text.unspelt:.0%} of a side's subwords are bytes, or unknown to the model"
+    elif text.subwords > _MANY_SUBWORDS:
+        why = f"the model has {text.subwords:.1f} subwords for a word of {text.new_language}"
+    elif text.unknown:
+        added, why = text.unknown, f"{count_text(text.unknown, 'character')} unknown to the model"
     language = [Choice("corpus.both_directions", not text.streamed, f"{text.new_language} is new to the model")]
     return [
         *(language if text.new_language else []),
-        Choice("tokenizer.extend", added if is_new else 0, why if is_new else "the model spells this text well"),
-        *([Choice("tokenizer.extend_from", text.new_side, why if is_new else "")] if text.new_side else []),
+        Choice("tokenizer.extend", added if why else 0, why or "the model spells this text well"),
+        *([Choice("tokenizer.extend_from", text.new_side, why)] if text.new_side else []),
         *_course(text, size, _SUBWORDS - _FEWER * 3, tokens),
     ]
 

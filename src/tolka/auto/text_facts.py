@@ -30,8 +30,8 @@ class TextFacts:
     of both sides. unspelt: share of a side's subwords, the larger of both, that are bytes or unknown to the model to
     start from; 0 without one. validation: pairs of the validation set. streamed: whether the text is only the beginning
     of a stream. unknown: number of characters of the first text that the model cannot spell at all. new_language,
-    new_side: of the first text, the language that a model with tags has none for, and its side; "" if there is
-    none.
+    new_side: of the first text, the language that a model with tags has none for, and its side; "" if there is none.
+    subwords: of the model's, that spell a word in that language, on average. first_pairs: those of the first text.
     """
 
     pairs: int
@@ -44,6 +44,8 @@ class TextFacts:
     unknown: int = 0
     new_language: str = ""
     new_side: str = ""
+    subwords: float = 0.0
+    first_pairs: int = 0
 
     @property
     def running_words(self) -> float:
@@ -103,6 +105,8 @@ class TextFacts:
             unknown=_unknown(occurrences, tokenizer, form, 1 if new_language else _OFTEN) if tokenizer else 0,
             new_language=new_language,
             new_side=new_side,
+            subwords=_subwords(spelt, tokenizer, new_side, new_language) if tokenizer and new_side else 0.0,
+            first_pairs=round(distinct * counts[0]),
         )
 
 
@@ -119,6 +123,13 @@ def _unspelt(pairs: Sequence[Pair], tokenizer: Tokenizer) -> float:
     source = list(chain.from_iterable(tokenizer.encode_source([pair.source for pair in pairs])))
     target = list(chain.from_iterable(tokenizer.encode_target([pair.target for pair in pairs])))
     return max(unspelt_share(source, tokenizer.source_pieces), unspelt_share(target, tokenizer.target_pieces))
+
+
+def _subwords(pairs: Sequence[Pair], tokenizer: Tokenizer, side: str, language: str) -> float:
+    """Return `TextFacts.subwords` of some pairs."""
+    texts, spaced = [getattr(pair, side) for pair in pairs], has_spaces(language)
+    encode = tokenizer.encode_source if side == "source" else tokenizer.encode_target
+    return sum(map(len, encode(texts))) / max(sum(len(_words(text, spaced)) for text in texts), 1)
 
 
 def _unknown(counts: Mapping[str, int], tokenizer: Tokenizer, form: CharacterForm | None, least: int) -> int:

@@ -49,7 +49,4 @@ def settings_to_choose(
     # An end of one's own is the only one, and a schedule of one's own has its own end.
     ends = ["trainer.updates", "trainer.epochs"]
     left_out = [*ends, "trainer.patience"] if is_set("scheduler") else [*ends] if any(map(is_set, ends)) else []
-    finetuning = values["finetuning"]
-    if finetuning.get("lora_rank") or "embedding" in str(finetuning.get("freeze")):
-        left_out.append("tokenizer.extend")  # whose rows they would leave untrained
     return [key for key in (TUNED if is_tuned else FRESH) if not is_set(key) and key not in left_out]

@@ -253,11 +253,6 @@ def _finetuning_conflicts(config: TrainConfig) -> Iterator[str]:
             f"tokenizer.extend ({extend}) adds subwords to those of a model: name it with run.init_from, or set "
             "tokenizer.vocab_size instead"
         )
-    if extend and finetuning.lora_rank:
-        yield (
-            "tokenizer.extend and finetuning.lora_rank do not go together: adapters leave the rows of new subwords as "
-            "they are; train all weights with tokenizer.extend first, and continue from that model with lora_rank"
-        )
     if finetuning.lora_rank and config.trainer.average:
         yield (
             "finetuning.lora_rank and trainer.average do not go together: a mean of merged models has no adapter of "

@@ -1,7 +1,8 @@
-"""Low-rank adapters (Hu et al. 2022): W + scale * B A, with W frozen and two low-rank matrices trained."""
+"""Adapters: a change of a frozen weight W is trained. Low-rank ones (Hu et al. 2022) train W + scale * B A."""
 
 import hashlib
 import math
+from abc import abstractmethod
 
 import torch
 import torch.nn.functional as F
@@ -9,8 +10,18 @@ from torch import Tensor, nn
 
 from tolka.nn.linear import FusedLinear
 
+_PREFIX = "lora_"  # of the names of an adapter's own parameters
 
-class LoraLinear(FusedLinear):
+
+class Adapter(nn.Module):
+    """A module with a frozen `weight` and parameters that change it, whose names begin with lora_."""
+
+    @abstractmethod
+    def merged(self) -> Tensor:
+        """Return the weight of the plain module that computes the same."""
+
+
+class LoraLinear(FusedLinear, Adapter):
     """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r; A (r, in), B (out, r)."""
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
@@ -36,7 +47,7 @@ class LoraLinear(FusedLinear):
         return [*super().stacked(), self.lora_b]
 
     def merged(self) -> Tensor:
-        """Return the weight (out, in) of the plain layer that computes the same."""
+        """(out, in)."""
         with torch.no_grad():
             return self.weight + self.scale * self.lora_b @ self.lora_a
 
@@ -55,17 +66,18 @@ def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
 
 
 def has_adapters(model: nn.Module) -> bool:
-    """Return whether any layer has an adapter."""
-    return any(isinstance(module, LoraLinear) for module in model.modules())
+    """Return whether any weight has an adapter."""
+    return any(isinstance(module, Adapter) for module in model.modules())
 
 
 def merged_state(model: nn.Module) -> dict[str, Tensor]:
     """Return the `state_dict` of the plain model that computes the same, with all adapters merged."""
-    state = model.state_dict()
-    for name, module in model.named_modules():
-        if isinstance(module, LoraLinear):
-            state[f"{name}.weight"] = module.merged()
-            del state[f"{name}.lora_a"], state[f"{name}.lora_b"]
+    state = {name: tensor for name, tensor in model.state_dict().items() if not _is_own(name)}
+    merged = {module: module.merged() for module in model.modules() if isinstance(module, Adapter)}
+    # A shared embedding has several names.
+    for name, module in model.named_modules(remove_duplicate=False):
+        if isinstance(module, Adapter):
+            state[f"{name}.weight"] = merged[module]
     return state
 
 
@@ -73,18 +85,33 @@ def base_digest(model: nn.Module) -> str:
     """Return the SHA-256 of all weights except the adapters."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
-        if not name.endswith((".lora_a", ".lora_b")):
+        if not _is_own(name):
             digest.update(f"{name} {tuple(tensor.shape)} ".encode())
             digest.update(tensor.detach().cpu().contiguous().numpy())
     return digest.hexdigest()
 
 
+def adapter_parameters(model: nn.Module) -> int:
+    """Return how many numbers all adapters have, which merging adds to the weights."""
+    return sum(weight.numel() for name, weight in model.named_parameters() if _is_own(name))
+
+
 def adapter_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Return A as `WEIGHT.a` and scale * B as `WEIGHT.b`, for each adapted weight's name."""
+    """Return A as `WEIGHT.a` and scale * B as `WEIGHT.b`, for each adapted weight's name.
+
+    None where new rows of the vocabulary were trained as well: nothing fits the model that they were added to.
+    """
+    adapters = [(name, module) for name, module in model.named_modules() if isinstance(module, Adapter)]
     tensors = {}
-    for name, module in model.named_modules():
-        if isinstance(module, LoraLinear):
-            tensors[f"{name}.weight.a"] = module.lora_a.detach()
-            # With the scale in it: who adds B A to the weight need not know alpha.
-            tensors[f"{name}.weight.b"] = module.lora_b.detach() * module.scale
+    for name, module in adapters:
+        if not isinstance(module, LoraLinear):
+            return {}
+        tensors[f"{name}.weight.a"] = module.lora_a.detach()
+        # With the scale in it: who adds B A to the weight need not know alpha.
+        tensors[f"{name}.weight.b"] = module.lora_b.detach() * module.scale
     return tensors
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a parameter is an adapter's own, by its name."""
+    return name.rpartition(".")[2].startswith(_PREFIX)

@@ -75,7 +75,7 @@ class Inputs:
         DataError where too much of the training text is left out, unless a run is resumed: it has trained on the rest.
         """
         if self.start is not None:
-            self.config.finetuning.check(self.start.model, bool(self.config.tokenizer.extend or self.new_languages))
+            self.config.finetuning.check(self.start.model)
         self._check_directions()
         _ = self.validation, self.test_pairs
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
@@ -101,12 +101,6 @@ class Inputs:
             raise ConfigError(
                 f"{self.start.folder} has the vocabulary of another program without tags of languages, which cannot be "
                 "added to it: train one direction"
-            )
-        if self.start and self.new_languages and self.config.finetuning.lora_rank:
-            raise ConfigError(
-                "finetuning.lora_rank leaves the rows of subwords as they are, and the tags of "
-                f"{some_of(self.new_languages)} are new to this model: train all weights first, and continue from that "
-                "model with lora_rank"
             )
         if not self.corpus.sizes and (lacking := [each for each in trained if each not in self._valid_by_direction]):
             raise ConfigError(

@@ -27,7 +27,7 @@ from tolka.model_directory.read import SavedModel, direction_of
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.models.embeddings import VOCABULARY_TENSORS, with_new_rows
-from tolka.nn.lora import adapter_tensors
+from tolka.nn.lora import adapter_parameters, has_adapters
 from tolka.optim.schedules.base import LearningRate
 from tolka.run.announcement import announcement
 from tolka.run.inputs import Inputs
@@ -165,8 +165,10 @@ def _model(
     """
     tokenizer = inputs.prepared.tokenizer
     vocabularies = tokenizer.source_size, tokenizer.target_size
-    model = config.model.build(*vocabularies, tokenizer.shared)
+    model, new_subwords = config.model.build(*vocabularies, tokenizer.shared), (0, 0)
     if inputs.start is not None:
+        old = inputs.start.tokenizer
+        new_subwords = tokenizer.source_size - old.source_size, tokenizer.target_size - old.target_size
         _load(model, tokenizer, inputs.start, like)
         inputs.start.model.to("meta")  # its weights leave the memory; the tests read them again
         return_freed_memory()
@@ -174,7 +176,9 @@ def _model(
         before, now = direction_of(inputs.start.config), config.corpus.direction
         if before != now and not inputs.start.tokenizer.languages:
             log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
-    config.finetuning.apply(model)
+    config.finetuning.apply(model, new_subwords)
+    if has_adapters(model) and config.trainer.average:
+        raise ConfigError("trainer.average and frozen embeddings with new rows do not go together: set it to 0")
     model.recompute = config.trainer.recompute
     return model.to(device)
 
@@ -305,7 +309,7 @@ def _snapshots(
 ) -> Snapshots:
     """Return what copies the model. parameters: those that are trained together, adapters included."""
     # Adapters are merged when the model is saved: they are no parameters of what the card describes.
-    merged = sum(tensor.numel() for tensor in adapter_tensors(model).values())
+    merged = adapter_parameters(model)
     settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
     name = config.model.architecture or settings["model"]["name"]
     facts = {

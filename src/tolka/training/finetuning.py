@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from tolka.errors import ConfigError
-from tolka.models.embeddings import VOCABULARY_TENSORS
+from tolka.models.embeddings import train_new_rows
 from tolka.nn.lora import add_adapters
 from tolka.options.checks import zero_or_more
 from tolka.options.registry import did_you_mean
@@ -32,11 +32,8 @@ class FinetuningConfig:
                 "finetuning.lora_rank trains the adapters alone, so finetuning.freeze has nothing to add: leave one out"
             )
 
-    def check(self, model: nn.Module, extends: bool = False) -> list[nn.Module]:
-        """Return the parts that finetuning.freeze names; ConfigError for one that does not exist.
-
-        extends: whether the vocabulary gets new subwords or tags, so that the embeddings must be trained.
-        """
+    def check(self, model: nn.Module) -> list[nn.Module]:
+        """Return the parts that finetuning.freeze names; ConfigError for one that does not exist."""
         # Of a shared module `named_modules` has the first name alone.
         parts = {name: part for name, part in model.named_modules() if name and any(True for _ in part.parameters())}
         for name in self.freeze:
@@ -47,21 +44,19 @@ class FinetuningConfig:
                     f"finetuning.freeze: the model has no part '{name}' with weights of its own.{suggestion} "
                     f"Parts: {', '.join(top_level)} (embeddings that are shared have one name)"
                 )
-            if extends and any(
-                f"{name}.{key}".endswith(VOCABULARY_TENSORS) for key, _ in parts[name].named_parameters()
-            ):
-                raise ConfigError(
-                    f"finetuning.freeze ({name}) and new subwords or tags do not go together: their rows must be "
-                    "trained; freeze other parts, or set tokenizer.extend=0 if no language is new"
-                )
         return [parts[name] for name in self.freeze]
 
-    def apply(self, model: nn.Module) -> None:
-        """Freeze parts, or add adapters; ConfigError for a part that does not exist, or if nothing is left to train."""
+    def apply(self, model: nn.Module, new_subwords: tuple[int, int] = (0, 0)) -> None:
+        """Freeze parts, or add adapters; ConfigError for a part that does not exist, or if nothing is left to train.
+
+        new_subwords: of the source and of the target, at the end of the model's vocabularies. Their rows are trained in
+        any case.
+        """
         if self.lora_rank and not add_adapters(model, self.lora_rank, self.lora_alpha):
             raise ConfigError("finetuning.lora_rank: this model has no linear layers to adapt; set it to 0")
         for part in self.check(model):
             part.requires_grad_(False)
+        train_new_rows(model, *new_subwords)
         if not any(weight.requires_grad for weight in model.parameters()):
             raise ConfigError(
                 f"finetuning.freeze ({', '.join(self.freeze)}) leaves nothing to train: freeze fewer parts"
