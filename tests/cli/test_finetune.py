@@ -122,6 +122,31 @@ def test_a_start_that_is_gone_at_the_end_costs_only_the_comparison(
     assert "the scores before the training are not there" in (tmp_path / "run" / "train.log").read_text("utf-8")
 
 
+@pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"], ["finetuning.lora_rank=2"]])
+def test_a_large_model_is_written_without_copies(
+    command: Command,
+    tiny: list[str],
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+) -> None:
+    """All files are those of a run that copies, also in what it resumes from."""
+    settings = going_on(
+        tiny, trained, "scheduler=constant", "trainer.validate_every=2", "trainer.keep_best=1", *options
+    )
+    runs = tmp_path / "copied", tmp_path / "lent"
+    for run, large in zip(runs, (1e9, 0), strict=True):
+        monkeypatch.setattr("tolka.training.snapshots._LARGE", large)
+        assert command("mt-train", *settings, f"run.dir={run}").code == 0
+    copied, lent = ({path.relative_to(run): path for path in run.rglob("*.safetensors")} for run in runs)
+    assert len(copied) >= 4
+    assert copied.keys() == lent.keys()
+    for name, path in copied.items():
+        ours = load_file(lent[name])
+        assert all(torch.equal(ours[key], tensor) for key, tensor in load_file(path).items()), name
+
+
 @pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"]])
 def test_adapters_are_merged_saved_and_resumed(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path, options: list[str]

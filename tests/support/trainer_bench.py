@@ -131,6 +131,7 @@ class Shot:
     scores: dict[str, Any]
     weights: dict[str, torch.Tensor]
     refused: bool
+    is_copy = True
 
     def with_state(self, state: ResumeState) -> "Shot":
         return dataclasses.replace(self, state=copied(state))

@@ -17,6 +17,8 @@ from tolka.training.run_folder import RunFolder
 class Job:
     """Writes its name into a list, or cannot."""
 
+    is_copy = True
+
     def with_state(self, state: ResumeState) -> "Job":
         return self
 
@@ -39,6 +41,22 @@ def test_in_order_and_what_counts_on_it_afterwards(tmp_path: Path) -> None:
     keeper.finish()
     assert done == ["best 1", "last 1", "then"]
     assert keeper.has(tmp_path / "last")
+
+
+def test_what_is_no_copy_is_waited_for_and_copied_where_it_fails(tmp_path: Path) -> None:
+    class Lent(Job):
+        is_copy = False
+
+        def copied(self) -> Job:
+            return Job(self.done, f"{self.name} as it was")
+
+    done: list[str] = []
+    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
+    keeper.save(tmp_path / "best", Lent(done, "1"))
+    assert done == ["best 1"]
+    keeper.save(tmp_path / "last", Lent(done, "1", fails=1))
+    keeper.finish()
+    assert done == ["best 1", "last 1 as it was"]
 
 
 def test_what_fails_is_told_and_tried_again(tmp_path: Path) -> None:

@@ -392,7 +392,7 @@ class Disk(Bench):
             return []
 
     def take(self, scores: dict[str, Any]) -> "OnDisk":
-        taken = snapshot(self.model, self.NoTokenizer(), {}, TrainingSources(1), scores, "")  # type: ignore[arg-type]
+        taken = snapshot(self.model, self.NoTokenizer(), {}, TrainingSources(1), scores, "", copy=True)  # type: ignore[arg-type]
         return OnDisk(**vars(super().take(scores)), taken=taken)
 
 

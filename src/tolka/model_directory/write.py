@@ -43,10 +43,10 @@ Tensors = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A copy of a model on the CPU, independent of further training, with all other content of its directory.
+    """A model on the CPU, with all other content of its directory.
 
     config: the whole training configuration. base: `base_digest` of the weights that the adapter was trained with.
-    int8: whether the weights are those of `int8_tensors`.
+    int8: whether the weights are those of `int8_tensors`. is_copy: whether it shares no memory with the model.
     """
 
     weights: Tensors
@@ -59,10 +59,17 @@ class Snapshot:
     card: str
     state: ResumeState | None = None
     int8: bool = False
+    is_copy: bool = True
 
     def with_state(self, state: ResumeState) -> "Snapshot":
-        """Return the snapshot with a copy of the state from which training resumes."""
-        return replace(self, state=replace(state, tensors=_copy_to_cpu(state.tensors)))
+        """Return the snapshot with the state from which training resumes."""
+        return replace(self, state=replace(state, tensors=_to_cpu(state.tensors, self.is_copy)))
+
+    def copied(self) -> "Snapshot":
+        """Return a copy that shares no memory with a model."""
+        state = self.state and replace(self.state, tensors=_to_cpu(self.state.tensors, copy=True))
+        adapter = _to_cpu(self.adapter, copy=True)
+        return replace(self, weights=_to_cpu(self.weights, copy=True), adapter=adapter, state=state, is_copy=True)
 
     def write(self, folder: Path) -> None:
         """Write a model directory, which replaces an existing one only when complete and verified.
@@ -96,16 +103,19 @@ def snapshot(
     sources: TrainingSources,
     scores: Mapping[str, Any],
     card: str,
+    copy: bool = False,
 ) -> Snapshot:
-    """Take a snapshot of a model."""
+    """Take a snapshot of a model. copy: independent of further training."""
     # A state_dict names a shared matrix several times; safetensors stores it once, under its first name.
     # What is merged is a copy already.
     own = {tensor.data_ptr() for tensor in model.state_dict().values()}
     state = unique_tensors(merged_state(model))
-    weights = {name: _to_cpu(tensor, copy=tensor.data_ptr() in own) for name, tensor in state.items()}
-    adapter = _copy_to_cpu(adapter_tensors(model))
+    weights: Tensors = {}
+    for name, tensor in state.items():
+        weights |= _to_cpu({name: tensor}, copy and tensor.data_ptr() in own)
+    adapter = _to_cpu(adapter_tensors(model), copy)
     base = base_digest(model) if adapter else ""
-    return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card)
+    return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card, is_copy=copy)
 
 
 def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
@@ -124,12 +134,8 @@ def finish(work: Path, scores: Mapping[str, Any], card: str, sources: TrainingSo
     checked_manifest(work)
 
 
-def _copy_to_cpu(tensors: Tensors) -> Tensors:
-    return {name: _to_cpu(tensor) for name, tensor in tensors.items()}
-
-
-def _to_cpu(tensor: Tensor, copy: bool = True) -> Tensor:
-    return tensor.detach().to("cpu", copy=copy).contiguous()
+def _to_cpu(tensors: Tensors, copy: bool) -> Tensors:
+    return {name: tensor.detach().to("cpu", copy=copy).contiguous() for name, tensor in tensors.items()}
 
 
 def save_tensors(tensors: Tensors, path: Path, metadata: dict[str, str] | None = None) -> None:

@@ -31,9 +31,14 @@ class CheckpointWriter:
         self._written: deque[Path] = deque()  # and not yet reported
 
     def save(self, folder: Path, model: Snapshot, needed: bool = True) -> None:
-        """Queue a model directory for writing. needed: retry on failure, and raise an error in the end."""
+        """Queue a model directory for writing. needed: retry on failure, and raise an error in the end.
+
+        Waits for one that is no copy, which training would change.
+        """
         self._failed.pop(folder, None)  # superseded by this one
         self._jobs.append(self._thread.submit(self._write, folder, model, needed))
+        if not model.is_copy:
+            self.wait()
 
     def afterwards(self, job: Callable[[], None]) -> None:
         """Queue a job to run after the saves so far; it is skipped if one of them failed."""
@@ -86,7 +91,7 @@ class CheckpointWriter:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             warning = f"warning: {folder} could not be written ({why}); training continues"
             if needed:
-                self._failed[folder] = model, why
+                self._failed[folder] = model if model.is_copy else model.copied(), why
                 warning += ", what stood there before still stands, and the next save tries again"
             self._run.log(warning)
         else:

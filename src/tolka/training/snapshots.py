@@ -17,6 +17,8 @@ from tolka.options.parsing import build
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.state import TrainState
 
+_LARGE = 1e9  # bytes; of weights that take seconds to write, and minutes to validate
+
 
 @dataclass(frozen=True)
 class _ResumeFacts:
@@ -45,11 +47,13 @@ class Snapshots:
     store: str
 
     def take(self, scores: dict[str, Any]) -> Snapshot:
-        """Return the model as it is now, with its model card."""
-        card = model_card(self.config, self.facts, scores)
-        return snapshot(
-            self.model, self.tokenizer, self.config, self.sources, {**scores, "facts": dict(self.facts)}, card
-        )
+        """Return the model as it is now, with its model card; a copy, unless it is a large one on a CPU."""
+        card, all_scores = model_card(self.config, self.facts, scores), {**scores, "facts": dict(self.facts)}
+        # Copies of a large one, and of its optimizer's moments, would need as much memory again.
+        weights = list(self.model.parameters())
+        is_large = sum(weight.numel() * weight.element_size() for weight in weights) > _LARGE
+        copy = not is_large or weights[0].device.type != "cpu"
+        return snapshot(self.model, self.tokenizer, self.config, self.sources, all_scores, card, copy)
 
     def last_state(self) -> ResumeState:
         """Return the resume state in `last/`; ConfigError if the text has changed."""
