@@ -137,11 +137,17 @@ def test_more_time_would_have_helped_where_score_or_loss_still_became_better() -
 
 def test_a_model_that_began_as_another_is_compared_with_it() -> None:
     tuned = replace(WEAK, began_as="runs/a", before="BLEU 1.2", pairs=200, train_loss=0.1, dropout=0.0)
-    lost = "; it has forgotten other things: BLEU went from 14.1 to 10.1 on old"
+    lost = "BLEU went from 14.1 to 10.1 on old"
     found = verdict(replace(tuned, forgotten=lost))
     assert found.cause == "little_text"
     assert found.sentences[0].endswith("200 pairs are too little text for what is new in them.")
-    assert found.sentences[2] == f"It began as runs/a, which has BLEU 1.2 there{lost}."
+    assert found.sentences[2] == "It began as runs/a, which has BLEU 1.2 there."
+    assert found.sentences[3] == f"It has forgotten some of what runs/a could do: {lost}."
+    # Also where the model that it began as has no score, as for a language that is new to it.
+    assert (
+        f"It has forgotten some of what runs/a could do: {lost}."
+        in verdict(replace(tuned, before="", forgotten=lost)).sentences
+    )
     assert found.next[-1].startswith("To forget less, ")
     assert not verdict(tuned).next[-1].startswith("To forget less, ")
 

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from tolka.evaluation.figures import Evidence
+from tolka.evaluation.perplexity import Perplexity
+from tolka.evaluation.tester import TestResult
 from tolka.evaluation.verdict import verdict
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
-from tolka.run.judgement import forgotten, longer
+from tolka.run.judgement import forgotten, longer, weakest
+from tolka.text.direction import Direction
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
@@ -55,8 +58,18 @@ def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
         a, b = (Score("BLEU", value, None, "") for value in (before, after))
         return Comparison("BLEU", a, b, after - before, p, "")
 
-    assert forgotten({"old": change(14.1, 10.1, 0.001)}) == (
-        "; it has forgotten other things: BLEU went from 14.1 to 10.1 on old"
-    )
+    assert forgotten({"old": change(14.1, 10.1, 0.001)}) == ("BLEU went from 14.1 to 10.1 on old")
     assert forgotten({"a": change(14.1, 13.5, 0.001), "b": change(14.1, 10.1, 0.2), "c": change(1.0, 9.0, 0.001)}) == ""
     assert forgotten({"a": None}) == ""
+
+
+def test_the_verdict_is_on_the_weakest_direction_that_was_trained() -> None:
+    """A direction that is tested to see what is forgotten does not decide, however low its score is."""
+    new, back, old = Direction("en", "tr"), Direction("tr", "en"), Direction("en", "de")
+    tests = [
+        TestResult(name, direction, False, [Score("chrF2", value, None, "")], Perplexity(1.0, 1, 1, 1, 1, 0), 1, 0.0)
+        for name, direction, value in (("a", old, 1.0), ("b", new, 30.0), ("c", back, 20.0), ("d", back, 2.0))
+    ]
+    assert weakest(tests, [new, back]).name == "c"
+    assert weakest(tests, [new]).name == "b"
+    assert weakest(tests[:1], [new]).name == "a"

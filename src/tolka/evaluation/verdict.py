@@ -34,7 +34,9 @@ class Rule:
 _CHECK = "Look for what is wrong in the text: mt-train --check with the same settings (a minute or two)."
 _MORE_TEXT = "Add text, which helps most: {pairs:,} pairs are few.{begin}"
 _LONGER = "Train longer: {longer}."
-_OLD_TEXT = "To forget less, add text of the old kind to the training files."
+_OLD_TEXT = (
+    "To forget less, add text of the old kind to the training files, or train adapters (finetuning.lora_rank=32)."
+)
 _LARGER = "Train a larger model (model.d_model={wider}; {again} or more)."
 # The first that applies is the main reason. Faults of the text come before those of the training, as no setting mends
 # them; then what keeps a model from learning anything; then what limits one that has learnt.
@@ -187,7 +189,9 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     if rule:
         yield f"It has {_score_text(evidence)}."
     if evidence.before:
-        yield f"It began as {evidence.began_as}, which has {evidence.before} there{evidence.forgotten}."
+        yield f"It began as {evidence.began_as}, which has {evidence.before} there."
+    if evidence.forgotten:
+        yield f"It has forgotten some of what {evidence.began_as} could do: {evidence.forgotten}."
     yield (
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right. Copying the source would "
         f"have chrF2 {evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."

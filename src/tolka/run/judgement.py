@@ -1,7 +1,7 @@
 """The verdict on a run: its figures gathered, and judged."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tolka.config.schemas import TrainConfig
@@ -14,6 +14,7 @@ from tolka.formats.hub import opus_mt_name
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.run.inputs import Inputs
+from tolka.text.direction import Direction
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
@@ -35,14 +36,16 @@ def judge(
     ranks: Ranks,
 ) -> Verdict | None:
     """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0."""
+    # A direction that is tested to see what is forgotten is not what the training was for.
+    directions = inputs.corpus.directions
     if tests:
-        result = _weakest(tests)
+        result = weakest(tests, directions)
         pairs = inputs.test_pairs[result.name]
     else:
         # Validations translate greedily, and with weights that need not be the best.
         tester = Tester(translator, None, config.metrics, run.leave, ranks)
         names = inputs.validation_names
-        result = _weakest([tester(names[each], pairs, each) for each, pairs in inputs.validation.items()])
+        result = weakest([tester(names[each], pairs, each) for each, pairs in inputs.validation.items()], directions)
         pairs = inputs.validation[result.direction]
     if not ranks.is_first:
         return None
@@ -73,10 +76,13 @@ def judge(
     return verdict(gather(translator, result, pairs, validation, sample, history, facts))
 
 
-def _weakest(tests: Sequence[TestResult]) -> TestResult:
-    """Return the first test; of several trained directions, the first test of the one with the lowest chrF2."""
-    firsts = {test.direction: test for test in reversed(tests) if not test.zero_shot}
-    return min(firsts.values(), key=_chrf) if len(firsts) > 1 else tests[0]
+def weakest(tests: Sequence[TestResult], trained: Collection[Direction]) -> TestResult:
+    """Return the first test of a trained direction; of several such directions, that of the one with the lowest chrF2.
+
+    The first of all where no direction of a test is trained.
+    """
+    firsts = {test.direction: test for test in reversed(tests) if test.direction in trained}
+    return min(firsts.values(), key=_chrf) if firsts else tests[0]
 
 
 def _chrf(test: TestResult) -> float:
@@ -95,7 +101,7 @@ def _score_text(change: Comparison | None) -> str:
 
 
 def forgotten(changes: Mapping[str, Comparison | None]) -> str:
-    """Return in words on which tests a score fell by more than a point, and not by chance; or "".
+    """Return on which tests a score fell by more than a point, and not by chance, and how far; "" for none.
 
     changes: test -> change since the model that training started from.
     """
@@ -104,7 +110,7 @@ def forgotten(changes: Mapping[str, Comparison | None]) -> str:
         for name, change in changes.items()
         if change and change.difference < -1.0 and change.p_value < _CHANCE
     ]
-    return f"; it has forgotten other things: {', '.join(texts)}" if texts else ""
+    return ", ".join(texts)
 
 
 def longer(options: TrainerConfig, state: TrainState) -> str:
