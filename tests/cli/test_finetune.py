@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 import tolka
 from conftest import arguments_of
+from tolka.auto.memory import ModelSize
 from tolka.auto.rules import TUNING_SIZES
 from tolka.cli import train
 from tolka.cli.common import guarded
@@ -120,6 +121,27 @@ def test_a_start_that_is_gone_at_the_end_costs_only_the_comparison(
     assert result.tests
     assert not any(test.changes for test in result.tests)
     assert "the scores before the training are not there" in (tmp_path / "run" / "train.log").read_text("utf-8")
+
+
+def test_a_training_is_made_to_fit_into_memory_and_says_how(
+    command: Command, tiny: list[str], trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tolka.auto.memory._BASE", 0)
+    own = [each for each in tiny if each.startswith(("corpus", "run.", "report"))]
+    model = load_model(trained).model
+    names = {name.partition(".")[0]: each.numel() for name, each in model.named_parameters() if "embedding" in name}
+    least = ModelSize(model.parameter_count(), names, 16).bytes("adapters", 512)
+    settings = [*own, f"run.init_from={trained}", "trainer.updates=2"]
+    fits = [f"run.dir={tmp_path / 'adapted'}", f"trainer.memory={1.01 * least / 1e9:.9f}"]
+    outcome = command("mt-train", *settings, *fits)
+    assert outcome.code == 0, outcome.err
+    assert "low-rank adapters alone are trained" in outcome.err
+    chosen = yaml.safe_load((tmp_path / "adapted" / "config.yaml").read_text("utf-8"))
+    assert chosen["finetuning"]["lora_rank"] == 32
+    again = command("mt-train", *settings, *fits, "trainer.updates=3")
+    assert (again.code, "resuming from update 2" in again.err) == (0, True), again.err
+    typed = command("mt-train", *settings, f"run.dir={tmp_path / 'typed'}", *fits[1:], "finetuning.lora_rank=0")
+    assert (typed.code, "less is needed where finetuning.lora_rank is not typed" in typed.error) == (2, True)
 
 
 @pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"], ["finetuning.lora_rank=2"]])

@@ -5,7 +5,8 @@ import torch
 
 from tolka.data.batch import collate
 from tolka.models.base import ModelConfig
-from tolka.models.embeddings import NewRows, with_new_rows
+from tolka.models.embeddings import with_new_rows
+from tolka.models.new_rows import NewRows
 from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.lora import merged_state

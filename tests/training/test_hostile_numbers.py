@@ -48,7 +48,7 @@ def use(config: Any) -> None:
     if isinstance(config, AutoOptions):
         return  # it is replaced before anything is built
     if isinstance(config, ModelConfig):
-        check_size(config.sized(300, 300, True), (300, 300), True, torch.device("cpu"))
+        check_size(config.sized(300, 300, True), (300, 300, True), torch.device("cpu"))
     elif isinstance(config, SearchConfig):
         config.limits(torch.tensor([1, 5000]))
         getattr(config, "penalty", float)(10**6)
@@ -114,7 +114,7 @@ def test_a_model_that_no_machine_has_room_for_is_refused_before_it_is_built(comm
     assert outcome.code == 2
     assert "GB of weights alone, and cpu has" in outcome.error
     with pytest.raises(ConfigError, match=r"lower model\.d_model or model\.layers"):
-        check_size(RnnConfig(d_model=2**20), (300, 300), True, torch.device("cpu"))
+        check_size(RnnConfig(d_model=2**20), (300, 300, True), torch.device("cpu"))
 
 
 def test_a_model_whose_training_exceeds_the_memory_is_told_what_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,11 +122,13 @@ def test_a_model_whose_training_exceeds_the_memory_is_told_what_would_fit(monkey
     config = TransformerConfig(d_model=64, heads=4, layers=1)
     count = config.build(300, 300, True).parameter_count()
     monkeypatch.setattr("tolka.training.memory.total_memory_bytes", lambda: 3 * 4 * count)
-    sizes = (300, 300), True, torch.device("cpu")
+    sizes = (300, 300, True), torch.device("cpu")
     with pytest.raises(ConfigError, match=r"gradients.*optimizer=adafactor keeps.*lora_rank=8.*languages=\["):
         check_size(config, *sizes, copies_of_weights("adamw", trains_all=True))
     check_size(config, *sizes, copies_of_weights("adafactor", trains_all=True))
     check_size(config, *sizes, copies_of_weights("adamw", trains_all=False))
+    with pytest.raises(ConfigError, match=r"optimizer keeps, and trainer\.memory allows 0\.0 GB"):
+        check_size(config, *sizes, copies_of_weights("adamw", trains_all=True), most=3 * 4 * count)
 
 
 def test_the_shortest_training_leaves_a_model(command: Command, tiny: list[str], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+from tolka.auto.memory import MEMORY
 from tolka.auto.rules import FRESH, TUNED
 from tolka.config.compose import ConfigSource, compose
 from tolka.models.auto import AutoOptions
@@ -49,4 +50,8 @@ def settings_to_choose(
     # An end of one's own is the only one, and a schedule of one's own has its own end.
     ends = ["trainer.updates", "trainer.epochs"]
     left_out = [*ends, "trainer.patience"] if is_set("scheduler") else [*ends] if any(map(is_set, ends)) else []
-    return [key for key in (TUNED if is_tuned else FRESH) if not is_set(key) and key not in left_out]
+    return [
+        key
+        for key in dict.fromkeys((*TUNED, *MEMORY) if is_tuned else FRESH)
+        if not is_set(key) and key not in left_out
+    ]

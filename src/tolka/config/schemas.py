@@ -6,6 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
+from tolka.auto.memory import MEMORY
 from tolka.auto.rules import FRESH, TUNED
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
 from tolka.data.buckets import BatchingConfig
@@ -70,7 +71,7 @@ class RunConfig:
         named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")
         check_name(self.name)
         check_licence(self.licence, "run.licence")
-        if unknown := {*self.choose} - {*FRESH, *TUNED}:
+        if unknown := {*self.choose} - {*FRESH, *TUNED, *MEMORY}:
             raise ConfigError(f"run.choose ({brief(min(unknown))}) is no setting that can be chosen")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")

@@ -96,7 +96,7 @@ class ModelConfig(ABC):
 
 # Without the modules that register nothing: they import torch, which options do without.
 MODELS: Registry[ModelConfig] = Registry(
-    "model", "tolka.models", without=("base", "embeddings", "ensemble", "tagged", "quantization", "seq2seq")
+    "model", "tolka.models", without=("base", "embeddings", "ensemble", "new_rows", "tagged", "quantization", "seq2seq")
 )
 
 

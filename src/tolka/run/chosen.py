@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tolka.auto.memory import MEMORY, ModelSize, choose_memory
 from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
@@ -11,12 +12,17 @@ from tolka.config.short_runs import fit_schedule
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.auto import AutoOptions
+from tolka.models.embeddings import VOCABULARY_TENSORS
+from tolka.models.options import ModelConfig
 from tolka.run.inputs import open_corpus
 from tolka.system.device import choose_device
 from tolka.system.memory import total_memory_bytes
 from tolka.system.progress import silent
+from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.training.memory import without_memory
 from tolka.training.saved_settings import begun_settings, flat
 
+_SHARE = 0.8  # of a machine's memory; other programs have the rest
 _LEAST_MEMORY = 7e8  # bytes: 0.6 GB were measured with the smallest choice
 
 
@@ -77,8 +83,43 @@ def _choices(config: TrainConfig) -> list[Choice]:
         text = replace(text, pairs=2 * text.pairs, validation=2 * text.validation)
     tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):
-        return choose_tuning(text, tokens, config.model.d_model)
+        assert tokenizer is not None
+        return _tuning(config, config.model, text, tokens, tokenizer)
     return choose(text, config.model.family, choose_device(config.trainer.device).type == "cuda", tokens)
+
+
+def _tuning(
+    config: TrainConfig, model: ModelConfig, text: TextFacts, tokens: int, tokenizer: Tokenizer
+) -> list[Choice]:
+    """Return what a model to start from calls for, so that it fits into memory; ConfigError where nothing fits."""
+    adapters = bool(config.finetuning.lora_rank)
+    choices = choose_tuning(text, tokens, model.d_model, adapters)
+    device = choose_device(config.trainer.device)
+    # Of a GPU nobody has measured what fits; batching.tokens=auto tries it there.
+    machine = 0.0 if device.type == "cuda" else _SHARE * total_memory_bytes()
+    limit = 1e9 * config.trainer.memory or machine
+    if not limit or config.batching.auto or config.trainer.devices != 1:
+        return choices
+    open_values = {choice.key: choice.value for choice in choices if choice.key in config.run.choose}
+    new = open_values.get("tokenizer.extend", config.tokenizer.extend)
+    shapes = without_memory(model, tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
+    size = ModelSize(
+        shapes.parameter_count(),
+        {
+            name.split(".")[0]: each.numel()
+            for name, each in shapes.named_parameters()
+            if name in VOCABULARY_TENSORS[:3]
+        },
+        model.d_model,
+    )
+    frozen = size.subwords.keys() <= {*config.finetuning.freeze}
+    trained = "adapters" if adapters else "layers" if frozen else "all"
+    batch = open_values.get("batching.tokens", config.batching.tokens)
+    least, accumulate = config.batching.max_length + 1, config.trainer.accumulate
+    fitting = choose_memory(size, trained, batch, least, accumulate, limit, {*config.run.choose})
+    if any(choice.key == "finetuning.lora_rank" for choice in fitting):
+        choices = choose_tuning(text, tokens, model.d_model, adapters=True)
+    return [*(each for each in choices if each.key not in {choice.key for choice in fitting}), *fitting]
 
 
 def _check_family(config: TrainConfig, begun: Sequence[Choice]) -> None:
@@ -102,4 +143,4 @@ def _chosen_before(config: TrainConfig) -> list[Choice]:
     except TolkaError:  # which `claim` reports
         return []
     found = {**saved, **flat(saved)}
-    return [Choice(key, found[key], "") for key in dict.fromkeys((*FRESH, *TUNED)) if key in found]
+    return [Choice(key, found[key], "") for key in dict.fromkeys((*FRESH, *TUNED, *MEMORY)) if key in found]

@@ -194,7 +194,8 @@ def _check_size(config: TrainConfig, tokenizer: Tokenizer, device: torch.device,
     is_shared = ranks.size > 1 and config.trainer.parallel in ("auto", "fsdp")
     trains_all = not (config.finetuning.lora_rank or config.finetuning.freeze or is_shared)
     copies = copies_of_weights(config.as_dict()["optimizer"]["name"], trains_all)
-    check_size(config.model, (tokenizer.source_size, tokenizer.target_size), tokenizer.shared, device, copies)
+    sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
+    check_size(config.model, sizes, device, copies, 1e9 * config.trainer.memory)
 
 
 def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, like: Mapping[str, str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from tolka.errors import ConfigError
-from tolka.models.embeddings import train_new_rows
+from tolka.models.new_rows import train_new_rows
 from tolka.nn.lora import add_adapters
 from tolka.options.checks import zero_or_more
 from tolka.options.registry import did_you_mean

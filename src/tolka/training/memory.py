@@ -8,7 +8,7 @@ import torch
 from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import ConfigError
-from tolka.models.base import ModelConfig
+from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.initialization import SkipInitialization
 from tolka.system.device import device_memory
 from tolka.system.memory import total_memory_bytes
@@ -56,24 +56,30 @@ def _can_try(step: TrainStep) -> bool:
     return step.precision.device.type == "cuda"
 
 
+def without_memory(config: ModelConfig, source_size: int, target_size: int, shared: bool) -> Seq2Seq:
+    """Return a model's shapes: what may be refused must not be allocated first. See `ModelConfig.build`."""
+    with torch.device("meta"), SkipInitialization():
+        return config.build(source_size, target_size, shared)
+
+
 def check_size(
-    config: ModelConfig, vocabularies: tuple[int, int], shared: bool, device: torch.device, copies: int = 1
+    config: ModelConfig, sizes: tuple[int, int, bool], device: torch.device, copies: int = 1, most: float = 0.0
 ) -> None:
     """Raise ConfigError, before anything is built, for a model that cannot be trained in the device's memory.
 
-    copies: of the weights that training holds at least, see `copies_of_weights`.
+    sizes: as for `ModelConfig.build`. copies: of the weights that training holds at least, see `copies_of_weights`.
+    most: bytes that it may take; 0 = all that there are.
     """
-    # Shapes without memory: what is to be refused must not be allocated first.
-    with torch.device("meta"), SkipInitialization():
-        count = config.build(*vocabularies, shared).parameter_count()
-    memory, weights = device_memory(device) or total_memory_bytes(), _BYTES * count
+    count = without_memory(config, *sizes).parameter_count()
+    memory, weights = most or device_memory(device) or total_memory_bytes(), _BYTES * count
     if not memory or copies * weights <= memory:
         return
-    what = f"weights alone, and {device} has {memory / 1e9:.1f} GB of memory: lower model.d_model or model.layers"
+    there = f"{'trainer.memory allows' if most else f'{device} has'} {memory / 1e9:.1f} GB"
+    what = f"weights alone, and {there}: lower model.d_model or model.layers"
     if weights <= memory:
         weights *= copies
         what = (
-            f"weights, gradients and what the optimizer keeps, and {device} has {memory / 1e9:.1f} GB of memory: "
+            f"weights, gradients and what the optimizer keeps, and {there}: "
             "optimizer=adafactor keeps nothing; of a model to start from, finetuning.lora_rank=8 has hardly more than "
             "weights, and mt-train import MODEL -o OUT languages=[CODE,CODE] leaves out subwords of many languages; "
             "several processes share all out (trainer.parallel=fsdp); or lower model.d_model or model.layers"

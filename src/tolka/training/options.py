@@ -65,6 +65,8 @@ class TrainerConfig:
     """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False
     """store only the input of each Transformer layer, and recompute the rest in the backward pass"""
+    memory: float = setting(0.0, needs=("run.init_from", "run.init_from"))
+    """GB that fine-tuning may take: batches are divided and parts frozen, so that it fits; 0 = most of the machine's"""
     device: str = "auto"
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     deterministic: bool = False
@@ -85,6 +87,7 @@ class TrainerConfig:
         at_least(self, "trainer", 1, "validate_every", "log_every", "accumulate")
         zero_or_more(self, "trainer", "off", "max_minutes", "patience", "samples", "average", "clip_norm")
         zero_or_more(self, "trainer", "none", "keep_best", "keep_every")
+        zero_or_more(self, "trainer", "most of the machine's", "memory")
         zero_or_more(self, "trainer", "no limit", "epochs")
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
