@@ -57,8 +57,8 @@ _FLOW = (
 
 
 def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
-    """Draw the learning curves of a validation score, over updates and over time."""
-    bleu = key == "bleu"
+    """Draw the learning curves of a validation score, over updates and over time; of one run, in each direction."""
+    runs, bleu = runs[0].by_direction() if len(runs) == 1 else runs, key == "bleu"
     by_update = (
         "BLEU of the validation set, translated greedily; higher is better."
         if bleu

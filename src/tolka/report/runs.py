@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -65,6 +65,21 @@ class FinishedRun:
         """One line per validation, those of averaged models left out."""
         # These are measured at the end, and would be a second point at the last update.
         return [line for line in self.metrics if "valid_loss" in line and "mean_of_updates" not in line]
+
+    def by_direction(self) -> "list[FinishedRun]":
+        """Return the run with its validations in each direction, labelled by it; itself alone where there is only one.
+
+        Their keys are those of the mean over all directions.
+        """
+        names = dict.fromkeys(name for line in self.validations for name in line.get("directions", {}))
+        runs = []
+        for name in names:
+            of_it = [
+                (line, line["directions"][name]) for line in self.validations if name in line.get("directions", {})
+            ]
+            lines = [{**line, **values, "valid_loss": values["nll"]} for line, values in of_it]
+            runs.append(replace(self, label=name, metrics=lines))
+        return runs or [self]
 
     @property
     def gradient_flows(self) -> list[dict[str, Any]]:
