@@ -20,7 +20,7 @@ from tolka.errors import CheckpointError, DataError
 from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, character_form, direction_of
 from tolka.search.greedy import GreedyConfig
-from tolka.system.progress import Say, silent
+from tolka.system.progress import Say, bar, silent
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
@@ -76,7 +76,11 @@ class TolkaSide:
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the greedy translation of each line, as a whole."""
-        return self._translator(lines, Request(direction=self._direction))
+        # A large model takes minutes on a CPU.
+        with bar(f"translating with {self.name}", len(lines), " lines") as progress:
+            return self._translator(
+                lines, Request(direction=self._direction), lambda share: progress.update(share * len(lines))
+            )
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of the model, see `Side`."""

@@ -27,6 +27,7 @@ from tolka.system.progress import Say
 from tolka.text.direction import UNDETERMINED, Direction
 from tolka.text.lines import read_lines
 from tolka.text.new_languages import check_new_languages
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.trimming import trim_tokenizer
 
 _ALIKE = Threshold(
@@ -62,31 +63,38 @@ def trim(
     check_new_languages([code for code in languages if code not in known], known, "")
     if not {*languages} & {*known}:
         raise ConfigError(f"languages=[{','.join(languages)}] must name one that the model knows: {some_of(known)}")
-    tokenizer, ids = trim_tokenizer(saved.tokenizer, languages, chain.from_iterable(map(read_lines, texts)))
-    usual = direction_of(saved.config)
-    if not {*usual} <= {*tokenizer.languages}:
-        usual = Direction(UNDETERMINED, UNDETERMINED)
+    small = _trimmed(saved, *trim_tokenizer(saved.tokenizer, languages, chain.from_iterable(map(read_lines, texts))))
+    facts = small.scores["facts"]
+    say(f"trimmed to {facts['languages']}: {facts['trimmed to']}")
+    sample = sample_of(small, lines or _sample(texts), say)
+    # The whole model in the direction that the trimmed one is compared in.
+    compared = {**small.config, "corpus": {**small.config["corpus"], **direction_to_compare(small)._asdict()}}
+    ours, whole = _Side(small, "the trimmed model"), _Side(replace(saved, config=compared), "the whole model")
+    parity = compare(ours, whole, sample, ours.beginning)
+    return small, parity.check_and_report(_ALIKE, say).replace("## Parity", "## Trimmed", 1)
+
+
+def _trimmed(saved: SavedModel, tokenizer: Tokenizer, ids: Sequence[int]) -> SavedModel:
+    """Return the model with another tokenizer. ids: the old ones of its subwords, in their new order."""
     values = saved.config["model"]
     options = build(MODELS.get(values["name"]), values, "model")
     with SkipInitialization():
         model = options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
     model.load_state_dict(with_rows(saved.model.state_dict(), ids, ids))
-    facts = saved.scores["facts"]
+    usual = direction_of(saved.config)
+    if not {*usual} <= {*tokenizer.languages}:
+        usual = Direction(UNDETERMINED, UNDETERMINED)
     before, after = (each.parameter_count() for each in (saved.model, model))
-    left = f"{len(ids):,} of {saved.tokenizer.source_size:,} subwords, {after:,} of {before:,} parameters"
-    facts = {**facts, "architecture": facts["architecture"].replace(f"{before:,}", f"{after:,}")}
-    facts = {**facts, "languages": ", ".join(tokenizer.languages), "trimmed to": left}
+    facts = {
+        **saved.scores["facts"],
+        "architecture": saved.scores["facts"]["architecture"].replace(f"{before:,}", f"{after:,}"),
+        "languages": ", ".join(tokenizer.languages),
+        "trimmed to": f"{len(ids):,} of {saved.tokenizer.source_size:,} subwords, {after:,} of {before:,} parameters",
+    }
     config = {**saved.config, "corpus": {**saved.config["corpus"], **usual._asdict()}}
-    small = replace(
+    return replace(
         saved, model=model.eval(), tokenizer=tokenizer, config=config, scores={**saved.scores, "facts": facts}
     )
-    say(f"trimmed to {', '.join(tokenizer.languages)}: {left}")
-    sample = sample_of(small, lines or _sample(texts), say)
-    # The whole model in the direction that the trimmed one is compared in.
-    compared = {**config, "corpus": {**config["corpus"], **direction_to_compare(small)._asdict()}}
-    ours, whole = _Side(small, "the trimmed model"), _Side(replace(saved, config=compared), "the whole model")
-    parity = compare(ours, whole, sample, ours.beginning)
-    return small, parity.check_and_report(_ALIKE, say).replace("## Parity", "## Trimmed", 1)
 
 
 def _sample(texts: Sequence[Path]) -> list[str]:
