@@ -1,6 +1,7 @@
 """Export a model as a folder of one of Hugging Face's families, which `transformers` loads without code of its own."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any
 from tolka.formats.huggingface.family import CONFIG, FAMILIES, Family
-from tolka.interchange.parity import BF16, FP16, FP32, TolkaSide, compare, direction_to_compare, sample_of
+from tolka.interchange.parity import BF16, FP16, FP32, LIMIT, TolkaSide, compare, direction_to_compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, reason_not_to_compare, uncompared_section
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import CARD, WEIGHTS
@@ -59,7 +60,9 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
             section = uncompared_section(reason, say)
         else:
             vocabulary, direction = saved.tokenizer.vocabularies[-1], direction_to_compare(saved)
-            ours, side = TolkaSide(saved), TransformersSide(work, family, vocabulary, shown=out, direction=direction)
+            # Translations are limited to the positions that there are, less those of a tag and </s>.
+            limit = min(LIMIT, files[CONFIG].get("max_position_embeddings", sys.maxsize) - 2)
+            ours, side = TolkaSide(saved, limit), TransformersSide(work, family, vocabulary, limit, out, direction)
             parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
             section = parity.check_and_report(_THRESHOLDS[dtype], say)
         card = model_card(

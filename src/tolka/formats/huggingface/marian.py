@@ -22,7 +22,9 @@ from tolka.formats.huggingface.bart_layers import (
     SHARED,
     SOURCE,
     TARGET,
+    as_imported,
     check_sinusoids,
+    fewest_positions,
     fill_layers,
     fill_rows,
     layer_settings,
@@ -114,7 +116,7 @@ class Marian(Family):
         vocabularies = saved.tokenizer.vocabularies
         sizes = len(vocabularies[0].subwords) - 1, len(vocabularies[-1].subwords) - 1
         config = config_of(options, sizes, saved.sources.longest + 1, vocabularies[-1].places)
-        files = {CONFIG: config, GENERATION_CONFIG: _generation(config)}
+        files = {CONFIG: as_imported(config, options), GENERATION_CONFIG: _generation(config)}
         return {**files, **tokenizer_files(saved, config["max_position_embeddings"])}
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
@@ -181,7 +183,7 @@ def config_of(
         "decoder_vocab_size": sizes[1],
         **layer_settings(model),
         "static_position_embeddings": True,
-        "max_position_embeddings": max(512, longest),
+        "max_position_embeddings": max(fewest_positions(model, 512), longest),
         "share_encoder_decoder_embeddings": share,
         "tie_word_embeddings": tie,
         "pad_token_id": pad,
