@@ -118,7 +118,7 @@ def test_a_folder_comes_in_and_goes_out_byte_for_byte(folder: Path, tmp_path: Pa
         assert (folder / name).read_bytes() == (tmp_path / "back" / name).read_bytes()
     one, other = (json.loads((path / "config.json").read_bytes()) for path in (folder, tmp_path / "back"))
     named = {"transformers_version"}  # and nothing else: no number, no activation, no setting that it left out
-    assert {key for key in one.keys() ^ other.keys()} <= named
+    assert set(one.keys() ^ other.keys()) <= named
     assert {key for key in one.keys() & other.keys() if one[key] != other[key]} <= named
     assert sum("translate 15 identically (greedy)" in line for line in said) == 2
     assert "note: generation_config.json asks for num_beams=6" in "\n".join(said)
