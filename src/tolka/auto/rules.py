@@ -79,7 +79,7 @@ _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
 _MOST_ADDED = 2000  # subwords, and a quarter of the words at most, but one for each character at least
-# A vocabulary of its own has less than 2; with 3.6 or more, 1000 new ones gave 5 to 10 BLEU. Between is a guess.
+# A vocabulary of its own has less than 2; with 3.3 or more, 1000 new ones gave 3 to 10 BLEU. Between is a guess.
 _MANY_SUBWORDS = 2.5
 _NEW_LANGUAGE_RATE = 5e-4  # with a fifth of it, a model of English and German learnt nothing of 300 Korean lines
 _STREAMED_UPDATES = 200_000

@@ -15,14 +15,14 @@ from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
-from tolka.errors import ConfigError, DataError
+from tolka.errors import DataError
 from tolka.evaluation.figures import FEW_PAIRS
 from tolka.evaluation.input_notes import blank_note
 from tolka.formats.any_model import load_any
 from tolka.metrics.scores import language_notes
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
-from tolka.options.registry import some_of
+from tolka.run.direction_checks import check_directions
 from tolka.run.nearest_language import nearest_language
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import count_text
@@ -33,7 +33,6 @@ from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
-from tolka.text.new_languages import check_new_languages
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair, PairSource
 from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
@@ -76,7 +75,7 @@ class Inputs:
         """
         if self.start is not None:
             self.config.finetuning.check(self.start.model)
-        self._check_directions()
+        check_directions(self.corpus, self.start, self.new_languages, self.config.corpus.like)
         _ = self.validation, self.test_pairs
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
         if not resuming:
@@ -91,34 +90,6 @@ class Inputs:
             self._note(f"{kept} pairs are far too few to learn to translate from: {_NEEDED}")
         # A damaged glossary shows now, not in the tests.
         Request.of(self.config.search, self.config.corpus.direction)
-
-    def _check_directions(self) -> None:
-        """Raise ConfigError for a direction that nothing validates, and for one that the model cannot translate in."""
-        trained = self.corpus.directions
-        if self.start:
-            check_new_languages(self.new_languages, self._known_languages, self.config.corpus.like)
-        if self.start and self.new_languages and self.start.tokenizer.listed and not self._known_languages:
-            raise ConfigError(
-                f"{self.start.folder} has the vocabulary of another program without tags of languages, which cannot be "
-                "added to it: train one direction"
-            )
-        if not self.corpus.sizes and (lacking := [each for each in trained if each not in self._valid_by_direction]):
-            raise ConfigError(
-                f"no text of corpus.valid is from {lacking[0]}, as one of corpus.train is: add one, as in "
-                f"{{text: FILE, source: {lacking[0].source}, target: {lacking[0].target}}}, or set pairs of all texts "
-                "aside: corpus.valid=auto"
-            )
-        for source in (*self.corpus.valid, *self.corpus.tests):
-            if not self.languages and source.direction not in trained:
-                raise ConfigError(
-                    f"{source.name} is from {source.direction}, and the model translates from "
-                    f"{self.corpus.directions[0]} alone"
-                )
-            if unknown := [code for code in source.direction if self.languages and code not in self.languages]:
-                raise ConfigError(
-                    f"{source.name} is from {source.direction}, and no training text has {unknown[0]}; the model's "
-                    f"languages are {some_of(self.languages)}"
-                )
 
     @cached_property
     def languages(self) -> list[str]:
