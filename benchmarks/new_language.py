@@ -33,7 +33,7 @@ WAYS: dict[str, list[str]] = {
     "begins_as_korean": ["corpus.like=kor_Hang"],
     "third_of_the_rate": ["optimizer.lr=0.0003"],
     "adapters": ["finetuning.lora_rank=32"],
-    "adapters_at_three_times_the_rate": ["finetuning.lora_rank=32", "optimizer.lr=0.003"],
+    "adapters_at_a_third_of_the_rate": ["finetuning.lora_rank=32", "optimizer.lr=0.001"],
     "old_text_beside": ["corpus.cap=3000"],
     "as_it_comes": [],
 }
@@ -115,7 +115,9 @@ def runs(corpora: Path, out: Path, minutes: float) -> None:
             beside = old if way == "old_text_beside" else ["test"]
             start = f"run.init_from={out / 'base'}"
             train([*common, start, *texts(new, beside), *settings], out / f"{new}_{way}", minutes)
-        train([*common, *texts(new, []), "corpus.both_directions=true"], out / f"{new}_from_nothing", minutes)
+        for family in ("rnn", "transformer"):
+            alone = [*common, *texts(new, []), "corpus.both_directions=true", f"model.family={family}"]
+            train(alone, out / f"{new}_from_nothing_{family}", minutes)
 
 
 def table(out: Path) -> None:

@@ -12,7 +12,7 @@ from tolka.errors import ConfigError
 MEMORY = ("finetuning.freeze", "finetuning.lora_rank", "batching.tokens", "trainer.accumulate")
 """The settings that are chosen for the memory that there is."""
 _RANK = 32  # of adapters
-_BASE = 0.5e9  # bytes of Python, torch and the text
+_BASE = 1e9  # bytes of Python, torch and the text
 _NUMBER = 4  # bytes, in fp32
 _COPIES = 5  # of what is trained: itself, its gradient, Adam's two moments, and the beginning to return to after NaN
 _USES = 4  # of a matrix of subwords that is trained: gradients of source, target and output, and their sum

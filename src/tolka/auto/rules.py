@@ -69,7 +69,7 @@ SIZES = {
 # A recurrent model with attention was better than a Transformer where a word comes as often as this, up to 1 144 700
 # words on the longer side. On a CPU nothing says that this ends there, as minutes are few for more text; a GPU, where
 # nobody has compared them, trains a Transformer from a little above on.
-_RNN_FROM, _RNN_WORDS = 4.0, 1_500_000
+_RNN_FROM, _RNN_WORDS = 3.05, 1_500_000
 MARGIN = 3
 """Passes through the text at most, as a multiple of the usual ones."""
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.

@@ -5,10 +5,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.models.embeddings import VOCABULARY_TENSORS, TokenEmbedding
-from tolka.nn.lora import Adapter
+from tolka.nn.lora import Adapted
 
 
-class NewRows(TokenEmbedding, Adapter):
+class NewRows(TokenEmbedding, Adapted):
     """An embedding of which the last rows alone are trained: W, and a change of these rows, at first 0."""
 
     def __init__(self, embedding: nn.Embedding, count: int) -> None:

@@ -13,7 +13,7 @@ from tolka.nn.linear import FusedLinear
 _PREFIX = "lora_"  # of the names of an adapter's own parameters
 
 
-class Adapter(nn.Module):
+class Adapted(nn.Module):
     """A module with a frozen `weight` and parameters that change it, whose names begin with lora_."""
 
     @abstractmethod
@@ -21,7 +21,7 @@ class Adapter(nn.Module):
         """Return the weight of the plain module that computes the same."""
 
 
-class LoraLinear(FusedLinear, Adapter):
+class LoraLinear(FusedLinear, Adapted):
     """A linear layer with an adapter of rank r: x (W + scale * B A)^T + b, scale = alpha / r; A (r, in), B (out, r)."""
 
     def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
@@ -67,16 +67,16 @@ def add_adapters(model: nn.Module, rank: int, alpha: float) -> int:
 
 def has_adapters(model: nn.Module) -> bool:
     """Return whether any weight has an adapter."""
-    return any(isinstance(module, Adapter) for module in model.modules())
+    return any(isinstance(module, Adapted) for module in model.modules())
 
 
 def merged_state(model: nn.Module) -> dict[str, Tensor]:
     """Return the `state_dict` of the plain model that computes the same, with all adapters merged."""
     state = {name: tensor for name, tensor in model.state_dict().items() if not _is_own(name)}
-    merged = {module: module.merged() for module in model.modules() if isinstance(module, Adapter)}
+    merged = {module: module.merged() for module in model.modules() if isinstance(module, Adapted)}
     # A shared embedding has several names.
     for name, module in model.named_modules(remove_duplicate=False):
-        if isinstance(module, Adapter):
+        if isinstance(module, Adapted):
             state[f"{name}.weight"] = merged[module]
     return state
 
@@ -101,7 +101,7 @@ def adapter_tensors(model: nn.Module) -> dict[str, Tensor]:
 
     None where new rows of the vocabulary were trained as well: nothing fits the model that they were added to.
     """
-    adapters = [(name, module) for name, module in model.named_modules() if isinstance(module, Adapter)]
+    adapters = [(name, module) for name, module in model.named_modules() if isinstance(module, Adapted)]
     tensors = {}
     for name, module in adapters:
         if not isinstance(module, LoraLinear):
