@@ -13,7 +13,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.interchange.export_huggingface import export_huggingface
 from tolka.interchange.import_huggingface import import_huggingface
-from tolka.interchange.trim import trim
+from tolka.interchange.trim import _sample, trim
 from tolka.model_directory.read import load_model
 from tolka.models.embeddings import with_rows
 from tolka.text.direction import Direction
@@ -133,3 +133,12 @@ def test_what_is_typed_wrong(nllb: Path, tmp_path: Path, command: Command, setti
 def test_a_model_of_one_direction_has_nothing_to_leave_out(trained: Path) -> None:
     with pytest.raises(ConfigError, match="is for models of several"):
         trim(load_model(trained), ["xa"], [], [], lambda line: None)
+
+
+def test_the_sample_is_in_the_language_that_is_translated(tmp_path: Path) -> None:
+    for name, lines in (("mine.deu_Latn", "eins\n\nzwei\n"), ("mine.tur_Latn", "bir\n")):
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    texts = [tmp_path / "mine.tur_Latn", tmp_path / "mine.deu_Latn"]
+    assert _sample(texts, "deu_Latn") == ["eins", "zwei"]
+    assert _sample(texts, "eng_Latn") == ["bir", "eins", "zwei"]
+    assert _sample([], "eng_Latn") == []

@@ -13,7 +13,6 @@ from tolka.interchange.parity import (
     Threshold,
     TolkaSide,
     compare,
-    direction_to_compare,
     sample_of,
 )
 from tolka.model_directory.read import SavedModel
@@ -66,10 +65,15 @@ def trim(
     small = _trimmed(saved, *trim_tokenizer(saved.tokenizer, languages, chain.from_iterable(map(read_lines, texts))))
     facts = small.scores["facts"]
     say(f"trimmed to {facts['languages']}: {facts['trimmed to']}")
-    sample = sample_of(small, lines or _sample(texts), say)
-    # The whole model in the direction that the trimmed one is compared in.
-    compared = {**small.config, "corpus": {**small.config["corpus"], **direction_to_compare(small)._asdict()}}
-    ours, whole = _Side(small, "the trimmed model"), _Side(replace(saved, config=compared), "the whole model")
+    named = [code for code in languages if code in known]
+    usual = direction_of(small.config)
+    # Into one of the named languages: of others in their scripts the text has no words. From one that is alone, into
+    # itself.
+    direction = usual if {*usual} <= {*named} else Direction(named[0], named[-1])
+    sample = sample_of(small, lines or _sample(texts, direction.source), say)
+    config = {**small.config, "corpus": {**small.config["corpus"], **direction._asdict()}}
+    ours = _Side(replace(small, config=config), "the trimmed model")
+    whole = _Side(replace(saved, config=config), "the whole model")
     parity = compare(ours, whole, sample, ours.beginning)
     return small, parity.check_and_report(_ALIKE, say).replace("## Parity", "## Trimmed", 1)
 
@@ -97,7 +101,8 @@ def _trimmed(saved: SavedModel, tokenizer: Tokenizer, ids: Sequence[int]) -> Sav
     )
 
 
-def _sample(texts: Sequence[Path]) -> list[str]:
-    """Return the first lines of each text that are not blank."""
-    share = -(-LINES // max(len(texts), 1))
-    return [line for path in texts for line in islice(filter(str.strip, read_lines(path)), share)]
+def _sample(texts: Sequence[Path], source: str) -> list[str]:
+    """Return the first lines that are not blank of the texts in a language, by their endings; of all if none has it."""
+    own = [path for path in texts if path.name.endswith(f".{source}")] or texts
+    share = -(-LINES // max(len(own), 1))
+    return [line for path in own for line in islice(filter(str.strip, read_lines(path)), share)]
