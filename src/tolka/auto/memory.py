@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from tolka.auto.rules import Choice
 from tolka.errors import ConfigError
 
-MEMORY = ("finetuning.freeze", "finetuning.lora_rank", "batching.tokens", "trainer.accumulate")
+_TRAINED = "finetuning.freeze", "finetuning.lora_rank"
+_BATCHES = "batching.tokens", "trainer.accumulate"
+MEMORY = (*_TRAINED, *_BATCHES)
 """The settings that are chosen for the memory that there is."""
 _RANK = 32  # of adapters
 _BASE = 1e9  # bytes of Python, torch and the text
@@ -47,7 +49,7 @@ def choose_memory(
     trained: what the settings train so far; see `ModelSize.bytes`. tokens, accumulate: batching.tokens and
     trainer.accumulate so far. least: tokens that a batch must hold. is_open: the settings that may change.
     """
-    may_freeze, may_divide = ({*MEMORY[pair]} <= {*is_open} for pair in (slice(2), slice(2, 4)))
+    may_freeze, may_divide = {*_TRAINED} <= {*is_open}, {*_BATCHES} <= {*is_open}
     divisions = [2**power for power in range(16) if not power or (may_divide and tokens >= least << power)]
     ways = [trained, *(("layers", "adapters") if may_freeze and trained == "all" else ())]
     for way in ways:

@@ -13,7 +13,6 @@ from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import CONFIG, WEIGHTS
 from tolka.model_directory.verify import verified_manifest
 from tolka.models.base import ModelConfig, Seq2Seq
-from tolka.nn.initialization import SkipInitialization
 
 _BYTES, _INT8_BYTES = 4, 1  # per parameter in fp32, and at least in int8
 # Bytes that a model may have beyond its file's size: where a few weights are missing, a later message names them.
@@ -44,8 +43,7 @@ def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, in
         most = tensors if key.endswith("layers") else size
         if isinstance(value, int) and value > most:
             raise CheckpointError(f"model.{key} is {value}, and {path.name} has {tensors} tensors in {size} bytes")
-    with torch.device("meta"), SkipInitialization():  # shapes without memory
-        needed = (_INT8_BYTES if int8 else _BYTES) * config.build(*sizes).parameter_count()
+    needed = (_INT8_BYTES if int8 else _BYTES) * config.shapes(*sizes).parameter_count()
     if needed > size + _SLACK:
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 

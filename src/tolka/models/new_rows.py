@@ -30,7 +30,7 @@ class NewRows(TokenEmbedding, Adapted):
         return super().scores(features, bias) + F.pad(F.linear(features, self.lora_rows), (self.old, 0))
 
     def merged(self) -> Tensor:
-        """(V, D)."""
+        """Return the plain embedding's weight (V, D), the change of its last rows added."""
         with torch.no_grad():
             return self.weight + F.pad(self.lora_rows, (0, 0, self.old, 0))
 

@@ -70,15 +70,10 @@ class ModelConfig(ABC):
         """Return the config with the d_model whose parameter count is nearest to `parameters`; itself if that is 0."""
         if not self.parameters:
             return self
-        import torch
-
-        from tolka.nn.initialization import SkipInitialization
 
         def candidate(steps: int) -> tuple[int, Self]:
             config = replace(self, d_model=steps * self.width_step)
-            # On the meta device, tensors have shapes and no memory.
-            with torch.device("meta"), SkipInitialization():
-                return config.build(source_vocabulary, target_vocabulary, shared).parameter_count(), config
+            return config.shapes(source_vocabulary, target_vocabulary, shared).parameter_count(), config
 
         # The count rises with d_model: double d_model until it is too large, then halve the interval.
         low, high = 1, 2
@@ -88,6 +83,15 @@ class ModelConfig(ABC):
             middle = (low + high) // 2
             low, high = (middle, high) if candidate(middle)[0] < self.parameters else (low, middle)
         return min(candidate(low), candidate(high), key=lambda c: abs(c[0] - self.parameters))[1]
+
+    def shapes(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Seq2Seq":
+        """Return what `build` does, on the meta device: its tensors have shapes and no memory."""
+        import torch
+
+        from tolka.nn.initialization import SkipInitialization
+
+        with torch.device("meta"), SkipInitialization():
+            return self.build(source_vocabulary, target_vocabulary, shared)
 
     @abstractmethod
     def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Seq2Seq":

@@ -47,7 +47,7 @@ class LoraLinear(FusedLinear, Adapted):
         return [*super().stacked(), self.lora_b]
 
     def merged(self) -> Tensor:
-        """(out, in)."""
+        """Return the plain layer's weight (out, in), W + scale * B A."""
         with torch.no_grad():
             return self.weight + self.scale * self.lora_b @ self.lora_a
 

@@ -19,7 +19,6 @@ from tolka.system.device import choose_device
 from tolka.system.memory import total_memory_bytes
 from tolka.system.progress import silent
 from tolka.tokenizer.tokenizer import Tokenizer
-from tolka.training.memory import without_memory
 from tolka.training.saved_settings import begun_settings, flat
 
 _SHARE = 0.8  # of a machine's memory; other programs have the rest
@@ -102,7 +101,7 @@ def _tuning(
         return choices
     open_values = {choice.key: choice.value for choice in choices if choice.key in config.run.choose}
     new = open_values.get("tokenizer.extend", config.tokenizer.extend)
-    shapes = without_memory(model, tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
+    shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
     size = ModelSize(
         shapes.parameter_count(),
         {

@@ -8,8 +8,7 @@ import torch
 from tolka.data.batch import Batch
 from tolka.data.loader import Batches
 from tolka.errors import ConfigError
-from tolka.models.base import ModelConfig, Seq2Seq
-from tolka.nn.initialization import SkipInitialization
+from tolka.models.base import ModelConfig
 from tolka.system.device import device_memory
 from tolka.system.memory import total_memory_bytes
 from tolka.training.step import TrainStep
@@ -56,12 +55,6 @@ def _can_try(step: TrainStep) -> bool:
     return step.precision.device.type == "cuda"
 
 
-def without_memory(config: ModelConfig, source_size: int, target_size: int, shared: bool) -> Seq2Seq:
-    """Return a model's shapes: what may be refused must not be allocated first. See `ModelConfig.build`."""
-    with torch.device("meta"), SkipInitialization():
-        return config.build(source_size, target_size, shared)
-
-
 def check_size(
     config: ModelConfig, sizes: tuple[int, int, bool], device: torch.device, copies: int = 1, most: float = 0.0
 ) -> None:
@@ -70,7 +63,7 @@ def check_size(
     sizes: as for `ModelConfig.build`. copies: of the weights that training holds at least, see `copies_of_weights`.
     most: bytes that it may take; 0 = all that there are.
     """
-    count = without_memory(config, *sizes).parameter_count()
+    count = config.shapes(*sizes).parameter_count()
     memory, weights = most or device_memory(device) or total_memory_bytes(), _BYTES * count
     if not memory or copies * weights <= memory:
         return
