@@ -30,8 +30,8 @@ _USE = """
 from transformers import {0.MODEL}, {0.TOKENIZER}
 
 tokenizer, model = (kind.from_pretrained("THIS_FOLDER") for kind in ({0.TOKENIZER}, {0.MODEL}))
-batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
-print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+batch = tokenizer(["{1}A sentence."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch{2}), skip_special_tokens=True))
 ```
 """
 
@@ -56,19 +56,24 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
             if not isinstance(content, bytes):
                 content = (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
             (work / name).write_bytes(content)
+        vocabulary, direction = saved.tokenizer.vocabularies[-1], direction_to_compare(saved)
+        before = saved.tokenizer.tag_before(direction)
         if reason := reason_not_to_compare(family):
             section = uncompared_section(reason, say)
         else:
-            vocabulary, direction = saved.tokenizer.vocabularies[-1], direction_to_compare(saved)
             # Translations are limited to the positions that there are, less those of a tag and </s>.
             limit = min(LIMIT, files[CONFIG].get("max_position_embeddings", sys.maxsize) - 2)
-            ours, side = TolkaSide(saved, limit), TransformersSide(work, family, vocabulary, limit, out, direction)
+            ours = TolkaSide(saved, limit)
+            side = TransformersSide(work, family, vocabulary, limit, out, direction, before)
             parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
             section = parity.check_and_report(_THRESHOLDS[dtype], say)
         card = model_card(
             saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
         )
-        (work / CARD).write_text(f"{card}{_USE.format(family) if family.MODEL else ''}\n{section}", encoding="utf-8")
+        tag = vocabulary.tags.get(direction.target)
+        first = f', forced_bos_token_id=tokenizer.convert_tokens_to_ids("{tag}")' if tag else ""
+        use = _USE.format(family, before, first) if family.MODEL else ""
+        (work / CARD).write_text(f"{card}{use}\n{section}", encoding="utf-8")
     form = character_form(saved.config)
     if form.unicode == "nfc":
         say(f"note: tolka composes its input (cleaning.unicode=nfc), and {family.TOKENIZER} does not: give it NFC text")
@@ -88,7 +93,7 @@ def _first_family(saved: SavedModel, options: ModelConfig) -> tuple[Family, dict
             return family, family.files(saved, options)
         except ConfigError as error:
             reasons.append(str(error))
-    raise ConfigError("; ".join(reasons))
+    raise ConfigError("; ".join(dict.fromkeys(reasons)))  # one class may be registered under several names
 
 
 def _convert(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:

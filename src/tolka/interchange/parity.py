@@ -254,11 +254,12 @@ def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Say = silent) -
 def made_up_lines(tokenizer: Tokenizer, count: int, seed: int = 1, longest: int = 128) -> list[str]:
     """Return lines of 2 to 16 random subwords: of any language, and harder for a model than text.
 
-    Each begins with one of the vocabulary's language tags (`>>deu<<`), if it has any, and has at most `longest`
-    subwords. There are fewer lines, or none, for a vocabulary with hardly any ordinary subwords.
+    Each begins with one of the vocabulary's language tags (`>>deu<<`), if it has any that nothing else puts there, and
+    has at most `longest` subwords. There are fewer lines, or none, for a vocabulary with hardly any ordinary subwords.
     """
     pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
-    tags = [piece for piece in pieces if piece.startswith(">>") and piece.endswith("<<")]
+    are_typed = not tokenizer.languages
+    tags = [piece for piece in pieces if are_typed and piece.startswith(">>") and piece.endswith("<<")]
     words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
     most = min(16, longest - bool(tags))
     draw, lines = random.Random(seed), list[str]()

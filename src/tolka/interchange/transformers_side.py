@@ -73,13 +73,15 @@ class TransformersSide:
         limit: int = LIMIT,
         shown: Path | None = None,
         direction: Direction = UNKNOWN,
+        before: str = "",
     ) -> None:
         """target: the target side's vocabulary, for the order of logits. limit: as for `TolkaSide`.
 
-        direction: for a model with tags of languages. shown: the folder's name in messages, if `folder` is temporary.
+        direction: for a model with tags of languages. before: what the user of `transformers` has to put before each
+        source, as `>>ko<<`. shown: the folder's name in messages, if `folder` is temporary.
         CheckpointError if transformers cannot load the folder; ConfigError if transformers cannot be imported.
         """
-        shown = shown or folder
+        shown, self._before = shown or folder, before
         try:
             transformers = importlib.import_module("transformers")
         except ImportError as error:
@@ -131,7 +133,8 @@ class TransformersSide:
         found = list[str]()
         with _quiet(), torch.inference_mode():
             for start in range(0, len(lines), _AT_ONCE):
-                batch = self._tokenizer(list(lines[start : start + _AT_ONCE]), return_tensors="pt", padding=True)
+                sources = [self._before + line for line in lines[start : start + _AT_ONCE]]
+                batch = self._tokenizer(sources, return_tensors="pt", padding=True)
                 rows = self._model.generate(**batch, generation_config=self._search).tolist()
                 # MarianTokenizer takes the source's id of <pad> for the target's, where each side has a vocabulary.
                 rows = [[number for number in row if number not in self._dropped] for row in rows]
@@ -145,7 +148,7 @@ class TransformersSide:
         logits_of_pairs = list[Logits]()
         with _quiet(), torch.inference_mode():
             for source, target in pairs:
-                batch = self._tokenizer([source], text_target=[target], return_tensors="pt")
+                batch = self._tokenizer([self._before + source], text_target=[target], return_tensors="pt")
                 # The decoder reads its first token and the target without its </s>.
                 decoder = torch.cat([torch.tensor([[self._start]]), batch.pop("labels")[:, :-1]], dim=1)
                 logits = self._model(**batch, decoder_input_ids=decoder).logits[0]

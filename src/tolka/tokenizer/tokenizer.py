@@ -219,6 +219,11 @@ class Tokenizer:
         form, (source, target) = self._tags
         return tags_of(direction, source, target, form) if source else NO_TAGS
 
+    def tag_before(self, direction: Direction) -> str:
+        """Return what has to be typed before a source in another program, as `>>ko<< `; "" if nothing has."""
+        ids = self.tags(direction).source if self.tag_form == "source" else ()
+        return "".join(f"{tag} " for tag in self.source_pieces(ids))
+
     # Texts are encoded one by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a
     # busy machine).
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:

@@ -1,8 +1,10 @@
 """Marian in and out, compared with the real `transformers`: translations, logits and tensors."""
 
+import itertools
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from safetensors.torch import load_file, save_file
 import tolka
 from conftest import Command, arguments_of, write_corpus
 from tolka.engines.options import DecodingConfig
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.formats.huggingface.marian import Marian
 from tolka.interchange import export_huggingface as exporting
@@ -24,7 +26,12 @@ from tolka.interchange.import_huggingface import import_huggingface
 from tolka.interchange.parity import LIMIT, Threshold, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide, checked_copy
 from tolka.model_directory.read import SavedModel, character_form, load_model
+from tolka.models.options import MODELS
+from tolka.options.parsing import build
 from tolka.search.greedy import GreedyConfig
+from tolka.text.direction import Direction
+from tolka.tokenizer.added_tags import add_tags
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.translator import Translator
 
 transformers = pytest.importorskip("transformers")
@@ -227,6 +234,49 @@ def test_a_model_trained_here_translates_alike_in_transformers_and_comes_back(ow
     one, other = TolkaSide(saved, 30), TolkaSide(load_marian(tmp_path / "out"), 30)
     # Marian's tokenizer strips translations, ours does not.
     assert [text.strip() for text in one.translate(lines)] == other.translate(lines)
+
+
+def _with_tags(own: Path, form: str) -> SavedModel:
+    """The run's model with tags of two languages in its tokenizer, and weights that make the tags count."""
+    saved = load_model(own)
+    tokenizer = add_tags(saved.tokenizer, ["xa", "xb"], form)
+    model = build(MODELS.get(saved.config["model"]["name"]), saved.config["model"], "model").build(
+        tokenizer.source_size, tokenizer.target_size, tokenizer.shared
+    )
+    torch.manual_seed(1)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    config = {**saved.config, "corpus": {**saved.config["corpus"], "source": "xb", "target": "xa"}}
+    return replace(saved, model=model.eval(), tokenizer=tokenizer, config=config)
+
+
+def test_a_model_of_several_directions_has_its_tag_typed_before_the_source(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved, lines = _with_tags(own, "source"), mixed_lines(LINES)
+    monkeypatch.setattr(exporting, "load_any", lambda path: saved)
+    export_huggingface(own, tmp_path / "out", "float32", lines, lambda line: None)
+    assert 'tokenizer([">>xa<< A sentence."]' in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    tokenizer = transformers.MarianTokenizer.from_pretrained(str(tmp_path / "out"))
+    # Own ids are two more than Marian's.
+    (tag,), (row,) = saved.tokenizer.tags(Direction("xb", "xa")).source, saved.tokenizer.encode_source(lines[:1])
+    assert tokenizer([f">>xa<< {lines[0]}"])["input_ids"][0] == [*(number - 2 for number in (tag, *row)), 0]
+    pairs = [*itertools.pairwise(lines)]
+    for code in ("xa", "xb"):
+        ours = TolkaSide(replace(saved, config={**saved.config, "corpus": {"source": "xb", "target": code}}))
+        side = TransformersSide(tmp_path / "out", Marian(), saved.tokenizer.vocabularies[-1], before=f">>{code}<< ")
+        one, other = (np.concatenate(each.logits(pairs) or []) for each in (ours, side))
+        assert np.abs(one - other).max() < 1e-4
+    # Without the right tag, they do not translate alike.
+    monkeypatch.setattr(Tokenizer, "tag_before", lambda *_: "")
+    with pytest.raises(CheckpointError, match="does not translate like tolka"):
+        export_huggingface(own, tmp_path / "wrong", "float32", lines, lambda line: None)
+
+
+def test_tags_in_another_place_are_refused(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "load_any", lambda path: _with_tags(own, "both"))
+    with pytest.raises(ConfigError, match=r"train with tokenizer\.tags=source"):
+        export_huggingface(own, tmp_path / "out", "float32", [], lambda line: None)
 
 
 def test_what_does_not_translate_alike_is_not_written(

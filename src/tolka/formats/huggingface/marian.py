@@ -113,6 +113,11 @@ class Marian(Family):
                 f"Hugging Face's Marian is a Transformer, and {saved.folder} is model.name={vars(options)['name']}: "
                 "train with model=transformer_marian, which fits"
             )
+        if saved.tokenizer.languages and saved.tokenizer.tag_form != "source":
+            raise ConfigError(
+                f"Hugging Face's Marian has tags before the source alone, and {saved.folder} is not so: train with "
+                "tokenizer.tags=source"
+            )
         vocabularies = saved.tokenizer.vocabularies
         sizes = len(vocabularies[0].subwords) - 1, len(vocabularies[-1].subwords) - 1
         config = config_of(options, sizes, saved.sources.longest + 1, vocabularies[-1].places)
