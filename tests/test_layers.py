@@ -41,8 +41,9 @@ RANKS = {
     "jobs": 21,
     "config": 22,
     "run": 23,
-    "api": 24,
-    "cli": 25,
+    "recipes": 24,
+    "api": 25,
+    "cli": 26,
 }
 
 

@@ -197,7 +197,7 @@ def test_an_option_without_effect_is_said(
 
 
 # Names, and what only a machine, a model or a file can tell; all are checked before a training reads its text.
-FREE_TEXTS = {"corpus.name", "model.name", "optimizer.name", "scheduler.name", "search.name"} | {
+FREE_TEXTS = {"recipe.name", "corpus.name", "model.name", "optimizer.name", "scheduler.name", "search.name"} | {
     *(
         "finetuning.freeze",
         "tokenizer.symbols",

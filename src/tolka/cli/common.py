@@ -203,9 +203,9 @@ def settings_help(name: str) -> str:
         files = sorted(path.stem for path in (config_dir() / group).glob("*.yaml"))
         chosen = "" if default == "null" else f" (default {default})"
         blocks.append(f"{group}={'|'.join(files)}{chosen}" if len(files) > 1 or default == "null" else f"{group}:")
-        if default != "null":
+        if group != "experiment":
             listed: set[str] = set()
-            for name_of_file in [default, *(name for name in files if name != default)]:
+            for name_of_file in sorted(files, key=lambda name: name != default):
                 keys = _keys(config_dir() / group / f"{name_of_file}.yaml", group, listed)
                 blocks += [f"  with {group}={name_of_file}:"] if keys and name_of_file != default else []
                 blocks += keys

@@ -35,6 +35,9 @@ _EXAMPLES = """examples:
   mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
   mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   fine-tune it on other text;
                                                 languages, sizes and tokenizer are the model's
+  mt-train recipe=back_translation corpus.monolingual=news.de corpus=files corpus.source=en corpus.target=de \\
+           corpus.train=data/train corpus.valid=data/valid corpus.test=data/test run.name=more
+                                                with text in German alone, too; --check shows the steps
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train --rerun runs/mine                    the same once more, in runs/mine-again
 The same command again continues where the run stopped. With text of your own and no model=..., model, vocabulary,
@@ -66,8 +69,11 @@ def run(arguments: Sequence[str]) -> int:
 
     from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
+    from tolka.recipes.settings import split_recipe
 
     settings = options.settings
+    if split_recipe(settings)[0]:
+        return _follow_recipe(settings, options)
     if options.rerun:
         config = rerun_config(options.rerun, settings)
     else:
@@ -92,6 +98,20 @@ def run(arguments: Sequence[str]) -> int:
         say("the text is prepared: the same settings without --prepare train on it")
         return DONE
     _train(config, settings, options)
+    return DONE
+
+
+def _follow_recipe(settings: Sequence[str], options: argparse.Namespace) -> int:
+    """Follow a recipe, or with --check only show its steps."""
+    from tolka.api.recipe import follow_recipe
+
+    given = [name for name, value in vars(options).items() if value and name not in ("settings", "check")]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ConfigError(f"{option} is not for a recipe, which trains several models: leave it out")
+    result = follow_recipe(settings, only_plan=options.check)
+    if not options.check:
+        say(f"next: mt-translate {result.model.parent} FILE -o OUT")
     return DONE
 
 
@@ -161,7 +181,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     own.add_argument("--experimental-rerun", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
-        parser.epilog = f"{subcommands_help()}\n{_EXAMPLES}{settings_help('train')}"
+        parser.epilog = f"{subcommands_help()}\n{_EXAMPLES}{settings_help('train')}{settings_help('recipe')}"
     return parser.parse_intermixed_args(arguments)
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, get_type_hints
 
 from tolka.auto.memory import MEMORY
 from tolka.auto.rules import FRESH, TUNED
+from tolka.config.recipe_settings import RECIPES
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
 from tolka.data.buckets import BatchingConfig
 from tolka.engines.options import DecodingConfig
@@ -159,6 +160,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "model": MODELS,
     "optimizer": OPTIMIZERS,
     "scheduler": SCHEDULERS,
+    "recipe": RECIPES,
     **TRANSLATE_GROUPS.registries,
 }
 _CLASSES: dict[str, type] = {

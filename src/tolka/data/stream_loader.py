@@ -3,7 +3,6 @@
 Where several ranks train together, each of them reads all of a buffer, and cleans and encodes its part.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import compress
 from typing import Any
@@ -17,7 +16,7 @@ from tolka.data.shards import Task, fitting_rows
 from tolka.data.store import PartTags, TokenStore, joined
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
-from tolka.system.progress import bar
+from tolka.system.progress import Say, bar
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.pairs import Pair, PairStream, in_chunks
@@ -40,7 +39,7 @@ class StreamLoader(Batches):
         config: BatchingConfig,
         seed: int,
         buffer: int,
-        log: Callable[[str], None],
+        log: Say,
         resample: Resample | None = None,
         ranks: Ranks = ALONE,
     ) -> None:

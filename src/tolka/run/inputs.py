@@ -1,7 +1,7 @@
 """The inputs of a run: the model to start from, the prepared training text, validation and test sets."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -64,7 +64,7 @@ def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
 class Inputs:
     """Inputs, each read when first needed. Reports what was read and what was left out."""
 
-    def __init__(self, config: TrainConfig, log: Callable[[str], None], ranks: Ranks = ALONE) -> None:
+    def __init__(self, config: TrainConfig, log: Say, ranks: Ranks = ALONE) -> None:
         """log: called with lines for the user. ranks: those that train together."""
         self.config, self.log, self._ranks = config, log, ranks
 

@@ -1,0 +1,54 @@
+"""Follow a recipe: settings in, the better model out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.config.compose import compose_plainly
+from tolka.config.plugins import load_plugins
+from tolka.config.recipe_settings import RecipeConfig
+from tolka.config.schemas import build_groups
+from tolka.config.typed import Settings, typed_settings
+from tolka.errors import ConfigError
+from tolka.recipes.pace import check_room
+from tolka.recipes.settings import split_recipe
+from tolka.recipes.steps import Figures, Steps
+from tolka.recipes.task import RecipeTask
+from tolka.system.atomic import one_at_a_time
+from tolka.system.progress import say
+
+
+@dataclass(frozen=True)
+class RecipeResult:
+    """model: the folder of the better model. figures: of each step, by its name."""
+
+    model: Path
+    figures: Mapping[str, Figures]
+
+
+def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keywords: Any) -> RecipeResult:
+    """Follow a recipe, or go on with it: the same settings again do only what is not done yet.
+
+    settings: as mt-train takes them with recipe=NAME; what is not the recipe's holds for each training. only_plan:
+    whether its steps are only shown. TolkaError, in one line, if a step fails.
+
+        tolka.follow_recipe(["recipe=back_translation", "corpus.monolingual=news.de", "corpus.train=data/train", ...])
+    """
+    listed = typed_settings(settings, keywords)
+    load_plugins(listed)
+    of_recipe, typed = split_recipe(listed)
+    if not any(each.startswith("recipe=") for each in of_recipe):
+        raise ConfigError(
+            f"{of_recipe[0] if of_recipe else 'this'} is for a recipe: name it, as in recipe=back_translation"
+        )
+    recipe: RecipeConfig = build_groups(compose_plainly("recipe", of_recipe))["recipe"]
+    task = RecipeTask(recipe.name, typed, say)
+    steps = Steps(task.steps, [*recipe.steps(task)], say)
+    say(f"{steps.table()}\n")
+    if not only_plan:
+        check_room(task.folder, steps.trainings * task.pace.bytes)
+        with one_at_a_time(task.steps / ".lock", lambda: say(f"waiting for the process that works in {task.folder}")):
+            steps.run()
+        say(f"{steps.table()}\n")
+    return RecipeResult(task.best, steps.figures())

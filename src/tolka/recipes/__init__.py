@@ -1,0 +1,1 @@
+"""Recipes: graphs of steps, each a training, a translation, or what lies between them."""

@@ -1,0 +1,132 @@
+"""Back-translation (Sennrich et al. 2016): a model of the other direction makes pairs of text in the target language.
+
+A model from the target into the source translates the text. The pairs, whose targets people wrote, are marked by a tag
+before the source (Caswell et al. 2019) and trained on beside the real ones.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tolka.config.recipe_settings import RECIPES, RecipeConfig
+from tolka.errors import ConfigError
+from tolka.options.checks import one_of
+from tolka.options.settings import setting
+from tolka.recipes.outcome import check_useful, choose
+from tolka.recipes.steps import Step
+from tolka.recipes.task import RecipeTask
+from tolka.recipes.texts import TAG, tagged
+from tolka.system.number_format import count_text
+from tolka.text.lines import read_lines, user_path
+
+# What each way to translate is in mt-translate's settings.
+_SEARCHES = {
+    "beam": {"search": "beam", "search.beam_size": "5"},
+    "sampling": {"search": "sampling", "search.top_k": "10"},
+    "greedy": {"search": "greedy"},
+}
+
+
+@RECIPES.register("back_translation")
+@dataclass(frozen=True)
+class BackTranslationConfig(RecipeConfig):
+    """Options of back-translation."""
+
+    name: str = "back_translation"
+    """the recipe: back_translation"""
+    monolingual: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
+    """files of text in the target language, a sentence a line; short: corpus.monolingual"""
+    reverse: str = setting("", literal=True)
+    """model from the target into the source, or several joined by commas; empty = one trained on the same text"""
+    search: str = "beam"
+    """how it translates: beam (5), sampling (of the 10 likeliest subwords), or greedy"""
+    tag: bool = True
+    """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
+    filter: bool = True
+    """whether pairs are left out that are copies, loops, of odd length or with other numbers"""
+    share: float = 0.5
+    """share of an epoch that is synthetic; 0 = as much as there is"""
+    rounds: int = 1
+    """how often: a second time the model of the other direction learns from the first one's pairs, too"""
+
+    def __post_init__(self) -> None:
+        one_of(self, "recipe", "search", _SEARCHES)
+        if not 0 <= self.share < 1:
+            raise ConfigError(f"recipe.share ({self.share:g}) must be at least 0 and below 1")
+        if not 1 <= self.rounds <= 5:
+            raise ConfigError(f"recipe.rounds ({self.rounds}) must be from 1 to 5")
+
+    def steps(self, task: RecipeTask) -> Iterator[Step]:
+        if not self.monolingual:
+            raise ConfigError(
+                f"recipe=back_translation needs text in {task.direction.target}, a sentence a line: "
+                "corpus.monolingual=FILE"
+            )
+        direction, files, texts = task.direction, [user_path(each) for each in self.monolingual], task.texts
+        lines = task.at("monolingual", f"lines.{direction.target}")
+        yield Step(
+            "texts",
+            "write the text and its held-out sets",
+            (),
+            texts.files,
+            do=texts.write,
+            given={"text": texts.fingerprint},
+        )
+        yield Step(
+            "monolingual",
+            f"read the text in {direction.target}",
+            [*files, *texts.files],
+            [lines],
+            do=lambda: texts.clean_lines(files, 1, task.config, lines),
+            given={"cleaning": asdict(task.config.cleaning)},
+        )
+        count = sum(1 for path in files for _ in read_lines(path))
+        yield task.train("forward", f"train {direction} on the pairs alone, to compare", [texts.train])
+        reverse, made = self.reverse, list[Path]()
+        for number in range(1, self.rounds + 1):
+            round_of = f"-{number}" if self.rounds > 1 else ""
+            if not self.reverse or number > 1:
+                name = f"reverse{round_of}"
+                yield task.train(
+                    name,
+                    f"train {direction.swapped}, which makes sources",
+                    [texts.train, *made],
+                    direction.swapped,
+                    self._mixed(made),
+                    count if made else 0,
+                )
+                reverse = str(task.model(name))
+                yield check_useful(task, f"check{round_of}", task.model(name))
+            found = f"translated{round_of}"
+            yield task.translate(
+                found, f"translate it into {direction.source}", reverse, lines, _SEARCHES[self.search], count
+            )
+            made = [task.at(f"synthetic{round_of}", "pairs")]
+            yield self._synthetic(task, f"synthetic{round_of}", task.at(found, "lines.txt"), lines, made[0])
+        both = [texts.train, *(map(tagged, made) if self.tag else made)]
+        symbols = {"tokenizer.symbols": f"['{TAG}']"} if self.tag else {}
+        settings = {**self._mixed(made), **symbols}
+        yield task.train("final", f"train {direction} on both", both, settings=settings, more=count)
+        yield choose(task, "forward", "final", lambda: self._words(task, f"synthetic{round_of}"))
+
+    def _mixed(self, made: Sequence[Path]) -> dict[str, str]:
+        """Return how real and synthetic pairs are mixed."""
+        return {"corpus.weights": f"[{1 - self.share:g},{self.share:g}]"} if made and self.share else {}
+
+    def _synthetic(self, task: RecipeTask, name: str, sources: Path, targets: Path, prefix: Path) -> Step:
+        """Return the step that makes pairs of the text and its translations."""
+        writes = [Path(f"{each}.{code}") for each in (prefix, tagged(prefix)) for code in task.direction]
+        return Step(
+            name,
+            "make pairs of both",
+            [sources, targets, *task.texts.files],
+            writes,
+            do=lambda: task.texts.synthetic(sources, targets, prefix, self.filter),
+            given={"filter": self.filter},
+        )
+
+    def _words(self, task: RecipeTask, made: str) -> str:
+        """Return what a model card says of the pairs."""
+        kept, read = task.figures(made)["kept"], task.figures("monolingual")["lines"]
+        names = ", ".join(user_path(each).name for each in self.monolingual)
+        return f"back-translation: {count_text(kept, 'synthetic pair')} of {count_text(read, 'line')} of {names}"

@@ -1,0 +1,20 @@
+"""The process of a recipe's step: a command of tolka, which saves and ends when the recipe's own process does."""
+
+import os
+import runpy
+import signal
+import sys
+import threading
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of standard input, which the parent holds open, and then ask this process to end."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    sys.argv[0] = "tolka"
+    runpy.run_module("tolka", run_name="__main__")

@@ -1,0 +1,88 @@
+"""What came of a recipe: whether its model is better than the one without it, and which of them is handed over."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from tolka.errors import DataError
+from tolka.evaluation.figures import USELESS
+from tolka.metrics.significance import Comparison, compare
+from tolka.model_directory.card import facts_of, model_card
+from tolka.model_directory.file_names import SCORES
+from tolka.model_directory.settings import load_settings
+from tolka.model_directory.verify import checked_manifest, read_json
+from tolka.model_directory.write import finish
+from tolka.recipes.steps import Figures, Step
+from tolka.recipes.task import RecipeTask
+from tolka.system.atomic import whole_folder
+from tolka.text.lines import read_lines
+
+_CHANCE = 0.05  # p of a gain from which on it may be chance
+
+
+def check_useful(task: RecipeTask, name: str, model: Path) -> Step:
+    """Return the step that ends the recipe where a model that others shall learn from is useless."""
+
+    def check() -> Figures:
+        verdict = read_json(model / SCORES).get("verdict") or {}
+        if verdict.get("level") != USELESS:
+            return {"verdict": verdict.get("level", "")}
+        words = f"{model}: {' '.join(verdict['sentences'])}"
+        if not task.has_typed("trainer.updates", "trainer.epochs", "trainer.max_minutes"):
+            raise DataError(f"{words} What it makes would teach nothing: more pairs are needed first")
+        task.say(f"warning: {words} What it makes will teach little")
+        return {"verdict": USELESS}
+
+    return Step(name, "look whether it is of use", [model], (), do=check)
+
+
+def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) -> Step:
+    """Return the step that hands over a recipe's model if it is better than that of another step, or else the latter.
+
+    words: of what was done, for the model card.
+    """
+    models = [task.model(step) for step in (before, after)]
+
+    def decide() -> Figures:
+        tests = _compared(task, before, after)
+        first = next(iter(tests.values()))[0]
+        is_gain = first.difference > 0 and first.p_value < _CHANCE
+        for test, each in tests.items():
+            task.say("\n".join(f"{test}: {_in_words(comparison)}" for comparison in each))
+        _hand_over(models[is_gain], task.best, words() if is_gain else f"tried, and no gain: {words()}")
+        task.say(
+            f"{task.folder / 'best'} is the model of the step {after if is_gain else before}: "
+            + ("it is better than without the recipe" if is_gain else "the recipe has no gain that is not chance")
+        )
+        return {"chosen": after if is_gain else before, "tests": {n: [*map(asdict, each)] for n, each in tests.items()}}
+
+    return Step("outcome", "compare both, and hand over the better one", models, [task.best], do=decide)
+
+
+def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Comparison]]:
+    """Return, for each test set, how the scores of two steps differ."""
+    target, found = task.direction.target, {}
+    names = read_json(task.model(after) / SCORES)["test"]
+    for name, prefix in zip(names, task.texts.sets["test"], strict=True):
+        a, b = ([*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step in (before, after))
+        found[name] = compare(a, b, [*read_lines(Path(f"{prefix}.{target}"))], task.config.metrics, target)
+    return found
+
+
+def _in_words(comparison: Comparison) -> str:
+    a, b = comparison.a, comparison.b
+    return (
+        f"{comparison.name} {a.value:.2f} without, {b.value:.2f} with the recipe: {comparison.difference:+.2f}, "
+        f"p = {comparison.p_value:.3f} ({comparison.signature})"
+    )
+
+
+def _hand_over(model: Path, out: Path, words: str) -> None:
+    """Copy a model directory, with what was done in its card."""
+    manifest, config, scores = checked_manifest(model), load_settings(model), read_json(model / SCORES)
+    facts = {**facts_of(model, config, scores), "recipe": words}
+    scores = {**scores, "facts": facts}
+    with whole_folder(out) as work:
+        shutil.copytree(model, work, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        finish(work, scores, model_card(config, facts, scores), manifest.sources, manifest.int8)

@@ -1,0 +1,59 @@
+"""How long the steps of a recipe take on this machine, and how much room they need: measured before they begin."""
+
+import json
+import math
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tolka.auto.rules import usual_share
+from tolka.errors import DataError
+from tolka.recipes.processes import run_tolka
+from tolka.system.atomic import replace_text
+
+_BEAM = 0.5  # of the tokens that training reads in a second, how many beam search writes: 0.4 to 0.6 were measured
+_COPIES = 8  # of its weights that a training leaves: best/, last/ with two moments, and as much while they are replaced
+
+
+@dataclass(frozen=True)
+class Pace:
+    """minutes: of a training on the pairs alone. lines_per_minute: that its model translates. bytes: that it leaves."""
+
+    minutes: float
+    pairs: int
+    lines_per_minute: float
+    bytes: float
+
+    def training(self, pairs: float) -> float:
+        """Return the minutes that a training on more pairs takes."""
+        # Of more text, fewer passes are needed.
+        return self.minutes * math.sqrt(max(pairs / self.pairs, 1.0))
+
+
+def measure(command: Sequence[str], folder: Path) -> Pace:
+    """Time some updates of a training, of which `command` has the settings; once for a folder. TolkaError as it."""
+    file = folder / "pace.json"
+    if not file.is_file():
+        found = json.loads(run_tolka(["train", "--check", "--json", *command], answers=True))
+        if found["unfit"]:
+            raise DataError(found["unfit"])
+        pace, kept = found["pace"], found["kept"]["kept"]
+        share = usual_share(found["chosen"]) if pace["at_plateau"] else 0.0
+        minutes = min(pace["unlimited_minutes"] * share or pace["minutes"], pace["minutes"])
+        tokens = found["pieces"]["target"]["total"] / kept
+        lines = _BEAM * 60 * pace["tokens_per_second"] / tokens
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_text(file, json.dumps(asdict(Pace(minutes, kept, lines, 4.0 * _COPIES * pace["parameters"]))))
+    return Pace(**json.loads(file.read_text(encoding="utf-8")))
+
+
+def check_room(folder: Path, needed: float) -> None:
+    """Raise DataError where a disk has less than these bytes free."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise DataError(
+            f"{folder} has {free / 1e9:.1f} GB free, and the steps need some {needed / 1e9:.1f} GB: make room, or set "
+            "run.dir to another disk"
+        )

@@ -1,0 +1,150 @@
+"""The steps of a recipe: each is done once, and leaves a record of what it read and wrote.
+
+One that was interrupted goes on: a training resumes, and so does a translation. None is done with other inputs in the
+same folder: what it has made so far would be lost.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.metrics.tables import table
+from tolka.model_directory.settings import digest
+from tolka.recipes.processes import run_tolka
+from tolka.system import interrupts
+from tolka.system.atomic import replace_text
+from tolka.system.number_format import json_text
+from tolka.system.progress import Say
+
+Figures = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a recipe.
+
+    name: its folder below steps/. title: for people. reads, writes: files and model directories. command: of
+    `python -m tolka`, or else do: a function that returns its figures. given: what else it depends on. minutes:
+    expected; 0 = seconds.
+    """
+
+    name: str
+    title: str
+    reads: Sequence[Path]
+    writes: Sequence[Path]
+    command: Sequence[str] = ()
+    do: Callable[[], Figures] | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    minutes: float = 0.0
+
+
+class Steps:
+    """The steps of a recipe in a folder."""
+
+    def __init__(self, folder: Path, steps: Sequence[Step], say: Say) -> None:
+        self._folder, self._steps, self._say = folder, steps, say
+
+    def table(self) -> str:
+        """Return the steps as a table for a terminal, with the minutes that they took, or are expected to take."""
+        rows, total = list[list[str]](), 0.0
+        for number, step in enumerate(self._steps, 1):
+            is_done = self._is_done(step)
+            minutes = recorded(self._folder, step.name)["seconds"] / 60 if is_done else step.minutes
+            rows.append([str(number), step.name, step.title, f"{minutes:.1f}" if is_done else _about(minutes)])
+            total += minutes
+        rows.append(["", "", "together", _about(total)])
+        return table(rows, ["", "step", "what it does", "minutes"], "rllr")
+
+    def run(self) -> None:
+        """Run what is not done yet. TolkaError as the step that fails."""
+        count = len(self._steps)
+        for number, step in enumerate(self._steps, 1):
+            interrupts.check()
+            if self._is_done(step):
+                self._say(f"step {number} of {count}: {step.title}: done before")
+                continue
+            self._say(f"step {number} of {count}: {step.title}")
+            self._do(step)
+
+    def _do(self, step: Step) -> None:
+        folder, inputs, started_at = self._folder / step.name, _inputs_of(step), time.perf_counter()
+        before = recorded(self._folder, step.name)
+        if changed := [key for key in inputs if before and before.get(key) != inputs[key]]:
+            raise ConfigError(
+                f"{folder} was made of other inputs ({', '.join(changed)}): choose another run.name or run.dir, or "
+                "remove run.dir/steps to begin again"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        self._record(step, inputs)
+        figures: Figures = {}
+        if step.do:
+            figures = step.do()
+            if words := figures.get("words"):
+                self._say(str(words))
+        else:
+            run_tolka(step.command)
+        if missing := [path for path in step.writes if not path.exists()]:
+            raise DataError(f"the step {step.name} left no {missing[0]}")
+        seconds = before.get("seconds", 0.0) + time.perf_counter() - started_at
+        self._record(step, {**inputs, "writes": _digests(step.writes), "figures": figures, "seconds": seconds})
+
+    def _record(self, step: Step, record: Mapping[str, Any]) -> None:
+        # Beside the step's folder, in which mt-train wants no file of others.
+        replace_text(_record_of(self._folder, step.name), json_text(record, ensure_ascii=False, indent=1))
+
+    @property
+    def trainings(self) -> int:
+        """How many models are trained."""
+        return sum([*step.command][:1] == ["train"] for step in self._steps)
+
+    def figures(self) -> dict[str, Figures]:
+        """Return the figures of each step that is done."""
+        return {step.name: recorded(self._folder, step.name).get("figures", {}) for step in self._steps}
+
+    def _is_done(self, step: Step) -> bool:
+        record = recorded(self._folder, step.name)
+        return bool(record) and record == {**record, **_inputs_of(step), "writes": _digests(step.writes)}
+
+
+def recorded(folder: Path, name: str) -> dict[str, Any]:
+    """Return the record of a step in the folder of all; {} where it has not begun, or its record cannot be read."""
+    try:
+        record = json.loads(_record_of(folder, name).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _record_of(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
+
+
+def _inputs_of(step: Step) -> dict[str, Any]:
+    """Return what a step depends on, as its record has it; each as an entry of its own, for messages."""
+    given = {key: json.loads(json.dumps(value)) for key, value in step.given.items()}
+    return {"command": [*step.command], **given, **_digests(step.reads)}
+
+
+def _digests(paths: Iterable[Path]) -> dict[str, str]:
+    """Return path -> digest of a file, or of what a model's translations depend on; "" for what is not there."""
+    return {str(path): _digest(path) for path in paths}
+
+
+def _digest(path: Path) -> str:
+    if path.is_dir():
+        with suppress(TolkaError):
+            return digest(path)
+    if not path.is_file():
+        return ""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _about(minutes: float) -> str:
+    return f"about {minutes:.0f}" if minutes >= 1 else "below 1"

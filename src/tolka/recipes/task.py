@@ -1,0 +1,146 @@
+"""What a recipe works on: a corpus and the settings typed for its trainings; and the steps that commands make."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from tolka.config.command_line import train_config, with_recipe
+from tolka.config.schemas import TrainConfig
+from tolka.config.typed import quote_value, split_setting
+from tolka.errors import ConfigError
+from tolka.recipes.pace import Pace, measure
+from tolka.recipes.steps import Figures, Step, recorded
+from tolka.recipes.texts import SharedTexts
+from tolka.system.progress import Say
+from tolka.text.direction import Direction
+
+STEPS = "steps"
+# Settings of a training's text and folder, which each step has its own of.
+_OWN = ("corpus", "run.dir", "run.name")
+
+
+@dataclass(frozen=True)
+class RecipeTask:
+    """The corpus and the settings that were typed for the trainings of a recipe.
+
+    name: of the recipe. typed: the settings as they were typed. say: is given notes.
+    """
+
+    name: str
+    typed: Sequence[str]
+    say: Say
+
+    @cached_property
+    def config(self) -> TrainConfig:
+        """The configuration of a training with these settings alone, of which one is checked here already."""
+        if self.has_typed("run.init_from"):
+            raise ConfigError(f"recipe={self.name} trains from nothing: leave run.init_from out")
+        config = train_config(with_recipe(self.typed))
+        if len(config.corpus.directions) > 1:
+            raise ConfigError(f"recipe={self.name} is for one direction: name one text, and no corpus.both_directions")
+        if not config.metrics.bootstrap:
+            raise ConfigError(
+                f"recipe={self.name} compares two models, and metrics.bootstrap=0 leaves no way to: leave it out"
+            )
+        return config
+
+    @property
+    def direction(self) -> Direction:
+        """From which language into which the final model translates."""
+        return self.config.corpus.direction
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the recipe's run: run.dir, or run.name below runs/; if neither is typed, named after both."""
+        run = self.config.run
+        is_named = {"run.dir", "run.name"} & {split_setting(each).key for each in self.typed}
+        return run.folder if is_named else run.folder.with_name(f"{run.folder.name}-{self.name}")
+
+    @property
+    def best(self) -> Path:
+        """The folder of the model that the recipe hands over."""
+        return self.folder / "best"
+
+    @property
+    def steps(self) -> Path:
+        """The folder with a folder for each step."""
+        return self.folder / STEPS
+
+    def at(self, step: str, name: str) -> Path:
+        """Return a file or folder of a step."""
+        return self.steps / step / name
+
+    def figures(self, step: str) -> Figures:
+        """Return what a step that is done has to say."""
+        figures: Figures = recorded(self.steps, step).get("figures", {})
+        return figures
+
+    @cached_property
+    def pace(self) -> Pace:
+        """How long a training and a translation take here."""
+        # One that is only timed has no folder, and leaves none.
+        return measure([*self.typed, f"run.dir={self.folder}"], self.steps)
+
+    @cached_property
+    def texts(self) -> SharedTexts:
+        """The texts that all trainings share."""
+        return SharedTexts(self.config, self.steps / "texts", self.say)
+
+    def model(self, step: str) -> Path:
+        """Return the model that a training leaves."""
+        return self.at(step, "best")
+
+    def has_typed(self, *keys: str) -> bool:
+        """Return whether one of these settings was typed."""
+        return any(split_setting(each).key in keys for each in self.typed)
+
+    def train(
+        self,
+        name: str,
+        title: str,
+        texts: Sequence[Path],
+        direction: Direction | None = None,
+        settings: Mapping[str, str] | None = None,
+        more: int = 0,
+    ) -> Step:
+        """Return the step that trains a model, with the corpus's own held-out sets.
+
+        texts: prefixes of its training texts. direction: None = the task's. settings: of this training alone, unless
+        they are typed.
+        """
+        direction = direction or self.direction
+        own = {
+            "corpus": "files",
+            "corpus.source": direction.source,
+            "corpus.target": direction.target,
+            **{f"corpus.{key}": _listed(each) for key, each in {"train": texts, **self.texts.sets}.items()},
+            "run.dir": str(self.steps / name),
+        }
+        # An experiment names files of its own.
+        own |= {"corpus.root": "", "corpus.columns": "[]"} if self.has_typed("experiment") else {}
+        kept = [each for each in self.typed if not split_setting(each).key.startswith(_OWN)]
+        free = {key: value for key, value in (settings or {}).items() if not self.has_typed(key)}
+        command = ["train", *kept, *(f"{key}={value}" for key, value in {**own, **free}.items())]
+        reads = [Path(f"{text}.{code}") for text in (*texts, *chain(*self.texts.sets.values())) for code in direction]
+        most, usual = self.config.trainer.max_minutes, self.pace.training(self.pace.pairs + more)
+        minutes = min(most or usual, usual)
+        return Step(name, title, reads, [self.model(name)], command, minutes=minutes)
+
+    def translate(self, name: str, title: str, model: str, text: Path, settings: Mapping[str, str], lines: int) -> Step:
+        """Return the step that translates a file, line by line, into `lines.txt` of its folder.
+
+        model: as mt-translate takes it. lines: how many there are about.
+        """
+        out = self.at(name, "lines.txt")
+        # What an interrupted one has written counts.
+        plugins = [each for each in self.typed if each.startswith("plugins=")]
+        options = {"output.resume": "true", **settings}
+        command = ["translate", model, str(text), "-o", str(out), *plugins, *(f"{k}={v}" for k, v in options.items())]
+        minutes = lines / self.pace.lines_per_minute
+        return Step(name, title, [*map(Path, model.split(",")), text], [out], command, minutes=minutes)
+
+
+def _listed(texts: Sequence[Path]) -> str:
+    return f"[{','.join(quote_value(str(text)) for text in texts)}]"

@@ -1,0 +1,192 @@
+"""The texts between the trainings of a recipe: what they share, text in one language, and synthetic pairs."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from tolka.config.schemas import TrainConfig
+from tolka.errors import ConfigError, DataError
+from tolka.model_directory.verify import LengthRatio
+from tolka.recipes.steps import Figures
+from tolka.run.inputs import Inputs
+from tolka.system.atomic import whole_file
+from tolka.system.number_format import count_text
+from tolka.system.progress import Say, bar
+from tolka.text.cleaning.cleaner import Tally, comparison_form, judge, set_aside_marks, set_aside_reason
+from tolka.text.direction import Direction
+from tolka.text.lines import read_lines
+from tolka.text.pairs import Pair
+from tolka.translation.flags import differing_numbers, has_odd_length, is_copy, repeats
+
+TAG = "⟦bt⟧"
+"""Stands before a synthetic source (Caswell et al. 2019), and is one subword."""
+_MOST_OTHER = 0.3  # share of lines in the other language, from which on a file is refused
+_SIDE = re.compile(r" (source|on both sides)$")  # of a reason why a pair is left out
+_WORDS_TO_TELL = 3  # of a line, by which its language is told
+
+
+class SharedTexts:
+    """The texts of a corpus, written once for all trainings of a recipe, so that they have the same held-out sets."""
+
+    def __init__(self, config: TrainConfig, folder: Path, say: Say) -> None:
+        self._inputs, self.direction = Inputs(config, say), config.corpus.direction
+        corpus = self._inputs.corpus
+        if corpus.stream:
+            raise ConfigError("a recipe reads its text several times: corpus.streaming=true is not for it")
+        names = [source.name for source in corpus.tests]
+        self._tests = {name if name.startswith("test") else f"test-{name}": name for name in names}
+        self.train, self.valid = folder / "train", folder / "valid"
+        self.tests = [folder / name for name in self._tests]
+
+    @property
+    def sets(self) -> dict[str, list[Path]]:
+        """The prefixes of the held-out sets, as the settings name these."""
+        # Without test sets, the scores of the validation set are all that there is to compare.
+        return {"valid": [self.valid], "test": self.tests or [self.valid]}
+
+    @property
+    def files(self) -> list[Path]:
+        """All files."""
+        return [Path(f"{each}.{code}") for each in (self.train, self.valid, *self.tests) for code in self.direction]
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest that changes with any of the texts."""
+        corpus = self._inputs.corpus
+        sets = [source.fingerprint() for source in (*corpus.valid, *corpus.tests)]
+        return hashlib.sha256("\n".join([corpus.fingerprint(), *sets]).encode()).hexdigest()
+
+    def write(self) -> Figures:
+        """Write them; return how many pairs there are."""
+        inputs = self._inputs
+        apart = set_aside_reason(set_aside_marks(pair for name in inputs.set_aside for pair in inputs.held_out[name]))
+        read = (pair for source in inputs.corpus.train for pair in source.read())
+        pairs = write_pairs((pair for pair in read if not pair.flaw and not apart(pair)), self.train, self.direction)
+        write_pairs(inputs.validation_pairs, self.valid, self.direction)
+        for prefix, name in zip(self.tests, self._tests.values(), strict=True):
+            write_pairs(inputs.test_pairs[name], prefix, self.direction)
+        return {"pairs": pairs}
+
+    @cached_property
+    def _sides(self) -> list[list[str]]:
+        return [[*read_lines(Path(f"{self.train}.{code}"))] for code in self.direction]
+
+    def held_out(self, side: int) -> Iterator[str]:
+        """Yield the held-out lines of a side: 0 = the source's, 1 = the target's."""
+        for prefix in (self.valid, *self.tests):
+            yield from read_lines(Path(f"{prefix}.{self.direction[side]}"))
+
+    def clean_lines(self, files: Sequence[Path], side: int, config: TrainConfig, out: Path) -> Figures:
+        """Write the usable lines of text in one language, each once; return how many, and why others are left out.
+
+        side: of the language, as in `held_out`. Lines of a held-out set are left out, and those of the training text,
+        whose translation is known. DataError if much of it seems to be in the other language.
+        """
+        words = [{word for line in lines for word in line.casefold().split()} for lines in self._sides]
+        own, other = words[side] - words[1 - side], words[1 - side] - words[side]
+        known = {comparison_form(line): "in the training text" for line in self._sides[side]}
+        known |= {comparison_form(line): "in a held-out set" for line in self.held_out(side)}
+        # As a pair of the line and itself: what cleaning does to a side, it does to this.
+        code, cleaning = self.direction[side], replace(config.cleaning, copies=False, leaks="keep", duplicates="keep")
+        left_out, kept, total = Counter[str](), 0, 0
+
+        def reason(line: str) -> str:
+            found = line.casefold().split()
+            if sum(word in other for word in found) >= max(_WORDS_TO_TELL, 2 * sum(word in own for word in found)):
+                return f"in {self.direction[1 - side]}, by its words"
+            form = comparison_form(line)
+            return known.setdefault(form, "twice") if form in known else known.setdefault(form, "twice") and ""
+
+        with whole_file(out) as stream:
+            for path in files:
+                tally = Tally()
+                with bar(f"reading {path.name}", None, " lines") as progress:
+                    lines = (Pair(line, line) for line in _counted(read_lines(path), progress.update))
+                    for pair in judge(lines, cleaning, Direction(code, code), tally):
+                        if why := reason(pair.target):
+                            left_out[why] += 1
+                        else:
+                            kept += 1
+                            stream.write(f"{pair.target}\n".encode())
+                left_out.update({_SIDE.sub("", why): n for why, n in tally.dropped.items()})
+                total = kept + left_out.total()
+                wrong = left_out[f"in {self.direction[1 - side]}, by its words"]
+                if wrong > _MOST_OTHER * total:
+                    raise DataError(
+                        f"{path}: {wrong} of {total} lines look like {self.direction[1 - side]} by their words, and "
+                        f"text in {code} is wanted: name another file"
+                    )
+        if not kept:
+            raise DataError(f"none of the {total} lines is left{_left_out_text(left_out)}")
+        said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
+        return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
+
+    def synthetic(self, sources: Path, targets: Path, prefix: Path, checked: bool) -> Figures:
+        """Write the pairs whose sources a model made of the targets; return how many, and why others are left out.
+
+        checked: whether those are left out that cannot be right. The file PREFIX-tagged has `TAG` before each source.
+        """
+        ratio = LengthRatio.of([(target, source) for source, target in zip(*self._sides, strict=True)])
+        left_out, pairs = Counter[str](), list[Pair]()
+        for source, target in zip(read_lines(sources), read_lines(targets), strict=True):
+            why = _odd(source, target, ratio) if checked else "" if source.strip() else "untranslated"
+            if why:
+                left_out[why] += 1
+            else:
+                pairs.append(Pair(source, target))
+        write_pairs((Pair(f"{TAG} {pair.source}", pair.target) for pair in pairs), tagged(prefix), self.direction)
+        kept = write_pairs(pairs, prefix, self.direction)
+        if not kept:
+            raise DataError(f"no synthetic pair is left{_left_out_text(left_out)}")
+        words = f"{count_text(kept, 'synthetic pair')}{_left_out_text(left_out)}"
+        return {"kept": kept, "left out": dict(left_out), "words": words}
+
+
+def write_pairs(pairs: Iterable[Pair], prefix: Path, direction: Direction) -> int:
+    """Write pairs as two files, and return how many there are."""
+    count = 0
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    source, target = (Path(f"{prefix}.{code}") for code in direction)
+    with whole_file(source) as one, whole_file(target) as two:
+        for pair in pairs:
+            one.write(f"{pair.source}\n".encode())
+            two.write(f"{pair.target}\n".encode())
+            count += 1
+    return count
+
+
+def tagged(prefix: Path) -> Path:
+    """Return the prefix of the same pairs with `TAG` before each source."""
+    return prefix.with_name(f"{prefix.name}-tagged")
+
+
+def _left_out_text(left_out: Counter[str]) -> str:
+    """Return a phrase of how many were left out, and why; "" if none were."""
+    reasons = ", ".join(f"{count} {why}" for why, count in sorted(left_out.items()))
+    return f", {left_out.total()} left out: {reasons}" if left_out else ""
+
+
+def _counted(lines: Iterable[str], tick: Callable[[int], object]) -> Iterator[str]:
+    for line in lines:
+        tick(1)
+        yield line
+
+
+def _odd(made: str, given: str, ratio: LengthRatio | None) -> str:
+    """Return why a text that a model made of another cannot be its translation; "" if nothing says so.
+
+    ratio: of lengths, of given texts to those that they are translated from.
+    """
+    if not made.strip():
+        return "untranslated"
+    checks = {
+        "copied": is_copy(given, made) or comparison_form(given) == comparison_form(made),
+        "repeating a phrase": repeats(given, made),
+        "of another length": has_odd_length(given, made, ratio),
+        "with other numbers": any(differing_numbers(given, made)),
+    }
+    return next((why for why, applies in checks.items() if applies), "")

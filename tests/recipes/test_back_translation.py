@@ -1,0 +1,158 @@
+"""Back-translation from the command line: pairs of text in one language, and the better of two models."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, sentences
+from tolka.cli import train, translate
+from tolka.cli.common import guarded
+from tolka.errors import DataError
+from tolka.recipes import steps as steps_module
+from tolka.recipes import task as task_module
+from tolka.recipes.outcome import check_useful
+from tolka.recipes.pace import Pace
+from tolka.recipes.task import RecipeTask
+
+Calls = list[str]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """The commands of a recipe, which are run in this process: a process of its own takes seconds."""
+    names: Calls = []
+    commands: dict[str, Callable[[Sequence[str]], int]] = {"train": train.run, "translate": translate.run}
+
+    def run(command: Sequence[str]) -> None:
+        names.append(command[0])
+        assert guarded(commands[command[0]], command[1:]) == 0
+
+    monkeypatch.setattr(steps_module, "run_tolka", run)
+    monkeypatch.setattr(task_module, "measure", lambda *_: Pace(2.0, 60, 10.0, 1e6))
+    return names
+
+
+@pytest.fixture
+def recipe(tiny: list[str], tmp_path: Path) -> list[str]:
+    """The arguments of mt-train, with 30 lines of the target language."""
+    more = [target for _, target in sentences(30, 77)]
+    (tmp_path / "more.xb").write_text("".join(f"{line}\n" for line in more), encoding="utf-8")
+    own = ["recipe=back_translation", f"corpus.monolingual={tmp_path / 'more.xb'}", "recipe.filter=false"]
+    kept = [each for each in tiny if not each.startswith("metrics.bootstrap")]
+    return [*kept, "metrics.bootstrap=40", "report.plots=false", *own]
+
+
+def test_both_models_are_compared_and_the_better_one_is_handed_over(
+    recipe: list[str], tmp_path: Path, command: Command, calls: Calls
+) -> None:
+    found = command("mt-train", *recipe)
+    assert found.code == 0, found.err
+    assert calls == ["train", "train", "translate", "train"]
+    steps = tmp_path / "run" / "steps"
+    outcome = json.loads((steps / "outcome.json").read_text(encoding="utf-8"))["figures"]
+    assert outcome["chosen"] in ("forward", "final")
+    (comparison, *_) = outcome["tests"]["test"]
+    assert comparison["difference"] == pytest.approx(comparison["b"]["value"] - comparison["a"]["value"])
+    is_gain = comparison["difference"] > 0 and comparison["p_value"] < 0.05
+    assert outcome["chosen"] == ("final" if is_gain else "forward")
+    best = (tmp_path / "run" / "best" / "model.safetensors").read_bytes()
+    assert best == (steps / outcome["chosen"] / "best" / "model.safetensors").read_bytes()
+    kept = json.loads((steps / "synthetic.json").read_text(encoding="utf-8"))["figures"]["kept"]
+    card = (tmp_path / "run" / "best" / "README.md").read_text(encoding="utf-8")
+    assert f"back-translation: {kept} synthetic pairs of 30 lines of more.xb" in card
+    assert f"{kept} synthetic pairs" in found.err
+    # The mixed text has the real pairs, and the synthetic ones with their tag, which is one subword.
+    config = (steps / "final" / "config.yaml").read_text(encoding="utf-8")
+    assert "pairs-tagged" in config
+    (line,) = [line for line in found.err.splitlines() if line.startswith("an epoch draws")]
+    assert "pairs-tagged" in line
+    # As it is, the model translates, and the same command again does nothing.
+    assert command("mt-translate", tmp_path / "run", stdin=b"lantern kettle\n").out.count("\n") == 1
+    calls.clear()
+    again = command("mt-train", *recipe)
+    assert (again.code, calls) == (0, [])
+    assert again.err.count("done before") == 9
+
+
+def test_its_steps_can_be_looked_at_first(recipe: list[str], tmp_path: Path, command: Command, calls: Calls) -> None:
+    found = command("mt-train", "--check", *recipe, "recipe.rounds=2")
+    assert (found.code, calls) == (0, [])
+    names = [line.split()[1] for line in found.err.splitlines() if line[:2].strip().isdigit()]
+    assert names == [
+        *("texts", "monolingual", "forward"),
+        *(f"{name}-{number}" for number in (1, 2) for name in ("reverse", "check", "translated", "synthetic")),
+        *("final", "outcome"),
+    ]
+    assert "together" in found.err
+
+
+def test_a_second_round_learns_from_the_first_one_s_pairs(
+    recipe: list[str], tmp_path: Path, command: Command, calls: Calls
+) -> None:
+    found = command("mt-train", *recipe, "recipe.rounds=2", "recipe.tag=false")
+    assert found.code == 0, found.err
+    assert calls == ["train", "train", "translate", "train", "translate", "train"]
+    steps = tmp_path / "run" / "steps"
+    config = (steps / "reverse-2" / "config.yaml").read_text(encoding="utf-8")
+    assert "synthetic-1/pairs" in config
+    assert "source: xb" in config
+    assert "synthetic-2/pairs" in (steps / "final" / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_a_given_model_makes_the_sources(
+    recipe: list[str], tmp_path: Path, trained: Path, command: Command, calls: Calls
+) -> None:
+    found = command("mt-train", *recipe, f"recipe.reverse={trained}", "recipe.search=sampling")
+    assert found.code == 0, found.err
+    assert calls == ["train", "translate", "train"]
+
+
+def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
+    """Where trainer.updates was typed, that is what somebody wants."""
+    verdict = {"level": "useless", "sentences": ["This model is useless: 60 pairs are too few."]}
+    (tmp_path / "scores.json").write_text(json.dumps({"verdict": verdict}))
+    said: list[str] = []
+    check = check_useful(RecipeTask("x", [], said.append), "check", tmp_path).do
+    assert check
+    with pytest.raises(DataError, match=r"60 pairs are too few\. What it makes would teach nothing"):
+        check()
+    check = check_useful(RecipeTask("x", ["trainer.updates=9"], said.append), "check", tmp_path).do
+    assert check
+    assert check() == {"verdict": "useless"}
+    assert said[0].startswith("warning: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["recipe.search=best"], "recipe.search ('best') is unknown. Known: beam, greedy, sampling"),
+        (["recipe.share=1"], "recipe.share (1) must be at least 0 and below 1"),
+        (["recipe.rounds=0"], "recipe.rounds (0) must be from 1 to 5"),
+        (["recipe=back_translatoin"], "Did you mean 'back_translation'?"),
+        (["recipe.monolingual=[]"], "corpus.monolingual=FILE"),
+        (["corpus.both_directions=true"], "is for one direction"),
+        (["metrics.bootstrap=0"], "compares two models, and metrics.bootstrap=0 leaves no way to"),
+        (["run.init_from=runs/x"], "leave run.init_from out"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(
+    settings: list[str], message: str, recipe: list[str], command: Command, calls: Calls
+) -> None:
+    kept = [each for each in recipe if each.partition("=")[0] not in (*map(key_of, settings), "corpus.monolingual")]
+    monolingual = [] if "recipe.monolingual=[]" in settings else [each for each in recipe if "more.xb" in each]
+    found = command("mt-train", *kept, *monolingual, *settings)
+    assert found.code != 0
+    assert message in found.err
+    assert "Traceback" not in found.err
+
+
+def key_of(setting: str) -> str:
+    return setting.partition("=")[0]
+
+
+def test_its_settings_alone_are_for_no_training(tiny: list[str], command: Command) -> None:
+    found = command("mt-train", *tiny, "corpus.monolingual=more.de")
+    assert found.code == 2
+    assert "is for a recipe: name it, as in recipe=back_translation" in found.err

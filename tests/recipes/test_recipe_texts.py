@@ -1,0 +1,81 @@
+"""Texts between the trainings: counted by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import XA, XB, write_split
+from tolka.config.command_line import train_config
+from tolka.errors import DataError
+from tolka.recipes.texts import TAG, SharedTexts
+
+
+def shared(corpus: Path, folder: Path, *settings: str) -> SharedTexts:
+    names = [f"corpus.{split}={corpus / split}" for split in ("train", "valid", "test")]
+    codes = ["corpus.source=xa", "corpus.target=xb", f"run.prepared={folder / 'prepared'}"]
+    return SharedTexts(train_config(["corpus=files", *codes, *names, *settings]), folder / "texts", print)
+
+
+def test_held_out_pairs_stay_held_out(corpus: Path, tmp_path: Path) -> None:
+    """60 pairs, of which 5 and 7 are set aside: no training text has a source or target of theirs."""
+    texts = shared(corpus, tmp_path, "corpus.valid=5", "corpus.test=7")
+    left = texts.write()["pairs"]
+    lines = {path.name: path.read_text(encoding="utf-8").splitlines() for path in texts.files}
+    assert (len(lines["valid.xa"]), len(lines["test.xa"])) == (5, 7)
+    assert len(lines["train.xa"]) == len(lines["train.xb"]) == left <= 60 - 12
+    for side in ("xa", "xb"):
+        assert not {*lines[f"train.{side}"]} & {*lines[f"valid.{side}"], *lines[f"test.{side}"]}
+    assert texts.sets["test"] == texts.tests
+
+
+def test_lines_of_one_language_are_kept_once_and_counted(corpus: Path, tmp_path: Path) -> None:
+    texts = shared(corpus, tmp_path)
+    texts.write()
+    trained, held = ((corpus / f"{name}.xb").read_text(encoding="utf-8").splitlines()[0] for name in ("train", "test"))
+    new = [" ".join(reversed(XB[n : n + 6])) for n in range(4)]
+    lines = [*new, new[0], new[1].upper(), trained, held, "", "   ", " ".join(XA[:5]), "a" * 5000]
+    (tmp_path / "more").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    out = tmp_path / "lines"
+    config = train_config(["corpus=files", "corpus.train=t", "corpus.valid=v", "corpus.source=xa", "corpus.target=xb"])
+    found = texts.clean_lines([tmp_path / "more"], 1, config, out)
+    assert out.read_text(encoding="utf-8").splitlines() == new
+    assert (found["lines"], found["kept"]) == (12, 4)
+    left_out = dict(found["left out"])
+    assert left_out.pop("twice") == 2
+    assert left_out.pop("in the training text") == left_out.pop("in a held-out set") == 1
+    assert left_out.pop("in xa, by its words") == 1
+    assert left_out.pop("blank") == 2
+    assert sum(left_out.values()) == 1  # of 5000 characters
+
+
+def test_text_in_the_other_language_is_refused(corpus: Path, tmp_path: Path) -> None:
+    texts = shared(corpus, tmp_path)
+    texts.write()
+    config = train_config(["corpus=files", "corpus.train=t", "corpus.valid=v", "corpus.source=xa", "corpus.target=xb"])
+    with pytest.raises(DataError, match=r"8 of 8 lines look like xa by their words, and text in xb is wanted"):
+        texts.clean_lines([corpus / "test.xa"], 1, config, tmp_path / "lines")
+    assert not (tmp_path / "lines").exists()
+
+
+def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_path: Path) -> None:
+    texts = shared(corpus, tmp_path)
+    texts.write()
+    pairs = [
+        ("lantern kettle harbour 12", "tolo mirka pell 12"),
+        ("", "tolo mirka pell"),
+        ("tolo mirka pell dasun", "tolo mirka pell dasun"),
+        ("lantern lantern lantern lantern lantern lantern", "tolo mirka"),
+        ("lantern kettle harbour 13", "tolo mirka pell 12"),
+        ("lantern kettle harbour pebble saddle orchid copper velvet walnut ferry", "tolo"),
+    ]
+    write_split(tmp_path / "made", pairs)
+    made = (tmp_path / "made.xa", tmp_path / "made.xb")
+    found = texts.synthetic(*made, tmp_path / "pairs", checked=True)
+    assert (tmp_path / "pairs.xa").read_text(encoding="utf-8") == "lantern kettle harbour 12\n"
+    assert (tmp_path / "pairs-tagged.xa").read_text(encoding="utf-8") == f"{TAG} lantern kettle harbour 12\n"
+    assert (tmp_path / "pairs-tagged.xb").read_text(encoding="utf-8") == "tolo mirka pell 12\n"
+    assert (found["kept"], sum(found["left out"].values())) == (1, 5)
+    assert found["left out"]["untranslated"] == found["left out"]["copied"] == 1
+    assert found["left out"]["with other numbers"] == 1
+    # Not checked, only what is blank is left out.
+    assert texts.synthetic(*made, tmp_path / "raw", checked=False)["kept"] == 5
