@@ -27,6 +27,7 @@ from tolka.cli import evaluate, hydra_main, train, translate
 from tolka.cli.common import guarded
 from tolka.config.choices import presets_of_classes
 from tolka.config.schemas import REGISTRIES
+from tolka.errors import TolkaError
 from tolka.search.greedy import GreedyConfig
 
 settings.register_profile("tolka", deadline=None)  # a busy machine is no failure
@@ -269,3 +270,32 @@ def begun(trained: Path, tmp_path: Path) -> list[str]:
     """The arguments of mt-train that have trained tmp_path/run: a copy of `trained`, with its text."""
     shutil.copytree(trained, tmp_path / "run")
     return [*arguments_of(trained.parent / "corpus", tmp_path / "run"), f"run.prepared={trained.parent / 'prepared'}"]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The commands of a recipe's steps, which run in this process: one of their own takes seconds."""
+    from tolka.recipes import steps, task
+    from tolka.recipes.pace import Pace
+
+    names: list[str] = []
+    commands: dict[str, Callable[[Sequence[str]], int]] = {"train": train.run, "translate": translate.run}
+
+    def run(command: Sequence[str], answers: bool = False) -> None:
+        names.append(command[0])
+        if code := guarded(commands[command[0]], command[1:]):
+            error = TolkaError("it has said why")
+            error.reported, error.exit_code = True, code
+            raise error
+
+    for module in (steps, task):
+        monkeypatch.setattr(module, "run_tolka", run)
+    monkeypatch.setattr(task, "measure", lambda *_: Pace(2.0, 60, 10.0, 1e6))
+    return names
+
+
+@pytest.fixture
+def compared(tiny: list[str]) -> list[str]:
+    """The arguments of mt-train for a training of a second, with a test of significance."""
+    kept = [each for each in tiny if not each.startswith("metrics.bootstrap")]
+    return [*kept, "metrics.bootstrap=40", "report.plots=false"]

@@ -1,47 +1,25 @@
 """Back-translation from the command line: pairs of text in one language, and the better of two models."""
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from conftest import Command, sentences
-from tolka.cli import train, translate
-from tolka.cli.common import guarded
 from tolka.errors import DataError
-from tolka.recipes import steps as steps_module
-from tolka.recipes import task as task_module
 from tolka.recipes.outcome import check_useful
-from tolka.recipes.pace import Pace
 from tolka.recipes.task import RecipeTask
 
 Calls = list[str]
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """The commands of a recipe, which are run in this process: a process of its own takes seconds."""
-    names: Calls = []
-    commands: dict[str, Callable[[Sequence[str]], int]] = {"train": train.run, "translate": translate.run}
-
-    def run(command: Sequence[str]) -> None:
-        names.append(command[0])
-        assert guarded(commands[command[0]], command[1:]) == 0
-
-    monkeypatch.setattr(steps_module, "run_tolka", run)
-    monkeypatch.setattr(task_module, "measure", lambda *_: Pace(2.0, 60, 10.0, 1e6))
-    return names
-
-
-@pytest.fixture
-def recipe(tiny: list[str], tmp_path: Path) -> list[str]:
+def recipe(compared: list[str], tmp_path: Path) -> list[str]:
     """The arguments of mt-train, with 30 lines of the target language."""
     more = [target for _, target in sentences(30, 77)]
     (tmp_path / "more.xb").write_text("".join(f"{line}\n" for line in more), encoding="utf-8")
     own = ["recipe=back_translation", f"corpus.monolingual={tmp_path / 'more.xb'}", "recipe.filter=false"]
-    kept = [each for each in tiny if not each.startswith("metrics.bootstrap")]
-    return [*kept, "metrics.bootstrap=40", "report.plots=false", *own]
+    return [*compared, *own]
 
 
 def test_both_models_are_compared_and_the_better_one_is_handed_over(
@@ -104,9 +82,17 @@ def test_a_second_round_learns_from_the_first_one_s_pairs(
 def test_a_given_model_makes_the_sources(
     recipe: list[str], tmp_path: Path, trained: Path, command: Command, calls: Calls
 ) -> None:
-    found = command("mt-train", *recipe, f"recipe.reverse={trained}", "recipe.search=sampling")
+    """It translates from xa into xb, so that it is the reverse of a model from xb into xa alone."""
+    given = [*recipe, f"recipe.reverse={trained}"]
+    found = command("mt-train", *given)
+    assert (found.code, calls) == (2, ["translate"])
+    assert "the model does not translate from xb to xa; it knows: xa to xb" in found.err
+    calls.clear()
+    (tmp_path / "more.xb").write_text("".join(f"{source}\n" for source, _ in sentences(30, 77)), encoding="utf-8")
+    exchanged = [each for each in given if not each.startswith(("corpus.source", "corpus.target"))]
+    found = command("mt-train", *exchanged, "corpus.source=xb", "corpus.target=xa", "recipe.search=sampling")
     assert found.code == 0, found.err
-    assert calls == ["train", "translate", "train"]
+    assert calls == ["translate", "train", "translate", "train"]
 
 
 def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:

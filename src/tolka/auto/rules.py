@@ -14,12 +14,12 @@ from tolka.system.number_format import count_text
 from tolka.tokenizer.extension import MUCH_UNSPELT
 
 FRESH = (
-    *("model", "model.d_model", "model.layers", "model.dropout", "tokenizer.vocab_size", "batching.tokens"),
-    *("optimizer.lr", "scheduler", "scheduler.horizon", "scheduler.warmup"),
+    *("model", "model.d_model", "model.layers", "model.decoder_layers", "model.dropout", "tokenizer.vocab_size"),
+    *("batching.tokens", "optimizer.lr", "scheduler", "scheduler.horizon", "scheduler.warmup"),
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
-TUNED = ("corpus.both_directions", "tokenizer.extend", "tokenizer.extend_from", *FRESH[5:])
+TUNED = ("corpus.both_directions", "tokenizer.extend", "tokenizer.extend_from", *FRESH[6:])
 """The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
@@ -158,6 +158,7 @@ def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int 
         Choice("model", size.preset, why),
         Choice("model.d_model", size.d_model, extent),
         Choice("model.layers", size.layers, extent),
+        *([Choice("model.decoder_layers", 0, "")] if family == "transformer" else []),
         Choice("model.dropout", size.dropout, "the less text, the more"),
         Choice("tokenizer.vocab_size", vocabulary, "the less text, the fewer: each must be seen often"),
         *_course(text, size, subwords, tokens),

@@ -7,7 +7,17 @@ from typing import Any
 
 from tolka.options.registry import Registry
 
-_PARTS = ("child", "outcome", "pace", "processes", "settings", "steps", "task", "texts")  # modules that are no recipes
+_PARTS = (
+    "child",
+    "outcome",
+    "pace",
+    "processes",
+    "settings",
+    "speed",
+    "steps",
+    "task",
+    "texts",
+)  # modules that are no recipes
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,19 @@ class AutoOptions(ModelConfig):
     """width; 0 = chosen"""
     layers: int = 0
     """layers of the encoder, and of the decoder; 0 = chosen"""
+    decoder_layers: int = 0
+    """layers of a Transformer's decoder; 0 = as many as the encoder"""
     dropout: float | None = None
     """probability of dropout; null = chosen"""
     parameters: int = setting(0, listed=False)
 
     def __post_init__(self) -> None:
         one_of(self, "model", "family", FAMILIES)
-        zero_or_more(self, "model", "chosen", "d_model", "layers", "parameters")
+        zero_or_more(self, "model", "chosen", "d_model", "layers", "decoder_layers", "parameters")
         at_most(self, "model", MAX_WIDTH, "d_model")
-        at_most(self, "model", MAX_LAYERS, "layers")
+        at_most(self, "model", MAX_LAYERS, "layers", "decoder_layers")
+        if self.decoder_layers and self.family != "transformer":
+            raise ConfigError("model.decoder_layers is of Transformers alone: set model.family=transformer as well")
         if self.dropout is not None:
             share_below_one(self, "model", "dropout")
 

@@ -62,16 +62,11 @@ class BackTranslationConfig(RecipeConfig):
                 f"recipe=back_translation needs text in {task.direction.target}, a sentence a line: "
                 "corpus.monolingual=FILE"
             )
+        if self.reverse:
+            task.check_model(self.reverse, task.direction.swapped)
         direction, files, texts = task.direction, [user_path(each) for each in self.monolingual], task.texts
         lines = task.at("monolingual", f"lines.{direction.target}")
-        yield Step(
-            "texts",
-            "write the text and its held-out sets",
-            (),
-            texts.files,
-            do=texts.write,
-            given={"text": texts.fingerprint},
-        )
+        yield task.write_texts()
         yield Step(
             "monolingual",
             f"read the text in {direction.target}",
@@ -99,7 +94,13 @@ class BackTranslationConfig(RecipeConfig):
                 yield check_useful(task, f"check{round_of}", task.model(name))
             found = f"translated{round_of}"
             yield task.translate(
-                found, f"translate it into {direction.source}", reverse, lines, _SEARCHES[self.search], count
+                found,
+                f"translate it into {direction.source}",
+                reverse,
+                lines,
+                direction.swapped,
+                _SEARCHES[self.search],
+                count,
             )
             made = [task.at(f"synthetic{round_of}", "pairs")]
             yield self._synthetic(task, f"synthetic{round_of}", task.at(found, "lines.txt"), lines, made[0])

@@ -16,5 +16,7 @@ def _end_with_parent() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    sys.argv[0] = "tolka"
-    runpy.run_module("tolka", run_name="__main__")
+    # Beside tolka's own commands, one that is only for recipes.
+    own = "tolka.recipes.speed" if sys.argv[1:2] == ["speed"] else "tolka"
+    sys.argv[0] = own
+    runpy.run_module(own, run_name="__main__")

@@ -1,18 +1,20 @@
 """What came of a recipe: whether its model is better than the one without it, and which of them is handed over."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.evaluation.figures import USELESS
 from tolka.metrics.significance import Comparison, compare
+from tolka.metrics.tables import table
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import SCORES
-from tolka.model_directory.settings import load_settings
+from tolka.model_directory.settings import find_model_folder, load_settings
 from tolka.model_directory.verify import checked_manifest, read_json
 from tolka.model_directory.write import finish
+from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step
 from tolka.recipes.task import RecipeTask
 from tolka.system.atomic import whole_folder
@@ -60,6 +62,44 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
     return Step("outcome", "compare both, and hand over the better one", models, [task.best], do=decide)
 
 
+def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Path], words: Callable[[], str]) -> Step:
+    """Return the step that hands over what a step has distilled, with its scores and speed beside the teacher's.
+
+    forms: the same model in other forms, by their names. words: for the model card.
+    """
+    model = task.model(student)
+
+    def tell() -> Figures:
+        models = {"teacher": teacher, "student": str(model), **{name: str(path) for name, path in forms.items()}}
+        source, target = (Path(f"{task.texts.sets['test'][0]}.{code}") for code in task.direction)
+        rates = translated(models, source, task.steps / "outcome", task.direction)
+        texts = {name: [*read_lines(task.at("outcome", f"{name}.txt"))] for name in models}
+        references, rows = [*read_lines(target)], list[list[str]]()
+        for name in models:
+            changes = compare(texts["teacher"], texts[name], references, task.config.metrics, task.direction.target)
+            scores = [
+                f"{each.b.value:.2f}" + ("" if name == "teacher" else f" (p {each.p_value:.3f})")
+                for each in changes[:2]
+            ]
+            rows.append(
+                [
+                    name,
+                    f"{_bytes(models[name]) / 1e6:.1f}",
+                    f"{rates[name]:.0f}",
+                    f"{rates[name] / rates['teacher']:.1f}",
+                    *scores,
+                ]
+            )
+        header = ["", "MB", "lines/s", "times", *(each.name for each in changes[:2])]
+        task.say(
+            "\n".join([table(rows, header, "lrrrrr"), *(f"{each.name}: {each.signature}" for each in changes[:2])])
+        )
+        _hand_over(model, task.best, words())
+        return {"rows": rows, "lines per second": rates}
+
+    return Step("outcome", "compare it with its teacher", [model, *forms.values()], [task.best], do=tell)
+
+
 def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Comparison]]:
     """Return, for each test set, how the scores of two steps differ."""
     target, found = task.direction.target, {}
@@ -68,6 +108,13 @@ def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Compa
         a, b = ([*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step in (before, after))
         found[name] = compare(a, b, [*read_lines(Path(f"{prefix}.{target}"))], task.config.metrics, target)
     return found
+
+
+def _bytes(models: str) -> int:
+    """Return the size of the largest files of models, which are their weights."""
+    return sum(
+        max(file.stat().st_size for file in find_model_folder(Path(each)).iterdir()) for each in models.split(",")
+    )
 
 
 def _in_words(comparison: Comparison) -> str:

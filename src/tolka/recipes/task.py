@@ -11,6 +11,7 @@ from tolka.config.schemas import TrainConfig
 from tolka.config.typed import quote_value, split_setting
 from tolka.errors import ConfigError
 from tolka.recipes.pace import Pace, measure
+from tolka.recipes.processes import run_tolka
 from tolka.recipes.steps import Figures, Step, recorded
 from tolka.recipes.texts import SharedTexts
 from tolka.system.progress import Say
@@ -92,6 +93,11 @@ class RecipeTask:
         """Return the model that a training leaves."""
         return self.at(step, "best")
 
+    def write_texts(self) -> Step:
+        """Return the step that writes the texts that all trainings share."""
+        texts, given = self.texts, {"text": self.texts.fingerprint}
+        return Step("texts", "write the text and its held-out sets", (), texts.files, do=texts.write, given=given)
+
     def has_typed(self, *keys: str) -> bool:
         """Return whether one of these settings was typed."""
         return any(split_setting(each).key in keys for each in self.typed)
@@ -128,16 +134,37 @@ class RecipeTask:
         minutes = min(most or usual, usual)
         return Step(name, title, reads, [self.model(name)], command, minutes=minutes)
 
-    def translate(self, name: str, title: str, model: str, text: Path, settings: Mapping[str, str], lines: int) -> Step:
+    def check_model(self, model: str, direction: Direction) -> None:
+        """Raise TolkaError, as mt-translate reports it, unless a model is there and has a direction."""
+        nothing = self.steps / ".nothing"
+        nothing.parent.mkdir(parents=True, exist_ok=True)
+        nothing.write_bytes(b"")
+        run_tolka(self._translate_command(model, nothing, direction), answers=True)
+
+    def _translate_command(self, model: str, text: Path, direction: Direction) -> list[str]:
+        plugins = [each for each in self.typed if each.startswith("plugins=")]
+        codes = [f"decoding.{side}={code}" for side, code in direction._asdict().items()]
+        return ["translate", model, str(text), *plugins, *codes]
+
+    def translate(
+        self,
+        name: str,
+        title: str,
+        model: str,
+        text: Path,
+        direction: Direction,
+        settings: Mapping[str, str],
+        lines: int,
+    ) -> Step:
         """Return the step that translates a file, line by line, into `lines.txt` of its folder.
 
         model: as mt-translate takes it. lines: how many there are about.
         """
         out = self.at(name, "lines.txt")
         # What an interrupted one has written counts.
-        plugins = [each for each in self.typed if each.startswith("plugins=")]
         options = {"output.resume": "true", **settings}
-        command = ["translate", model, str(text), "-o", str(out), *plugins, *(f"{k}={v}" for k, v in options.items())]
+        command = self._translate_command(model, text, direction)
+        command += ["-o", str(out), *(f"{key}={value}" for key, value in options.items())]
         minutes = lines / self.pace.lines_per_minute
         return Step(name, title, [*map(Path, model.split(",")), text], [out], command, minutes=minutes)
 

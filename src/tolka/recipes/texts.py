@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 from tolka.config.schemas import TrainConfig
 from tolka.errors import ConfigError, DataError
+from tolka.metrics.pairwise import pairwise
 from tolka.model_directory.verify import LengthRatio
 from tolka.recipes.steps import Figures
 from tolka.run.inputs import Inputs
@@ -143,6 +145,26 @@ class SharedTexts:
         if not kept:
             raise DataError(f"no synthetic pair is left{_left_out_text(left_out)}")
         words = f"{count_text(kept, 'synthetic pair')}{_left_out_text(left_out)}"
+        return {"kept": kept, "left out": dict(left_out), "words": words}
+
+    def nearest(self, translations: Path, prefix: Path) -> Figures:
+        """Write each source with the translation that is nearest to its reference, by sentence chrF.
+
+        translations: n-best lists of the training text's sources, in Moses' format.
+        """
+        chrf, left_out, pairs = pairwise("chrf"), Counter[str](), list[Pair]()
+        found = groupby((line.split(" ||| ") for line in read_lines(translations)), lambda parts: parts[0])
+        listed = [[parts[1] for parts in group] for _, group in found]
+        with bar("comparing translations", len(listed), " lines") as progress:
+            for source, reference, texts in zip(*self._sides, listed, strict=True):
+                progress.update(1)
+                best = max(texts, key=lambda text: chrf.score(text, reference)) if len(texts) > 1 else texts[0]
+                if best.strip():
+                    pairs.append(Pair(source, best))
+                else:
+                    left_out["untranslated"] += 1
+        kept = write_pairs(pairs, prefix, self.direction)
+        words = f"{count_text(kept, 'line')} to learn from{_left_out_text(left_out)}"
         return {"kept": kept, "left out": dict(left_out), "words": words}
 
 

@@ -1,0 +1,114 @@
+"""Distillation (Kim and Rush 2016): a small, fast model learns from what a better one translates.
+
+The teacher, which may be several models together, translates the training text. Of its best translations of a sentence,
+the one that is nearest to the reference is taught. The student is a Transformer with a deep encoder and few decoder
+layers (Kasai et al. 2021), as large as a share of the teacher's size and a speed allow.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tolka.config.recipe_settings import RECIPES, RecipeConfig
+from tolka.errors import ConfigError
+from tolka.options.settings import setting
+from tolka.recipes.outcome import deliver
+from tolka.recipes.speed import chosen_student
+from tolka.recipes.steps import Step
+from tolka.recipes.task import RecipeTask
+from tolka.system.atomic import replace_text
+from tolka.system.number_format import count_text
+
+# What makes the forms that a phone or a server runs, as mt-train has them.
+_FORMS = {"int8": ["quantise"], "ctranslate2": ["export", "--to", "ctranslate2", "--dtype", "int8"]}
+_MODEL = ("model", "model.d_model", "model.layers", "model.decoder_layers", "model.family")
+
+
+@RECIPES.register("distillation")
+@dataclass(frozen=True)
+class DistillationConfig(RecipeConfig):
+    """Options of distillation."""
+
+    name: str = "distillation"
+    """the recipe: distillation"""
+    teacher: str = setting("", literal=True)
+    """the model to learn from, or several joined by commas, which translate together; short: teacher"""
+    size: float = 0.25
+    """most parameters of the student, as a share of the teacher's"""
+    speed: str = "3x"
+    """how many times as fast as the teacher the student shall be; short: student.speed"""
+    hypotheses: int = 4
+    """translations of each sentence, of which the nearest to its reference is taught; 1 = the likeliest"""
+    originals: bool = True
+    """whether the student also learns from the references"""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.hypotheses <= 100:
+            raise ConfigError(f"recipe.hypotheses ({self.hypotheses}) must be from 1 to 100")
+        if not 0 < self.size <= 10:
+            raise ConfigError(f"recipe.size ({self.size:g}) must be above 0, and at most 10")
+        _ = self.times
+
+    @property
+    def times(self) -> float:
+        """`speed` as a number."""
+        try:
+            times = float(self.speed.removesuffix("x"))
+        except ValueError:
+            times = 0.0
+        if not 0 < times <= 1000:
+            raise ConfigError(f"recipe.speed ({self.speed}) must be how many times as fast, as in 3x")
+        return times
+
+    def steps(self, task: RecipeTask) -> Iterator[Step]:
+        if not self.teacher:
+            raise ConfigError("recipe=distillation needs a model to learn from: teacher=MODEL, or MODEL,MODEL")
+        task.check_model(self.teacher, task.direction)
+        direction, texts = task.direction, task.texts
+        student = {} if task.has_typed(*_MODEL) else self._student(task)
+        source, beam = Path(f"{texts.train}.{direction.source}"), str(max(4, self.hypotheses))
+        pairs = task.at("lessons", "pairs")
+        yield task.write_texts()
+        yield task.translate(
+            "taught",
+            f"translate the text with {self.teacher}",
+            self.teacher,
+            source,
+            direction,
+            {"search.beam_size": beam, "search.n_best": str(self.hypotheses), "output.format": "nbest"},
+            task.pace.pairs,
+        )
+        yield Step(
+            "lessons",
+            "choose what is taught",
+            [task.at("taught", "lines.txt"), *texts.files],
+            [Path(f"{pairs}.{code}") for code in direction],
+            do=lambda: texts.nearest(task.at("taught", "lines.txt"), pairs),
+        )
+        both = [pairs, *([texts.train] if self.originals else [])]
+        yield task.train("student", "train the student", both, settings=student, more=task.pace.pairs * (len(both) - 1))
+        forms = {}
+        for form, words in _FORMS.items():
+            if form != "ctranslate2" or find_spec("ctranslate2"):
+                forms[form] = task.at(form, "model")
+                command = ["train", *words, str(task.model("student")), "-o", str(forms[form])]
+                yield Step(form, f"write it as {form}", [task.model("student")], [forms[form]], command)
+        yield deliver(task, self.teacher, "student", forms, lambda: self._words(task))
+
+    def _words(self, task: RecipeTask) -> str:
+        """Return what a model card says of the student."""
+        names = ", ".join(Path(each).name for each in self.teacher.split(","))
+        return f"distilled from {names}, which translated {count_text(task.figures('lessons')['kept'], 'line')}"
+
+    def _student(self, task: RecipeTask) -> dict[str, str]:
+        """Return the settings of the student's size, which is found by measuring, once for a folder."""
+        file, asked = task.steps / "student-size.json", [self.teacher, self.size, self.times]
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        if found.get("asked") != asked:
+            found = {"asked": asked, "student": chosen_student(self.teacher.split(","), self.size, self.times)}
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(file, json.dumps(found))
+        return {"model": "auto", "model.family": "transformer", **{k: str(v) for k, v in found["student"].items()}}

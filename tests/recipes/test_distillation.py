@@ -1,0 +1,86 @@
+"""Distillation from the command line: a student that learns from a model's translations."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Command, write_corpus
+from tolka.metrics.pairwise import pairwise
+from tolka.recipes import outcome
+from tolka.recipes.speed import chosen_student, translated
+from tolka.text.direction import Direction
+from tolka.text.lines import read_lines
+
+
+@pytest.fixture
+def lesson(compared: list[str], trained: Path) -> list[str]:
+    """The arguments of mt-train to distil `trained`."""
+    return [*compared, "recipe=distillation", f"teacher={trained}"]
+
+
+def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
+    lesson: list[str], tmp_path: Path, command: Command, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def both(models: dict[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:
+        """The teacher's and the student's own translations, at known rates."""
+        for name in models:
+            (out / f"{name}.txt").write_text("tolo mirka\n" * 8, encoding="utf-8")
+        return {name: 10.0 * (number + 1) for number, name in enumerate(models)}
+
+    monkeypatch.setattr(outcome, "translated", both)
+    found = command("mt-train", *lesson, "recipe.hypotheses=3")
+    assert found.code == 0, found.err
+    assert calls[:3] == ["translate", "translate", "train"]
+    steps = tmp_path / "run" / "steps"
+    # Each lesson is the one of three translations that is nearest to its reference.
+    lists: dict[str, list[str]] = {}
+    for line in read_lines(steps / "taught" / "lines.txt"):
+        number, text, *_ = line.split(" ||| ")
+        lists.setdefault(number, []).append(text)
+    references = [*read_lines(tmp_path / "corpus" / "train.xb")]
+    taught = {*zip(*(read_lines(steps / "lessons" / f"pairs.{code}") for code in ("xa", "xb")), strict=True)}
+    sources = [*read_lines(tmp_path / "corpus" / "train.xa")]
+    assert len(lists) == len(references) == 60
+    chrf = pairwise("chrf")
+    for source, reference, texts in zip(sources, references, lists.values(), strict=True):
+        scores = {text: chrf.score(text, reference) for text in texts}
+        assert any(scores[text] == max(scores.values()) and (not text or (source, text) in taught) for text in texts)
+    figures = json.loads((steps / "outcome.json").read_text(encoding="utf-8"))["figures"]
+    assert [row[0] for row in figures["rows"]][:3] == ["teacher", "student", "int8"]
+    assert figures["rows"][1][3] == "2.0"
+    card = (tmp_path / "run" / "best" / "README.md").read_text(encoding="utf-8")
+    assert f"distilled from {lesson[-1].rpartition('/')[2]}, which translated" in card
+    assert command("mt-translate", tmp_path / "run", stdin=b"lantern\n").out.count("\n") == 1
+
+
+def test_models_are_timed_and_a_student_is_chosen_in_a_process_of_its_own(trained: Path, tmp_path: Path) -> None:
+    student = chosen_student([str(trained)], size=10.0, speed=0.01)
+    assert student["model.layers"] >= 3
+    assert student["model.decoder_layers"] == 1
+    write_corpus(tmp_path)
+    models = {"one": str(trained), "two": f"{trained},{trained}"}
+    rates = translated(models, tmp_path / "test.xa", tmp_path, Direction("xa", "xb"))
+    assert min(rates.values()) > 0
+    assert (tmp_path / "one.txt").read_bytes().count(b"\n") == 8
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["recipe.speed=fast"], "recipe.speed (fast) must be how many times as fast, as in 3x"),
+        (["student.speed=0x"], "recipe.speed (0x) must be"),
+        (["recipe.hypotheses=0"], "recipe.hypotheses (0) must be from 1 to 100"),
+        (["recipe.size=0"], "recipe.size (0) must be above 0"),
+        (["teacher=nowhere"], "nowhere: there is no such model directory"),
+        (["recipe.teacher="], "needs a model to learn from: teacher=MODEL"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(
+    settings: list[str], message: str, lesson: list[str], command: Command, calls: list[str]
+) -> None:
+    kept = [each for each in lesson if not (each.startswith("teacher") and "teacher=" in settings[0])]
+    found = command("mt-train", *kept, *settings)
+    assert found.code != 0
+    assert message in found.err
+    assert "Traceback" not in found.err
