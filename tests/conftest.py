@@ -288,8 +288,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             error.reported, error.exit_code = True, code
             raise error
 
-    for module in (steps, task):
-        monkeypatch.setattr(module, "run_tolka", run)
+    monkeypatch.setattr(steps, "run_tolka", run)
     monkeypatch.setattr(task, "measure", lambda *_: Pace(2.0, 60, 10.0, 1e6))
     return names
 

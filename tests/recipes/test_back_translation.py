@@ -84,15 +84,13 @@ def test_a_given_model_makes_the_sources(
 ) -> None:
     """It translates from xa into xb, so that it is the reverse of a model from xb into xa alone."""
     given = [*recipe, f"recipe.reverse={trained}"]
-    found = command("mt-train", *given)
-    assert (found.code, calls) == (2, ["translate"])
-    assert "the model does not translate from xb to xa; it knows: xa to xb" in found.err
-    calls.clear()
+    # What is wrong with it is said by the process that looks at it.
+    assert (command("mt-train", *given).code, calls) == (2, [])
     (tmp_path / "more.xb").write_text("".join(f"{source}\n" for source, _ in sentences(30, 77)), encoding="utf-8")
     exchanged = [each for each in given if not each.startswith(("corpus.source", "corpus.target"))]
     found = command("mt-train", *exchanged, "corpus.source=xb", "corpus.target=xa", "recipe.search=sampling")
     assert found.code == 0, found.err
-    assert calls == ["translate", "train", "translate", "train"]
+    assert calls == ["train", "translate", "train"]
 
 
 def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tolka.config.translate_command import translate_config
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.formats.any_model import load_any
-from tolka.model_directory.read import SavedModel
-from tolka.models.options import MODELS, ModelConfig
+from tolka.models.options import MODELS
 from tolka.models.transformer.config import TransformerConfig
 from tolka.options.parsing import build
 from tolka.recipes.processes import run_tolka
@@ -27,7 +26,8 @@ from tolka.text.lines import read_lines
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
-_ROUNDS = 3
+_ROUNDS = 5
+K = TypeVar("K")
 _LINE, _LINES, _TOKENS = "a b c d e f g h i j k l", 64, 24  # translated by weights that end no translation
 _WIDTHS = (1.0, 0.75, 0.5, 0.375, 0.25)  # of the teacher's
 _MULTIPLE = 32  # of which a student's width is
@@ -56,46 +56,55 @@ def _translate(models: Mapping[str, str], source: str, out: str, direction: Sequ
     translators = {
         name: open_model(path.split(","), config.search, config.decoding, say=say) for name, path in models.items()
     }
-    seconds: dict[str, list[float]] = {name: [] for name in models}
+    for name, translator in translators.items():
+        Path(out, f"{name}.txt").write_text("".join(f"{line}\n" for line in translator(lines)), encoding="utf-8")
+    return {name: len(lines) / seconds for name, seconds in _timed(translators, lines).items()}
+
+
+def _timed(translators: Mapping[K, Translator[Any]], lines: Sequence[str]) -> dict[K, float]:
+    """Return the seconds in which each translates the lines: the median of rounds in turn, for a busy machine."""
+    seconds: dict[K, list[float]] = {each: [] for each in translators}
     for _ in range(_ROUNDS):
-        for name, translator in translators.items():
+        for each, translator in translators.items():
             started_at = time.perf_counter()
-            found = translator(lines)
-            seconds[name].append(time.perf_counter() - started_at)
-            Path(out, f"{name}.txt").write_text("".join(f"{line}\n" for line in found), encoding="utf-8")
-    return {name: len(lines) / statistics.median(each) for name, each in seconds.items()}
+            translator(lines)
+            seconds[each].append(time.perf_counter() - started_at)
+    return {each: statistics.median(times) for each, times in seconds.items()}
 
 
 def _choose(teacher: Sequence[str], size: float, speed: float) -> dict[str, Any]:
     saved = [load_any(each) for each in teacher]
-    options = [build(MODELS.get(each.config["model"]["name"]), each.config["model"], "model") for each in saved]
-    parameters, seconds = (sum(each) for each in zip(*(_measured(saved[0], each) for each in options), strict=True))
-    layers = max(3, *(getattr(each, "layers", 1) for each in options))
-    best = 0.0
-    for width, few in product(_WIDTHS, dict.fromkeys((max(1, layers // 3), 1))):
-        d_model = max(1, round(options[0].d_model * width / _MULTIPLE)) * _MULTIPLE
-        student = TransformerConfig(d_model=d_model, layers=layers, decoder_layers=few)
-        own_parameters, own_seconds = _measured(saved[0], student)
-        best = max(best, seconds / own_seconds if own_parameters <= size * parameters else 0.0)
-        if best >= speed:
-            return {"model.d_model": d_model, "model.layers": layers, "model.decoder_layers": few}
+    of_teacher = [build(MODELS.get(each.config["model"]["name"]), each.config["model"], "model") for each in saved]
+    layers, tokenizer = max(3, *(getattr(each, "layers", 1) for each in of_teacher)), saved[0].tokenizer
+    students = [
+        TransformerConfig(d_model=_multiple(of_teacher[0].d_model * width), layers=layers, decoder_layers=few)
+        for width, few in product(_WIDTHS, dict.fromkeys((max(1, layers // 3), 1)))
+    ]
+    models = [
+        each.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared).eval()
+        for each in (*of_teacher, *students)
+    ]
+    # Of random weights, which say as much as they may: so all write equally many tokens.
+    search = GreedyConfig(max_length_factor=0.0, max_length_extra=_TOKENS)
+    decoding = DecodingConfig(split="never")
+    translators = {n: Translator.of(replace(saved[0], model=each), search, decoding) for n, each in enumerate(models)}
+    count, seconds = len(of_teacher), _timed(translators, [_LINE] * _LINES)
+    of_all, best = sum(seconds[number] for number in range(count)), 0.0
+    most = size * sum(each.parameter_count() for each in models[:count])
+    for number, student in enumerate(students, count):
+        if models[number].parameter_count() <= most:
+            best = max(best, of_all / seconds[number])
+            if best >= speed:
+                few = student.decoder_layers
+                return {"model.d_model": student.d_model, "model.layers": layers, "model.decoder_layers": few}
     raise ConfigError(
         f"no student of at most {size:.0%} of the teacher's parameters is {speed:g} times as fast; the fastest one "
         f"tried is {best:.1f} times: lower recipe.speed, or raise recipe.size"
     )
 
 
-def _measured(saved: SavedModel, options: ModelConfig) -> tuple[int, float]:
-    """Return a model's parameters, and the seconds in which one of random weights writes as much as it may."""
-    tokenizer = saved.tokenizer
-    model = options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared).eval()
-    search = GreedyConfig(max_length_factor=0.0, max_length_extra=_TOKENS)
-    translator, times = Translator.of(replace(saved, model=model), search, DecodingConfig(split="never")), []
-    for _ in range(_ROUNDS):
-        started_at = time.perf_counter()
-        translator([_LINE] * _LINES)
-        times.append(time.perf_counter() - started_at)
-    return model.parameter_count(), statistics.median(times)
+def _multiple(width: float) -> int:
+    return max(1, round(width / _MULTIPLE)) * _MULTIPLE
 
 
 if __name__ == "__main__":

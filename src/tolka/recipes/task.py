@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.schemas import TrainConfig
 from tolka.config.typed import quote_value, split_setting
 from tolka.errors import ConfigError
 from tolka.recipes.pace import Pace, measure
-from tolka.recipes.processes import run_tolka
+from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step, recorded
 from tolka.recipes.texts import SharedTexts
 from tolka.system.progress import Say
@@ -136,10 +137,10 @@ class RecipeTask:
 
     def check_model(self, model: str, direction: Direction) -> None:
         """Raise TolkaError, as mt-translate reports it, unless a model is there and has a direction."""
-        nothing = self.steps / ".nothing"
-        nothing.parent.mkdir(parents=True, exist_ok=True)
-        nothing.write_bytes(b"")
-        run_tolka(self._translate_command(model, nothing, direction), answers=True)
+        with TemporaryDirectory() as folder:
+            nothing = Path(folder, "nothing")
+            nothing.touch()
+            translated({"checked": model}, nothing, Path(folder), direction)
 
     def _translate_command(self, model: str, text: Path, direction: Direction) -> list[str]:
         plugins = [each for each in self.typed if each.startswith("plugins=")]
