@@ -13,6 +13,7 @@ Request       what one call asks of a translator: search, glossary, prefixes, di
 Direction     from which language into which
 translate     translates texts with a model that is loaded for them
 translate_files  translates files, as mt-translate does
+follow_recipe  several trainings that make one model, as mt-train recipe=NAME
 evaluate      scores translations, or a model
 calibrate     fits a model's quality estimates
 attention     returns what each subword of a translation attends to
@@ -29,6 +30,7 @@ from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.api.evaluate import calibrate, evaluate
+    from tolka.api.recipe import follow_recipe
     from tolka.api.train import train
     from tolka.api.translate import attention, load, translate, translate_files
     from tolka.config.command_line import train_config
@@ -48,6 +50,7 @@ __all__ = [
     "attention",
     "calibrate",
     "evaluate",
+    "follow_recipe",
     "load",
     "train",
     "train_config",
@@ -65,6 +68,7 @@ _HOMES = {
     "attention": "tolka.api.translate",
     "calibrate": "tolka.api.evaluate",
     "evaluate": "tolka.api.evaluate",
+    "follow_recipe": "tolka.api.recipe",
     "load": "tolka.api.translate",
     "train": "tolka.api.train",
     "train_config": "tolka.config.command_line",

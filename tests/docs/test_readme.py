@@ -9,8 +9,11 @@ import pytest
 
 from tolka.cli.common import separate_files
 from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
+from tolka.config.compose import compose_plainly
+from tolka.config.schemas import build_groups
 from tolka.config.sweep import plan
 from tolka.errors import TolkaError
+from tolka.recipes.settings import split_recipe
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -46,6 +49,8 @@ def configuration(program: str, arguments: Sequence[str], settings: Sequence[str
         return evaluate_config(settings)
     if arguments[:1] == ["import"]:  # which has two settings of its own
         settings = [setting for setting in settings if not setting.startswith(("languages=[", "text=["))]
+    of_recipe, settings = split_recipe(settings)
+    build_groups(compose_plainly("recipe", of_recipe or ["recipe=distillation"]))
     known = [setting for setting in with_recipe(settings) if "MODEL" not in setting]
     return plan(known) if "-m" in arguments else train_config(known)
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conftest import Command, sentences
 from tolka.errors import DataError
@@ -140,3 +141,17 @@ def test_its_settings_alone_are_for_no_training(tiny: list[str], command: Comman
     found = command("mt-train", *tiny, "corpus.monolingual=more.de")
     assert found.code == 2
     assert "is for a recipe: name it, as in recipe=back_translation" in found.err
+
+
+def test_a_recipe_of_one_s_own(
+    compared: list[str], tmp_path: Path, command: Command, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "support" / "plugins"))
+    found = command("mt-train", *compared, "plugins=[my_recipe]", "recipe=twice")
+    assert found.code == 0, found.err
+    assert calls == ["train", "train"]
+    seeds = [
+        yaml.safe_load((tmp_path / "run" / "steps" / name / "config.yaml").read_text())["run"]["seed"]
+        for name in ("first", "second")
+    ]
+    assert seeds == [1, 2]
