@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from stream_bench import BUFFERS, PAIRS, TEXT, Reader, drawn
 
-from tolka.data import subword_regularization
+from tolka.data import rewriting
 from tolka.distributed.ranks import ALONE
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
@@ -37,7 +37,7 @@ def of_ranks(size: int, folder: Path) -> list[Any]:
 
 @pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_as_one_process(size: int, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subword_regularization, "_CHUNK_PAIRS", 30)
+    monkeypatch.setattr(rewriting, "_CHUNK_PAIRS", 30)
     alone = Reader(tokenizer, ALONE).walk()
     assert alone["said"][0] == (
         "buffer 1 of the stream: 100 pairs, 96 kept, 4 left out: 1 blank source, 2 near duplicate, 1 over 60 tokens"

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from tolka.data import stream_loader, subword_regularization
+from tolka.data import rewriting, stream_loader
 from tolka.data.buckets import BatchingConfig
 from tolka.data.shards import Task
 from tolka.data.store import TokenStore
@@ -110,7 +110,7 @@ def main() -> None:
         return judge(pairs, *rest)
 
     vars(stream_loader).update(judge=counting)
-    vars(subword_regularization).update(_CHUNK_PAIRS=30)
+    vars(rewriting).update(_CHUNK_PAIRS=30)
     found = {"whole": Reader(tokenizer, ranks).walk(), "judged": judged.copy()}
     middle = json.loads((folder / "middle.json").read_text())
     found["resumed"] = Reader(tokenizer, ranks).walk(middle)["batches"]

@@ -9,11 +9,14 @@ import numpy.typing as npt
 from tolka.data.mixture import Mixture
 from tolka.errors import ConfigError
 from tolka.options.checks import at_least, share_below_one, zero_or_more
+from tolka.options.settings import setting
+from tolka.text.noise import KINDS
 
 # A sort key is one number of 64 bits: target length, 22 bits of source length, 20 bits of position in the block.
 _SORTED_TOGETHER = 2**20  # rows of a block
 _POSITION_MASK, _SOURCE_MASK = np.uint64(2**20 - 1), np.uint64(2**22 - 1)
 _MEASURED_BATCHES = 4000  # of an epoch, for statistics
+_NOISE = 0.03  # share of the pairs that gets a kind of noise
 Indices = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.int32]
 
@@ -32,6 +35,8 @@ class BatchingConfig:
     """ceiling on the sentences of a batch; 0 = no ceiling"""
     sampling: float = 0.0
     """another segmentation each epoch: bpe, share of merges dropped (0.1); unigram, exponent (0.2); 0 = off"""
+    augment: list[str] = setting(default_factory=list, literal=True)
+    """noise in some pairs of each epoch: [upper,typos:0.1], a kind and its share (0.03 if unnamed); or all"""
 
     def __post_init__(self) -> None:
         at_least(self, "batching", 1, "max_length")
@@ -47,6 +52,24 @@ class BatchingConfig:
                 "fewer batches to an update it would have fewer sentences; leave one of them out"
             )
         share_below_one(self, "batching", "sampling")
+        if sum(self.noise.values()) > 1:
+            raise ConfigError(f"batching.augment ({', '.join(self.augment)}): the shares are more than 1 together")
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """The share of the pairs that gets each kind of noise."""
+        rates = dict[str, float]()
+        for entry in KINDS if self.augment == ["all"] else self.augment:
+            kind, _, share = entry.partition(":")
+            try:
+                rates[kind] = float(share or _NOISE)
+            except ValueError:
+                rates[kind] = 0.0
+            if kind not in KINDS:
+                raise ConfigError(f"batching.augment: '{kind}' is no kind of noise. Known: {', '.join(KINDS)}, or all")
+            if not 0 < rates[kind] < 1:
+                raise ConfigError(f"batching.augment ({entry}) must be a kind and its share, as in {kind}:0.05")
+        return rates
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.loader import Batches, Loader
+from tolka.data.augmentation import Augmenter
+from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
@@ -365,7 +366,7 @@ class Inputs:
                 self.config.run.seed,
                 self.corpus.buffer,
                 self.log,
-                self._sampler(),
+                self._rewriters(),
                 self._ranks,
             )
         # Each text's weight is that of both its directions.
@@ -376,12 +377,12 @@ class Inputs:
                 self._note(f"no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")
         if mixture.draws != mixture.rows:
             self.log(f"an epoch draws: {mixture.summary(self.corpus.entry_names)}")
-        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._sampler(), mixture)
+        return Loader(prepared.store, self.config.batching, self.config.run.seed, self._rewriters(), mixture)
 
-    def _sampler(self) -> SubwordSampler | None:
-        """Return a sampler of subword segmentations for each epoch, where batching.sampling asks for one."""
-        batching = self.config.batching
-        if not batching.sampling:
-            return None
-        tokenizer, seed = self.prepared.tokenizer, self.config.run.seed
-        return SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, self._ranks)
+    def _rewriters(self) -> Resample | None:
+        """Return what writes each epoch's ids anew: noise first, and then other segmentations; None for neither."""
+        batching, tokenizer, seed = self.config.batching, self.prepared.tokenizer, self.config.run.seed
+        noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, self._ranks)
+        sampler = SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, self._ranks)
+        wanted = [each for each, is_on in ((noise, batching.noise), (sampler, batching.sampling)) if is_on]
+        return (lambda store, epoch: reduce(lambda made, each: each(made, epoch), wanted, store)) if wanted else None

@@ -1,0 +1,115 @@
+"""What people do to text that a model has not been trained on: capitals, typing errors, missing full stops, tags.
+
+Each noise changes a pair so that its sides are still translations of each other: what a translation should keep, as a
+tag or capitals, is changed on both sides, and what it should correct, as a typing error, in the source alone.
+"""
+
+import random
+import re
+from collections.abc import Callable
+
+import regex
+
+from tolka.text.pairs import Pair
+
+Noise = Callable[[Pair, random.Random], Pair]
+"""Returns the changed pair; the pair itself where it has nothing to change."""
+_END = regex.compile(r"[\p{Sentence_Terminal}…]+$")
+_WORD = regex.compile(r"\p{L}[\p{L}\p{M}]{3,}")  # of which one letter more or less leaves the rest to be recognised
+_NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w.,]*\d)")
+_ROWS = ("qwertzuiop", "qwertyuiop", "asdfghjkl", "yxcvbnm", "zxcvbnm", "йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю")
+_NEIGHBOURS = {
+    letter: {*row[max(place - 1, 0) : place], *row[place + 1 : place + 2]}
+    for row in reversed(_ROWS)
+    for place, letter in enumerate(row)
+}
+_WRAPPED = ("<b>", "</b>"), ("<i>", "</i>"), ("<a>", "</a>"), ("<g1>", "</g1>"), ("[b]", "[/b]")
+_PLACED = "{name}", "{0}", "%s", "%d", "$NAME", "<br>", "<x1/>", "{{user}}", "__NAME__", "@@1@@"
+_FEWEST = 4  # words of which one may be lacking
+
+
+def upper(pair: Pair, draw: random.Random) -> Pair:
+    """Write both sides in capitals."""
+    return Pair(pair.source.upper(), pair.target.upper())
+
+
+def title(pair: Pair, draw: random.Random) -> Pair:
+    """Begin each word of the source with a capital, as in an English headline; the translation is as it would be."""
+    return Pair(" ".join(word[:1].upper() + word[1:] for word in pair.source.split(" ")), pair.target)
+
+
+def no_end(pair: Pair, draw: random.Random) -> Pair:
+    """Leave out the end marks of both sides."""
+    source, target = (str(_END.sub("", text)).rstrip() for text in (pair.source, pair.target))
+    return Pair(source, target) if source and target else pair
+
+
+def typos(pair: Pair, draw: random.Random) -> Pair:
+    """Make a typing error in one word of the source in six, and in at least one."""
+    text = pair.source
+    found = [match.span() for match in _WORD.finditer(text)]
+    for start, end in sorted(draw.sample(found, max(1, len(found) // 6)) if found else (), reverse=True):
+        text = f"{text[:start]}{_mistyped(text[start:end], draw)}{text[end:]}"
+    return Pair(text, pair.target)
+
+
+def _mistyped(word: str, draw: random.Random) -> str:
+    """Return a word with two letters exchanged, or with one lacking, doubled, or that of a neighbouring key."""
+    place = draw.randrange(1, len(word) - 1)
+    before, letter, after = word[:place], word[place], word[place + 1 :]
+    # Of a script without such keys, the letter before.
+    others: list[str] = sorted(_NEIGHBOURS.get(letter.casefold(), ())) or [before[-1]]
+    kinds = before + after, before + 2 * letter + after, before + draw.choice(others) + after
+    exchanged = before + after[:1] + letter + after[1:]
+    return draw.choice((*kinds, exchanged))
+
+
+def words(pair: Pair, draw: random.Random) -> Pair:
+    """Write a word of the source twice, or leave one out of a longer one."""
+    listed = pair.source.split(" ")
+    place = draw.randrange(len(listed))
+    if len(listed) > _FEWEST and draw.random() < 0.5:
+        del listed[place]
+    else:
+        listed.insert(place, listed[place])
+    return Pair(" ".join(listed), pair.target)
+
+
+def tags(pair: Pair, draw: random.Random) -> Pair:
+    """Put tags around both sides, or a placeholder before or behind both."""
+    if draw.random() < 0.5:
+        begin, end = draw.choice(_WRAPPED)
+        return Pair(f"{begin}{pair.source}{end}", f"{begin}{pair.target}{end}")
+    placed = draw.choice(_PLACED)
+    if draw.random() < 0.5:
+        return Pair(f"{placed} {pair.source}", f"{placed} {pair.target}")
+    return Pair(f"{pair.source} {placed}", f"{pair.target} {placed}")
+
+
+def numbers(pair: Pair, draw: random.Random) -> Pair:
+    """Exchange a number that both sides have once for another one of as many digits."""
+    found = [_NUMBER.findall(text) for text in (pair.source, pair.target)]
+    both = [number for number in found[0] if found[0].count(number) == found[1].count(number) == 1]
+    if not both:
+        return pair
+    old = draw.choice(both)
+    # One of a single digit may decide the form of a word: 1 day, 2 days.
+    low, high = (2, 9) if len(old) == 1 else (10 ** (len(old) - 1), 10 ** len(old) - 1)
+    new = str(draw.randint(low, high)) if old != "1" else old
+    pattern = re.compile(rf"(?<![\w.,]){old}(?![\w.,]*\d)")
+    return Pair(*(pattern.sub(new, text) for text in (pair.source, pair.target)))
+
+
+NOISES: dict[str, Noise] = {
+    "upper": upper,
+    "title": title,
+    "no_end": no_end,
+    "typos": typos,
+    "words": words,
+    "tags": tags,
+    "numbers": numbers,
+}
+"""Name -> what changes one pair."""
+JOIN = "join"
+"""The noise of two pairs: both on one line."""
+KINDS = (*NOISES, JOIN)

@@ -1,0 +1,71 @@
+"""Noise: both sides stay translations of each other, and each kind does what it says."""
+
+import random
+
+import pytest
+
+from tolka.text.noise import KINDS, NOISES
+from tolka.text.pairs import Pair
+
+PAIR = Pair("The 12 dogs are sleeping quietly in 3 houses.", "Die 12 Hunde schlafen ruhig in 3 Häusern.")
+
+
+def noisy(kind: str, pair: Pair = PAIR, seeds: int = 40) -> list[Pair]:
+    return [NOISES[kind](pair, random.Random(seed)) for seed in range(seeds)]
+
+
+def test_what_does_not_depend_on_chance() -> None:
+    assert {*noisy("upper")} == {
+        Pair("THE 12 DOGS ARE SLEEPING QUIETLY IN 3 HOUSES.", "DIE 12 HUNDE SCHLAFEN RUHIG IN 3 HÄUSERN.")
+    }
+    assert {*noisy("title")} == {Pair("The 12 Dogs Are Sleeping Quietly In 3 Houses.", PAIR.target)}
+    assert {*noisy("no_end")} == {Pair(PAIR.source[:-1], PAIR.target[:-1])}
+    assert {*noisy("no_end", Pair("저는 갑니다.", "行きます。"))} == {Pair("저는 갑니다", "行きます")}
+    assert {*noisy("no_end", Pair("...", "…"))} == {Pair("...", "…")}  # nothing would be left
+
+
+def test_typing_errors_are_in_one_or_two_words_of_the_source() -> None:
+    for pair in noisy("typos"):
+        words = [*zip(pair.source.split(), PAIR.source.split(), strict=True)]
+        wrong = [(found, word) for found, word in words if found != word]
+        assert len(wrong) <= 1  # two letters that are exchanged may be alike
+        assert all(abs(len(found) - len(word)) <= 1 and found[0] == word[0] for found, word in wrong)
+        assert pair.target == PAIR.target
+    assert len({*noisy("typos")}) > 20
+    assert NOISES["typos"](Pair("a b 12.", "x"), random.Random(1)) == Pair("a b 12.", "x")
+    assert NOISES["typos"](Pair("저는아침에", "x"), random.Random(3)) != Pair("저는아침에", "x")
+
+
+def test_a_word_is_lacking_or_twice() -> None:
+    lengths = {len(pair.source.split()) for pair in noisy("words")}
+    assert lengths == {8, 10}
+    assert {len(pair.source.split()) for pair in noisy("words", Pair("Come here.", "Komm."))} == {3}
+
+
+def test_tags_stand_on_both_sides() -> None:
+    for pair in noisy("tags"):
+        source, target = pair.source.partition(PAIR.source), pair.target.partition(PAIR.target)
+        assert source[0] + source[2] != ""
+        assert (source[0], source[2]) == (target[0], target[2])
+
+
+def test_numbers_are_exchanged_on_both_sides() -> None:
+    for pair in noisy("numbers"):
+        digits = [[word for word in text.split() if word.isdigit()] for text in (pair.source, pair.target)]
+        assert digits[0] == digits[1]
+        assert sum(one != other for one, other in zip(digits[0], ["12", "3"], strict=True)) <= 1
+    assert len({*noisy("numbers")}) > 5
+    for pair in (Pair("3 and 3", "3 und 3"), Pair("1 day", "1 Tag"), Pair("in 3.5 s", "in 3,5 s"), Pair("two", "zwei")):
+        assert {*noisy("numbers", pair)} == {pair}
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_any_text_comes_through(kind: str) -> None:
+    draw = random.Random(5)
+    for text in ("a", "나", "  ", "!?", "\u0301", "İstanbul", "😀😀", "x" * 300, "مرحبا بالعالم", "<b>"):
+        changed = NOISES[kind](Pair(text, text), draw)
+        assert "\n" not in changed.source + changed.target
+
+
+def test_all_kinds_have_names() -> None:
+    assert {*KINDS} - {*NOISES} == {"join"}
