@@ -196,8 +196,17 @@ def test_an_option_without_effect_is_said(
     assert "has no effect" not in capsys.readouterr().err.replace("optimizer.lr has no effect", "")
 
 
-# Names, and what only a machine, a model or a file can tell; all are checked before a training reads its text.
-FREE_TEXTS = {"recipe.name", "corpus.name", "model.name", "optimizer.name", "scheduler.name", "search.name"} | {
+# Names, scores of any range, and what only a machine, a model or a file can tell; all are checked before a training
+# reads its text.
+FREE_TEXTS = {
+    "recipe.name",
+    "corpus.min_score",
+    "corpus.name",
+    "model.name",
+    "optimizer.name",
+    "scheduler.name",
+    "search.name",
+} | {
     *(
         "finetuning.freeze",
         "tokenizer.symbols",
@@ -298,7 +307,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
     read_only = {"input.prefix", "search.glossary", "search.banned"}
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only
-    names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like")}
+    names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like", "score")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
     names |= read_only | {"input.column", "input.prefix_column", "decoding.source", "decoding.target"}
     assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project"}

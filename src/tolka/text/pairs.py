@@ -34,6 +34,8 @@ FURTHER = "further "
 """Beginning of the flaw of a pair that has another variant or reference of a text that is read."""
 NO_PAIR = "no pair in "
 """Beginning of the flaw of a unit that is not in both languages, in a file of several."""
+LOW_SCORE = "a score below "
+"""Beginning of the flaw of a pair that corpus.min_score leaves out."""
 
 
 EXCHANGE_LANGUAGES = "exchange corpus.source and corpus.target"
@@ -101,6 +103,35 @@ class Swapped(PairSource):
 
     def count(self) -> int:
         return self._source.count()
+
+
+class Scored(PairSource):
+    """A source of pairs without those whose score is too low. scores: the same texts, with the score as the target."""
+
+    def __init__(self, pairs: PairSource, scores: PairSource, least: float) -> None:
+        self._pairs, self._scores, self._least = pairs, scores, least
+        self.name, self.has_lines, self.exchange = pairs.name, pairs.has_lines, pairs.exchange
+        self.columns = getattr(pairs, "columns", ())
+
+    def read(self) -> Iterator[Pair]:
+        for number, (pair, scored) in enumerate(zip(self._pairs.read(), self._scores.read(), strict=True), 1):
+            if pair.flaw:
+                yield pair
+                continue
+            try:
+                is_low = not float(scored.target) >= self._least  # also of nan
+            except ValueError:
+                raise DataError(
+                    f"{self.name}: the score of pair {number} ({scored.target!r:.60}) is not a number: corpus.score "
+                    "names the wrong column or file"
+                ) from None
+            yield replace(pair, flaw=f"{LOW_SCORE}{self._least:g}") if is_low else pair
+
+    def fingerprint(self) -> str:
+        return f"{self._pairs.fingerprint()} scored {self._scores.fingerprint()} {self._least!r}"
+
+    def count(self) -> int:
+        return self._pairs.count()
 
 
 _RANGE = "<range>"  # what eBible writes for a verse that is joined to the one before

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.pairs import FURTHER, NO_PAIR
+from tolka.text.pairs import FURTHER, LOW_SCORE, NO_PAIR
 
 _REPETITIONS = ("duplicate", "near duplicate")
 _LEAST = 0.1  # of all pairs, when only repetitions were left out
@@ -31,8 +31,9 @@ def describe_loss(tally: Tally, cleaning: CleaningConfig, max_length: int) -> st
 
     More than half of the pairs may not be missing. max_length: batching.max_length.
     """
-    # Not missing: what was held out, a further translation of a text that was read, and a unit in other languages.
-    others = ("set aside", FURTHER, NO_PAIR)
+    # Not missing: what was held out, a further translation of a text that was read, a unit in other languages, and
+    # what a score was to leave out.
+    others = ("set aside", FURTHER, NO_PAIR, LOW_SCORE)
     chosen = {why: count for why, count in tally.dropped.items() if not why.startswith(others)}
     dropped = replace(tally, dropped=Counter(chosen))
     # Nor a pair that came before, whose text is learnt from, unless nearly all pairs are repetitions.

@@ -170,7 +170,7 @@ def _as_typed(entry: Entry) -> str:
     return entry if isinstance(entry, str) else f"[{','.join(entry)}]"
 
 
-CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora")
+CORPORA: Registry[CorpusConfig] = Registry("corpus", "tolka.text.corpora", without=("sacrebleu_sets",))
 
 
 @dataclass(frozen=True)

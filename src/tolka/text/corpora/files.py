@@ -13,9 +13,10 @@ from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
+from tolka.text.corpora.sacrebleu_sets import SACREBLEU, sacrebleu_files
 from tolka.text.direction import Direction
 from tolka.text.lines import COMPRESSIONS, near_path, refuse_pipe, user_path, without_compression
-from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource, ParallelFiles
+from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource, ParallelFiles, Scored
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
 from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
@@ -28,6 +29,7 @@ class _Text:
     """A prefix, or a file with both sides, with its columns; or a file of sources, with one of targets.
 
     is_table: whether it is said to have these columns. exchanged: the list it is from, with its sides exchanged.
+    name: what it is called, if its files do not say it.
     """
 
     base: Path
@@ -36,6 +38,7 @@ class _Text:
     target: Path | None = None
     is_table: bool = False
     exchanged: str = ""
+    name: str = ""
 
 
 @CORPORA.register("files")
@@ -52,9 +55,13 @@ class FilesConfig(CorpusConfig):
     valid: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
     """the same for the validation text; or what is set aside of train: a share (0.01), a number of pairs, or auto"""
     test: list[Entry] = setting(default_factory=list, literal=True, any_bytes=True)
-    """the same for test sets, each scored on its own; or what is set aside of train, as for valid"""
+    """the same for test sets, each scored on its own; sacrebleu:wmt22; or what is set aside of train, as for valid"""
     columns: list[str] = setting(default_factory=list, literal=True)
     """source's and target's columns: names, or numbers from 1; [] = the language codes; of one file: [[FILE,2,4]]"""
+    score: str = setting("", literal=True)
+    """column of the training text with a score of each pair, or what follows a prefix: data/train.score; '' = none"""
+    min_score: float = setting(0.0, needs=("corpus.score", "corpus.score"))
+    """training pairs with a lower score are left out, and counted"""
 
     def find(self) -> Corpus:
         for key in ("train", "valid"):
@@ -89,12 +96,15 @@ class FilesConfig(CorpusConfig):
         names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
         for text, source in zip(chain(*entries), chain(*sources), strict=True):
-            source.direction = text.direction
+            source.direction, source.name = text.direction, text.name or source.name
             if text.exchanged:
                 source.exchange = f"type corpus.{key}={text.exchanged}, or {EXCHANGE_LANGUAGES}"
         return sources
 
     def _texts(self, entry: str | list[str], direction: Direction, key: str) -> list["_Text"]:
+        if isinstance(entry, str) and entry.startswith(SACREBLEU):
+            source, target = sacrebleu_files(entry, direction, key)
+            return [_Text(source, direction, [], target, name=entry.removeprefix(SACREBLEU).replace("/", "-"))]
         if isinstance(entry, str):
             return [_Text(base, direction, self.columns) for base in self._expanded(entry, direction, key)]
         if len(entry) == 2:
@@ -145,17 +155,32 @@ class FilesConfig(CorpusConfig):
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
         base, direction = text.base, text.direction
         if text.target is not None:
+            if self._is_scored(key):
+                raise ConfigError(f"corpus.score ({self.score}) is of a table or of a prefix, not of two files: {base}")
             return _pair_of_files(_existing_file(base, key), _existing_file(text.target, key), name)
         if base.is_file() and (reader := reader_of(base)):
             # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
-            columns = text.columns if text.is_table or getattr(reader, "has_columns", True) else []
-            return reader(base, name, direction, columns)
+            has_columns = text.is_table or getattr(reader, "has_columns", True)
+            columns = text.columns if has_columns else []
+            pairs = reader(base, name, direction, columns)
+            if not self._is_scored(key):
+                return pairs
+            if not has_columns:
+                raise ConfigError(f"corpus.score ({self.score}) names a column, and {base} has none")
+            return Scored(pairs, reader(base, name, direction, [[*columns, *direction][0], self.score]), self.min_score)
         refuse_pipe(base)
         if text.columns and base.is_file() and not _side_files(base, direction.source):
             return TsvFile(base, name, direction, text.columns)
         hint = _ending_hint(base, direction)
         source, target = (_side_file(base, language, key, hint) for language in direction)
-        return _pair_of_files(source, target, name)
+        pairs = _pair_of_files(source, target, name)
+        if not self._is_scored(key):
+            return pairs
+        return Scored(pairs, ParallelFiles(source, _side_file(base, self.score, key, hint), name), self.min_score)
+
+    def _is_scored(self, key: str) -> bool:
+        """Return whether pairs are chosen by their score; those of held-out sets never are."""
+        return bool(self.score) and key == "train"
 
     def _folder(self) -> Path:
         return user_path(self.root)
