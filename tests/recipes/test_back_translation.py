@@ -47,6 +47,10 @@ def test_both_models_are_compared_and_the_better_one_is_handed_over(
     assert "pairs-tagged" in config
     (line,) = [line for line in found.err.splitlines() if line.startswith("an epoch draws")]
     assert "pairs-tagged" in line
+    assert (tmp_path / "run" / "report.html").is_file()
+    told = json.loads((tmp_path / "run" / "provenance.json").read_text(encoding="utf-8"))
+    assert told["recipe"]["monolingual"] == [str(tmp_path / "more.xb")]
+    assert told["steps"]["synthetic"]["kept"] == kept
     # As it is, the model translates, and the same command again does nothing.
     assert command("mt-translate", tmp_path / "run", stdin=b"lantern kettle\n").out.count("\n") == 1
     calls.clear()

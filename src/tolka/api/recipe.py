@@ -1,7 +1,7 @@
 """Follow a recipe: settings in, the better model out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from tolka.recipes.pace import check_room
 from tolka.recipes.settings import split_recipe
 from tolka.recipes.steps import Figures, Steps
 from tolka.recipes.task import RecipeTask
-from tolka.system.atomic import one_at_a_time
+from tolka.run.provenance import PROVENANCE, versions
+from tolka.system.atomic import one_at_a_time, replace_text
+from tolka.system.number_format import json_text
 from tolka.system.progress import say
 
 
@@ -51,4 +53,6 @@ def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keyword
         with one_at_a_time(task.steps / ".lock", lambda: say(f"waiting for the process that works in {task.folder}")):
             steps.run()
         say(f"{steps.table()}\n")
+        told = {"recipe": asdict(recipe), "settings": typed, "versions": versions(), "steps": steps.figures()}
+        replace_text(task.folder / PROVENANCE, json_text(told, ensure_ascii=False, indent=1))
     return RecipeResult(task.best, steps.figures())

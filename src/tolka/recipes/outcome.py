@@ -11,12 +11,14 @@ from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import table
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import SCORES
-from tolka.model_directory.settings import find_model_folder, load_settings
+from tolka.model_directory.settings import load_settings
 from tolka.model_directory.verify import checked_manifest, read_json
 from tolka.model_directory.write import finish
 from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step
 from tolka.recipes.task import RecipeTask
+from tolka.report.page import write_page
+from tolka.report.runs import read_run
 from tolka.system.atomic import whole_folder
 from tolka.text.lines import read_lines
 
@@ -53,10 +55,12 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
         for test, each in tests.items():
             task.say("\n".join(f"{test}: {_in_words(comparison)}" for comparison in each))
         _hand_over(models[is_gain], task.best, words() if is_gain else f"tried, and no gain: {words()}")
-        task.say(
-            f"{task.folder / 'best'} is the model of the step {after if is_gain else before}: "
-            + ("it is better than without the recipe" if is_gain else "the recipe has no gain that is not chance")
-        )
+        found = "it is better than without the recipe" if is_gain else "the recipe has no gain that is not chance"
+        task.say(f"{task.best} is the model of the step {after if is_gain else before}: {found}")
+        report = task.config.report
+        if report.page:
+            runs = [read_run(task.steps / step, words) for step, words in ((before, "without"), (after, "with it"))]
+            task.say(f"both side by side: {write_page(task.folder, task.folder.name, runs, {}, report.plots)}")
         return {"chosen": after if is_gain else before, "tests": {n: [*map(asdict, each)] for n, each in tests.items()}}
 
     return Step("outcome", "compare both, and hand over the better one", models, [task.best], do=decide)
@@ -84,7 +88,7 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
             rows.append(
                 [
                     name,
-                    f"{_bytes(models[name]) / 1e6:.1f}",
+                    _megabytes(models[name]),
                     f"{rates[name]:.0f}",
                     f"{rates[name] / rates['teacher']:.1f}",
                     *scores,
@@ -110,11 +114,13 @@ def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Compa
     return found
 
 
-def _bytes(models: str) -> int:
-    """Return the size of the largest files of models, which are their weights."""
-    return sum(
-        max(file.stat().st_size for file in find_model_folder(Path(each)).iterdir()) for each in models.split(",")
-    )
+def _megabytes(models: str) -> str:
+    """Return the size of the largest files of models, which are their weights; "" where they are not on this disk."""
+    folders = [
+        next((each for each in (Path(name, "best"), Path(name)) if each.is_dir()), None) for name in models.split(",")
+    ]
+    sizes = [max(file.stat().st_size for file in folder.iterdir()) / 1e6 for folder in folders if folder]
+    return f"{sum(sizes):.1f}" if len(sizes) == len(folders) else ""
 
 
 def _in_words(comparison: Comparison) -> str:
