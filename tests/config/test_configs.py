@@ -303,7 +303,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     literal = {key: kind for key in known if (kind := literal_kind(key))}
     texts = {key for key, (is_list, _) in literal.items() if is_list}
     splits = {f"corpus.{key}" for key in ("train", "valid", "test")}
-    assert texts == splits | {"corpus.columns", "tokenizer.model", "batching.augment"}
+    assert texts == splits | {"corpus.columns", "tokenizer.model", "batching.augment", "cleaning.own"}
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
     read_only = {"input.prefix", "search.glossary", "search.banned"}
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only

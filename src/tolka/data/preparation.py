@@ -30,7 +30,7 @@ from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.rejected import REJECTED
-from tolka.text.cleaning.steps import RULES, CleaningConfig, steps_of
+from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_of
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair, in_chunks
 from tolka.tokenizer.added_tags import add_tags
@@ -107,10 +107,12 @@ class Order:
     def _cleaning_key(self) -> dict[str, Any]:
         """Return the steps, and the versions of their rules; none of what changes no id, nor what older stores lack."""
         settings = dataclasses.asdict(self.cleaning)
+        names = settings.pop("own")
+        own = {"own": [names, own_modules(self.cleaning)]} if names else {}
         others = {("blanks", "keep"), ("allow_loss", True), ("allow_loss", False)}
         steps = {key: value for key, value in settings.items() if (key, value) not in others}
         rules = {f"{key} rules": version for key, version in RULES.items() if settings[key] not in ("keep", False)}
-        return steps | rules
+        return steps | rules | own
 
     def _tokenizer_key(self) -> Any:
         if isinstance(self.tokenizer, Tokenizer):

@@ -9,6 +9,7 @@ Two processes that do the same step write the same bytes.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import compress
 from operator import not_
 from pathlib import Path
@@ -21,7 +22,7 @@ from tolka.errors import DataError
 from tolka.system.atomic import replace_text, replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.rejected import rejects_file
-from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.cleaning.steps import CleaningConfig, own_modules
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -45,13 +46,19 @@ class Task:
         """Save the task for worker processes, which get only the folder."""
         for name in _MARKS:
             (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
-        settings = {"cleaning": asdict(self.cleaning), "max_length": self.max_length}
+        settings = {
+            "cleaning": asdict(self.cleaning),
+            "max_length": self.max_length,
+            "modules": [*own_modules(self.cleaning)],
+        }
         replace_text(folder / "task.json", json.dumps(settings))
 
     @classmethod
     def load(cls, folder: Path) -> "Task":
         """Load what `save` wrote."""
         settings = json.loads((folder / "task.json").read_text())
+        for module in settings["modules"]:  # which register steps, in a process of its own
+            import_module(module)
         marks = [(folder / name).read_bytes() for name in _MARKS]
         sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
         return cls(CleaningConfig(**settings["cleaning"]), settings["max_length"], *sets)

@@ -1,0 +1,73 @@
+"""Steps of cleaning of one's own, which a plugin registers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from tolka.config.plugins import load_plugins
+from tolka.data.shards import Task
+from tolka.errors import ConfigError
+from tolka.text.cleaning.cleaner import Tally, judge
+from tolka.text.cleaning.steps import CleaningConfig, own_modules
+from tolka.text.direction import Direction
+from tolka.text.pairs import Pair
+
+PLUGINS = Path(__file__).parents[2] / "support" / "plugins"
+OWN = CleaningConfig(own=["no_question"])
+PAIRS = [Pair("Who?", "Wer?"), Pair("I.", "Ich."), Pair("", "x")]
+
+
+@pytest.fixture
+def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PLUGINS))
+    load_plugins(["plugins=[my_steps]"])
+
+
+def test_they_come_after_all_others_and_are_counted(plugin: None) -> None:
+    tally = Tally()
+    assert [*judge(PAIRS, OWN, Direction("en", "de"), tally)] == [Pair("I.", "de: Ich.")]
+    assert tally.dropped == {"a question": 1, "blank source": 1}
+    assert tally.changed == {"no_question": 1}
+
+
+def test_worker_processes_have_them(plugin: None, tmp_path: Path) -> None:
+    Task(OWN, 100, frozenset()).save(tmp_path)
+    program = (
+        "import sys; from pathlib import Path; from tolka.data.shards import Task\n"
+        "from tolka.text.cleaning.steps import OWN_STEPS\n"
+        "assert not OWN_STEPS; Task.load(Path(sys.argv[1])); print(*OWN_STEPS)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program, tmp_path],
+        env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert found.stdout == "no_question\n"
+
+
+def test_text_is_prepared_again_when_their_code_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: None
+) -> None:
+    assert own_modules(CleaningConfig()) == {}
+    code = "from tolka.text.cleaning.steps import register_step\n@register_step('{}')\n"
+    code += "def step(pair, direction):\n    return pair\n"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("one", "two"):
+        (tmp_path / f"{name}_step.py").write_text(code.format(name))
+        load_plugins([f"plugins=[{name}_step]"])
+    digests = own_modules(CleaningConfig(own=["one", "two", "no_question"]))
+    assert [*digests] == ["my_steps", "one_step", "two_step"]
+    assert len({*digests.values()}) == 3
+
+
+def test_a_step_that_nobody_knows_is_named(tiny: list[str], command: Command) -> None:
+    with pytest.raises(ConfigError, match=r"cleaning\.own \(no_such\): no plugin has registered such a step"):
+        list(judge(PAIRS, CleaningConfig(own=["no_such"]), Direction("en", "de"), Tally()))
+    found = command("mt-train", *tiny, "cleaning.own=[no_such]")
+    assert found.code == 2
+    assert "no plugin has registered such a step: plugins=[my_steps]" in found.err
