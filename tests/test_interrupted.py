@@ -18,7 +18,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runs.workplace(tmp_path_factory.mktemp("kept") / "work")
 
 
-@pytest.mark.parametrize("name", runs.SETTINGS)
+# All are of the slow tests but two, which have most of what a state may hold.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("lora", "rotary_swiglu_muon") else pytest.mark.slow)
+        for name in runs.SETTINGS
+    ],
+)
 def test_a_run_translates_is_scored_and_goes_on_as_before(
     command: Any, work: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

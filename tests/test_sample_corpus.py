@@ -49,6 +49,7 @@ def held_out() -> frozenset[tuple[str, str]]:
     return choose_held_out(DEFAULT_SEED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["1"])
 def test_regeneration_is_byte_identical(tmp_path: Path, hash_seed: str) -> None:
     command = [sys.executable, str(ROOT / "data" / "sample" / "generator"), "--out", str(tmp_path)]
@@ -95,6 +96,7 @@ def test_every_content_word_is_frequent_in_train() -> None:
     assert {lexeme: counts[lexeme] for lexeme in lexicon.surface_forms() if counts[lexeme] < 40} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["train", "valid", "test_fresh"])
 def test_held_out_words_never_share_a_sentence_outside_the_unseen_half(split: str) -> None:
     for line, found in zip(lines(split, "en"), lexemes_by_line(split), strict=True):

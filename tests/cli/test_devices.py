@@ -66,6 +66,7 @@ def test_two_processes_train_as_one(command: Command, tiny: list[str], tmp_path:
     assert len((two / "samples" / "test.xb.txt").read_text().splitlines()) == 8
 
 
+@pytest.mark.slow
 def test_two_processes_see_the_same_plateau(tiny: list[str], tmp_path: Path) -> None:
     """With a rate that changes no weight, each validation is equal to the first."""
     still = ["optimizer.lr=1e-30", "trainer.validate_every=1", "trainer.log_every=1", "trainer.patience=2"]

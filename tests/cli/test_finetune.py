@@ -144,7 +144,14 @@ def test_a_training_is_made_to_fit_into_memory_and_says_how(
     assert (typed.code, "less is needed where finetuning.lora_rank is not typed" in typed.error) == (2, True)
 
 
-@pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"], ["finetuning.lora_rank=2"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], marks=pytest.mark.slow),
+        pytest.param(["trainer.ema=0.9"], marks=pytest.mark.slow),
+        ["finetuning.lora_rank=2"],
+    ],
+)
 def test_a_large_model_is_written_without_copies(
     command: Command,
     tiny: list[str],
@@ -169,7 +176,7 @@ def test_a_large_model_is_written_without_copies(
         assert all(torch.equal(ours[key], tensor) for key, tensor in load_file(path).items()), name
 
 
-@pytest.mark.parametrize("options", [[], ["trainer.ema=0.9"]])
+@pytest.mark.parametrize("options", [pytest.param([], marks=pytest.mark.slow), ["trainer.ema=0.9"]])
 def test_adapters_are_merged_saved_and_resumed(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path, options: list[str]
 ) -> None:

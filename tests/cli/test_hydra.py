@@ -61,6 +61,7 @@ def test_the_page_has_rows_and_files() -> None:
     assert [name for name, _ in FILES] == ["conf/mine.yaml", "conf/experiment/short.yaml"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_files")
 def test_what_hydra_documents(command: Command, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))

@@ -125,7 +125,9 @@ def test_no_bar_runs_over_what_is_typed(trained: Path) -> None:
     assert b"translating" not in answer
 
 
-@pytest.mark.parametrize("place", ["file", "redirected", "pipe"])
+@pytest.mark.parametrize(
+    "place", ["file", pytest.param("redirected", marks=pytest.mark.slow), pytest.param("pipe", marks=pytest.mark.slow)]
+)
 def test_a_terminal_shows_progress_rate_and_time_left(trained: Path, tmp_path: Path, place: str) -> None:
     import pty
     import termios

@@ -94,6 +94,7 @@ def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_
     assert (tmp_path / "run" / "transformer_tiny" / "shown" / "01.json").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_matplotlib", "one_sentence")
 def test_what_an_earlier_call_finished_stays_on_the_page(command: Command, tiny: list[str], tmp_path: Path) -> None:
     kept = [setting for setting in tiny if not setting.startswith("report.page")]

@@ -35,6 +35,7 @@ def test_every_rung_trains_and_translates(
         assert (scored.code, "BLEU" in scored.out) == (0, True)
 
 
+@pytest.mark.slow
 def test_gradient_flow_is_recorded_and_drawn(command: Command, tiny: list[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     arguments = [*small(tiny, "lstm"), "trainer.gradient_flow=true", "model.layers=2", "model.bidirectional=true"]

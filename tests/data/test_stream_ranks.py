@@ -35,7 +35,8 @@ def of_ranks(size: int, folder: Path) -> list[Any]:
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(size)]
 
 
-@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
 def test_as_one_process(size: int, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewriting, "_CHUNK_PAIRS", 30)
     alone = Reader(tokenizer, ALONE).walk()

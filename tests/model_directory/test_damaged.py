@@ -49,6 +49,7 @@ FILES = ["config.yaml", "scores.json", "model.safetensors", "manifest.json", "st
 FILES += ["state/tensors.safetensors"]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(FILES), st.data())
 @settings(max_examples=150)
 def test_any_byte_may_be_another_one(trained: Path, spoilt: Path, name: str, data: st.DataObject) -> None:

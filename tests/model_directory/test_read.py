@@ -77,6 +77,7 @@ def test_its_settings_and_state_are_read(run: Path) -> None:
     assert load_state(run / "last").facts["train"]["update"] == 1500
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_its_weights(command: Command, run: Path, tmp_path: Path) -> None:
     new = ["run.dir=" + str(tmp_path / "new"), f"run.prepared={tmp_path / 'prepared'}", f"run.init_from={run}"]
     outcome = command(

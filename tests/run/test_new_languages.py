@@ -107,6 +107,7 @@ def test_a_tag_without_new_subwords_goes_out_with_its_id(nllb: Path, corpus: Pat
     assert one.vocabularies[0].subwords == other.vocabularies[0].subwords
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_goes_on(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
     """The tag's row is the one that was trained, not again that of another language."""
     rate = ["scheduler=constant", "scheduler.warmup=0", "optimizer.lr=0.001"]

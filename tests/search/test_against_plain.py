@@ -141,6 +141,7 @@ SEEDED = [("transformer", 1, NO_WISHES), ("gru additive fed", 1, WISHES), ("ense
 EVERY = [*VARIANTS, "ensemble"]
 
 
+@pytest.mark.slow
 @each_row(("name", "seed", "wishes"), SEEDED, ids=lambda value: value if isinstance(value, str) else "")
 def test_each_rule_in_each_search(name: str, seed: int, wishes: Sequence[Wish]) -> None:
     for rules in RULES:
@@ -160,6 +161,7 @@ def test_each_option_of_each_search(name: str, seed: int, wishes: Sequence[Wish]
         check(plain(name, seed), config, wishes)
 
 
+@pytest.mark.slow
 @each_row("name", EVERY)
 def test_each_architecture(name: str) -> None:
     """All rules at once, in a search that re-orders and drops states and one that expands them."""

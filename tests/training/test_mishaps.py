@@ -140,6 +140,7 @@ def test_what_never_gets_better_ends_with_advice(tmp_path: Path) -> None:
     assert bench.trainer.state.returns == 3
 
 
+@pytest.mark.slow
 def test_a_run_with_mishaps_goes_on_exactly(tmp_path: Path) -> None:
     """Interrupted in the middle of a row of skipped updates, and between going back and the next save."""
 

@@ -96,6 +96,7 @@ FORMS: list[list[tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.slow
 @each_row("kind", ["bpe", "unigram", "char"])
 @each_row("seed", [1, 2])
 def test_all_terms_stand_in_the_translations(kind: str, seed: int) -> None:

@@ -87,6 +87,7 @@ def run(
         return config.build().search(reference.model, batch.source, batch.source_lengths, True, wishes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
