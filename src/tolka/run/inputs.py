@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
@@ -28,12 +29,14 @@ from tolka.run.nearest_language import nearest_language
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
+from tolka.terminology.pairs import GlossaryPairs
 from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.cleaner import read_split, read_test_set
 from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
+from tolka.text.lines import user_path
 from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair, PairSource
 from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
@@ -57,6 +60,9 @@ def open_corpus(config: TrainConfig, say: Say) -> tuple[Corpus, Path | None]:
     corpus, folder = config.corpus.open(), None
     if corpus.sizes:
         corpus, folder = hold_out_sets(corpus, config.run.prepared_folder, say)
+    if config.corpus.glossary:  # no term is held out
+        terms = GlossaryPairs(user_path(config.corpus.glossary), config.corpus.direction)
+        corpus = replace(corpus, entries=[*corpus.entries, [terms]])
     if config.corpus.both_directions:
         corpus = corpus.with_opposite()
     return corpus.named_by_direction(), folder
@@ -371,6 +377,10 @@ class Inputs:
             )
         # Each text's weight is that of both its directions.
         weights = corpus.weights * (2 if corpus.both_directions else 1)
+        if corpus.glossary and (weights or corpus.glossary_weight != 1):
+            *texts, terms = prepared.parts
+            of_texts = [share * sum(texts) / sum(weights) for share in weights] if weights else map(float, texts)
+            weights = [*of_texts, terms * corpus.glossary_weight]
         mixture = Mixture.of(prepared.parts, weights, corpus.temperature, self.corpus.entry_directions, corpus.cap)
         for name, weight, rows in zip(self.corpus.entry_names, weights, prepared.parts, strict=False):
             if weight and not rows:

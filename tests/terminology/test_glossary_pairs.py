@@ -1,0 +1,66 @@
+"""A glossary's terms as training pairs."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import Command
+from tolka.config.command_line import train_config
+from tolka.run.inputs import Inputs, open_corpus
+from tolka.terminology.pairs import GlossaryPairs
+from tolka.text.direction import Direction
+
+
+@pytest.fixture
+def terms(tmp_path: Path) -> Path:
+    (tmp_path / "terms.tsv").write_text("lantern|lamp\ttolo\tmirka\nkettle\tpell\n", encoding="utf-8")
+    return tmp_path / "terms.tsv"
+
+
+def test_each_form_comes_with_the_first_translation(terms: Path) -> None:
+    pairs = GlossaryPairs(terms, Direction("xa", "xb"))
+    assert [(pair.source, pair.target) for pair in pairs.read()] == [
+        ("lantern", "tolo"),
+        ("lamp", "tolo"),
+        ("kettle", "pell"),
+    ]
+    assert pairs.count() == 3
+    before = pairs.fingerprint()
+    terms.write_text("a\tb\n")
+    assert pairs.fingerprint() != before
+
+
+@pytest.mark.parametrize(
+    ("settings", "pairs", "weight"),
+    [
+        ([], 60, 1.0),
+        (["corpus.glossary_weight=4"], 60, 4.0),
+        (["corpus.weights=[1,1]", "corpus.glossary_weight=2"], 68, 2),
+    ],
+)
+def test_an_epoch_draws_them_by_their_weight(
+    settings: list[str], pairs: int, weight: float, tiny: list[str], corpus: Path, terms: Path
+) -> None:
+    """Of the pairs and 3 terms, each term `weight` times as often as a pair; an epoch is as long as all together."""
+    texts = [f"corpus.train=[{corpus / 'train'},{corpus / 'valid'}]"] if pairs > 60 else []
+    said: list[str] = []
+    config = train_config([*tiny, f"corpus.glossary={terms}", *settings, *texts, "cleaning.leaks=keep"])
+    inputs = Inputs(config, said.append)
+    plan = inputs.loader().plan(0)
+    assert [source.name for source in open_corpus(config, said.append)[0].train][-1] == "glossary terms.tsv"
+    assert inputs.prepared.parts[-1] == 3
+    drawn = [row for rows in plan for row in rows]
+    expected = 3 * weight / (pairs + 3 * weight) * (pairs + 3)
+    assert abs(len(drawn) - pairs - 3) <= 1
+    assert abs(sum(row >= pairs for row in drawn) - expected) <= 1
+
+
+def test_what_does_not_fit_is_one_line(tiny: list[str], tmp_path: Path, terms: Path, command: Command) -> None:
+    for settings, message in (
+        (["corpus.glossary=nowhere.tsv"], "nowhere.tsv: there is no such file"),
+        ([f"corpus.glossary={terms}", "corpus.glossary_weight=0"], "corpus.glossary_weight (0) must be above 0"),
+        ([f"corpus.glossary={terms}", "corpus.both_directions=true"], "is for a text of one direction"),
+    ):
+        found = command("mt-train", *tiny, *settings)
+        assert found.code != 0
+        assert message in found.err
