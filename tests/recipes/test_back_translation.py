@@ -26,6 +26,7 @@ def recipe(compared: list[str], tmp_path: Path) -> list[str]:
 def test_both_models_are_compared_and_the_better_one_is_handed_over(
     recipe: list[str], tmp_path: Path, command: Command, calls: Calls
 ) -> None:
+    recipe = [each for each in recipe if not each.startswith("report.page")]
     found = command("mt-train", *recipe)
     assert found.code == 0, found.err
     assert calls == ["train", "train", "translate", "train"]
@@ -84,6 +85,20 @@ def test_a_second_round_learns_from_the_first_one_s_pairs(
     assert "synthetic-2/pairs" in (steps / "final" / "config.yaml").read_text(encoding="utf-8")
 
 
+def test_a_model_of_both_directions_is_its_own_reverse(
+    recipe: list[str], tmp_path: Path, command: Command, calls: Calls
+) -> None:
+    found = command("mt-train", *recipe, "corpus.both_directions=true")
+    assert found.code == 0, found.err
+    assert calls == ["train", "translate", "train"]
+    config = yaml.safe_load((tmp_path / "run" / "steps" / "final" / "config.yaml").read_text(encoding="utf-8"))
+    entries = [(Path(each["text"]).name, each["source"], each["target"]) for each in config["corpus"]["train"]]
+    assert entries == [("train", "xa", "xb"), ("train", "xb", "xa"), ("pairs-tagged", "xa", "xb")]
+    assert config["corpus"]["weights"] == [0.25, 0.25, 0.5]
+    outcome = json.loads((tmp_path / "run" / "steps" / "outcome.json").read_text(encoding="utf-8"))["figures"]
+    assert [*outcome["tests"]] == ["test.xa-xb"]
+
+
 def test_a_given_model_makes_the_sources(
     recipe: list[str], tmp_path: Path, trained: Path, command: Command, calls: Calls
 ) -> None:
@@ -121,7 +136,8 @@ def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
         (["recipe.rounds=0"], "recipe.rounds (0) must be from 1 to 5"),
         (["recipe=back_translatoin"], "Did you mean 'back_translation'?"),
         (["recipe.monolingual=[]"], "corpus.monolingual=FILE"),
-        (["corpus.both_directions=true"], "is for one direction"),
+        (["corpus.both_directions=true", "recipe.rounds=2"], "whose model is its own reverse"),
+        (["corpus.temperature=2"], "joins all training texts: leave corpus.weights and temperature out"),
         (["metrics.bootstrap=0"], "compares two models, and metrics.bootstrap=0 leaves no way to"),
         (["run.init_from=runs/x"], "leave run.init_from out"),
     ],

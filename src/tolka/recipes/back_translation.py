@@ -62,6 +62,10 @@ class BackTranslationConfig(RecipeConfig):
                 f"recipe=back_translation needs text in {task.direction.target}, a sentence a line: "
                 "corpus.monolingual=FILE"
             )
+        if task.is_both and (self.reverse or self.rounds > 1):
+            raise ConfigError(
+                "recipe.reverse and recipe.rounds are not for corpus.both_directions, whose model is its own reverse"
+            )
         if self.reverse:
             task.check_model(self.reverse, task.direction.swapped)
         direction, files, texts = task.direction, [user_path(each) for each in self.monolingual], task.texts
@@ -76,11 +80,14 @@ class BackTranslationConfig(RecipeConfig):
             given={"cleaning": asdict(task.config.cleaning)},
         )
         count = sum(1 for path in files for _ in read_lines(path))
-        yield task.train("forward", f"train {direction} on the pairs alone, to compare", [texts.train])
+        yield task.train("forward", "train on the pairs alone, to compare", [texts.train])
         reverse, made = self.reverse, list[Path]()
         for number in range(1, self.rounds + 1):
             round_of = f"-{number}" if self.rounds > 1 else ""
-            if not self.reverse or number > 1:
+            if task.is_both:
+                reverse = str(task.model("forward"))
+                yield check_useful(task, "check", task.model("forward"))
+            elif not self.reverse or number > 1:
                 name = f"reverse{round_of}"
                 yield task.train(
                     name,
@@ -104,15 +111,17 @@ class BackTranslationConfig(RecipeConfig):
             )
             made = [task.at(f"synthetic{round_of}", "pairs")]
             yield self._synthetic(task, f"synthetic{round_of}", task.at(found, "lines.txt"), lines, made[0])
-        both = [texts.train, *(map(tagged, made) if self.tag else made)]
+        synthetic = [tagged(each) if self.tag else each for each in made]
         symbols = {"tokenizer.symbols": f"['{TAG}']"} if self.tag else {}
-        settings = {**self._mixed(made), **symbols}
-        yield task.train("final", f"train {direction} on both", both, settings=settings, more=count)
+        settings = {**self._mixed(made, 1 + task.is_both), **symbols}
+        title = "train on both texts"
+        yield task.train("final", title, [texts.train], settings=settings, more=count, one_way=synthetic)
         yield choose(task, "forward", "final", lambda: self._words(task, f"synthetic{round_of}"))
 
-    def _mixed(self, made: Sequence[Path]) -> dict[str, str]:
-        """Return how real and synthetic pairs are mixed."""
-        return {"corpus.weights": f"[{1 - self.share:g},{self.share:g}]"} if made and self.share else {}
+    def _mixed(self, made: Sequence[Path], real: int = 1) -> dict[str, str]:
+        """Return how texts of real and of synthetic pairs are mixed. real: in how many directions the former are."""
+        shares = [f"{(1 - self.share) / real:g}"] * real + [f"{self.share:g}"]
+        return {"corpus.weights": f"[{','.join(shares)}]"} if made and self.share else {}
 
     def _synthetic(self, task: RecipeTask, name: str, sources: Path, targets: Path, prefix: Path) -> Step:
         """Return the step that makes pairs of the text and its translations."""

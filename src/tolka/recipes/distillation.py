@@ -66,6 +66,8 @@ class DistillationConfig(RecipeConfig):
     def steps(self, task: RecipeTask) -> Iterator[Step]:
         if not self.teacher:
             raise ConfigError("recipe=distillation needs a model to learn from: teacher=MODEL, or MODEL,MODEL")
+        if task.is_both:
+            raise ConfigError("recipe=distillation is for one direction: leave corpus.both_directions out")
         task.check_model(self.teacher, task.direction)
         direction, texts = task.direction, task.texts
         student = {} if task.has_typed(*_MODEL) else self._student(task)

@@ -107,7 +107,8 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
 def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Comparison]]:
     """Return, for each test set, how the scores of two steps differ."""
     target, found = task.direction.target, {}
-    names = read_json(task.model(after) / SCORES)["test"]
+    tests = read_json(task.model(after) / SCORES)["test"]
+    names = [name for name, each in tests.items() if each["direction"] == [*task.direction]]
     for name, prefix in zip(names, task.texts.sets["test"], strict=True):
         a, b = ([*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step in (before, after))
         found[name] = compare(a, b, [*read_lines(Path(f"{prefix}.{target}"))], task.config.metrics, target)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -40,8 +40,10 @@ class RecipeTask:
         if self.has_typed("run.init_from"):
             raise ConfigError(f"recipe={self.name} trains from nothing: leave run.init_from out")
         config = train_config(with_recipe(self.typed))
-        if len(config.corpus.directions) > 1:
-            raise ConfigError(f"recipe={self.name} is for one direction: name one text, and no corpus.both_directions")
+        if len(config.corpus.directions) > 1 + config.corpus.both_directions:
+            raise ConfigError(f"recipe={self.name} is for two languages: name texts of one direction")
+        if self.has_typed("corpus.weights", "corpus.temperature"):
+            raise ConfigError(f"recipe={self.name} joins all training texts: leave corpus.weights and temperature out")
         if not config.metrics.bootstrap:
             raise ConfigError(
                 f"recipe={self.name} compares two models, and metrics.bootstrap=0 leaves no way to: leave it out"
@@ -52,6 +54,11 @@ class RecipeTask:
     def direction(self) -> Direction:
         """From which language into which the final model translates."""
         return self.config.corpus.direction
+
+    @property
+    def is_both(self) -> bool:
+        """Whether one model is trained for both directions."""
+        return self.config.corpus.both_directions
 
     @property
     def folder(self) -> Path:
@@ -111,26 +118,30 @@ class RecipeTask:
         direction: Direction | None = None,
         settings: Mapping[str, str] | None = None,
         more: int = 0,
+        one_way: Sequence[Path] = (),
     ) -> Step:
         """Return the step that trains a model, with the corpus's own held-out sets.
 
-        texts: prefixes of its training texts. direction: None = the task's. settings: of this training alone, unless
+        texts: prefixes of its training texts, with corpus.both_directions in both. one_way: those in this direction
+        alone. direction: None = the task's. settings: of this training alone, unless
         they are typed.
         """
         direction = direction or self.direction
-        own = {
-            "corpus": "files",
-            "corpus.source": direction.source,
-            "corpus.target": direction.target,
-            **{f"corpus.{key}": _listed(each) for key, each in {"train": texts, **self.texts.sets}.items()},
-            "run.dir": str(self.steps / name),
-        }
+        languages = [direction, *([direction.swapped] if self.is_both else [])]
+        own = {"corpus": "files", "run.dir": str(self.steps / name)}
+        for key, named in {"train": texts, **self.texts.sets}.items():
+            entries = [*product(named, languages), *((text, direction) for text in one_way if key == "train")]
+            own[f"corpus.{key}"] = _listed(entries)
         # An experiment names files of its own.
         own |= {"corpus.root": "", "corpus.columns": "[]"} if self.has_typed("experiment") else {}
         kept = [each for each in self.typed if not split_setting(each).key.startswith(_OWN)]
         free = {key: value for key, value in (settings or {}).items() if not self.has_typed(key)}
         command = ["train", *kept, *(f"{key}={value}" for key, value in {**own, **free}.items())]
-        reads = [Path(f"{text}.{code}") for text in (*texts, *chain(*self.texts.sets.values())) for code in direction]
+        reads = [
+            Path(f"{text}.{code}")
+            for text in (*texts, *one_way, *chain(*self.texts.sets.values()))
+            for code in direction
+        ]
         most, usual = self.config.trainer.max_minutes, self.pace.training(self.pace.pairs + more)
         minutes = min(most or usual, usual)
         return Step(name, title, reads, [self.model(name)], command, minutes=minutes)
@@ -170,5 +181,7 @@ class RecipeTask:
         return Step(name, title, [*map(Path, model.split(",")), text], [out], command, minutes=minutes)
 
 
-def _listed(texts: Sequence[Path]) -> str:
-    return f"[{','.join(quote_value(str(text)) for text in texts)}]"
+def _listed(entries: Sequence[tuple[Path, Direction]]) -> str:
+    """Return texts with their languages as they are typed."""
+    each = [f"{{text:{quote_value(str(text))},source:{one},target:{other}}}" for text, (one, other) in entries]
+    return f"[{','.join(each)}]"

@@ -35,6 +35,7 @@ class SharedTexts:
     """The texts of a corpus, written once for all trainings of a recipe, so that they have the same held-out sets."""
 
     def __init__(self, config: TrainConfig, folder: Path, say: Say) -> None:
+        config = replace(config, corpus=replace(config.corpus, both_directions=False))  # each text once
         self._inputs, self.direction = Inputs(config, say), config.corpus.direction
         corpus = self._inputs.corpus
         if corpus.stream:
