@@ -49,6 +49,8 @@ def test_both_models_are_compared_and_the_better_one_is_handed_over(
     (line,) = [line for line in found.err.splitlines() if line.startswith("an epoch draws")]
     assert "pairs-tagged" in line
     assert (tmp_path / "run" / "report.html").is_file()
+    # A model of 60 pairs is useless, and the last line says so.
+    assert found.err.splitlines()[-1].startswith("This model is useless: ")
     told = json.loads((tmp_path / "run" / "provenance.json").read_text(encoding="utf-8"))
     assert told["recipe"]["monolingual"] == [str(tmp_path / "more.xb")]
     assert told["steps"]["synthetic"]["kept"] == kept

@@ -11,6 +11,9 @@ from tolka.config.recipe_settings import RecipeConfig
 from tolka.config.schemas import build_groups
 from tolka.config.typed import Settings, typed_settings
 from tolka.errors import ConfigError
+from tolka.evaluation.figures import USELESS
+from tolka.model_directory.file_names import SCORES
+from tolka.model_directory.verify import read_json
 from tolka.recipes.pace import check_room
 from tolka.recipes.settings import split_recipe
 from tolka.recipes.steps import Figures, Steps
@@ -23,10 +26,11 @@ from tolka.system.progress import say
 
 @dataclass(frozen=True)
 class RecipeResult:
-    """model: the folder of the better model. figures: of each step, by its name."""
+    """model: the folder of the better model. figures: of each step, by its name. useless: why it is, or ""."""
 
     model: Path
     figures: Mapping[str, Figures]
+    useless: str = ""
 
 
 def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keywords: Any) -> RecipeResult:
@@ -55,4 +59,6 @@ def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keyword
         say(f"{steps.table()}\n")
         told = {"recipe": asdict(recipe), "settings": typed, "versions": versions(), "steps": steps.figures()}
         replace_text(task.folder / PROVENANCE, json_text(told, ensure_ascii=False, indent=1))
-    return RecipeResult(task.best, steps.figures())
+    verdict = read_json(task.best / SCORES).get("verdict") or {} if task.best.is_dir() else {}
+    useless = " ".join(verdict["sentences"]) if verdict.get("level") == USELESS else ""
+    return RecipeResult(task.best, steps.figures(), useless)

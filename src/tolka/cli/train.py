@@ -111,7 +111,7 @@ def _follow_recipe(settings: Sequence[str], options: argparse.Namespace) -> int:
         raise ConfigError(f"{option} is not for a recipe, which trains several models: leave it out")
     result = follow_recipe(settings, only_plan=options.check)
     if result.model.is_dir() and not options.check:
-        say(f"next: mt-translate {result.model.parent} FILE -o OUT")
+        say(result.useless or f"next: mt-translate {result.model.parent} FILE -o OUT")
     return DONE
 
 
