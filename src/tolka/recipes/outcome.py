@@ -59,7 +59,10 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
         task.say(f"{task.best} is the model of the step {after if is_gain else before}: {found}")
         report = task.config.report
         if report.page:
-            runs = [read_run(task.steps / step, words) for step, words in ((before, "without"), (after, "with it"))]
+            runs = [
+                read_run(task.steps / step, words)
+                for step, words in ((before, "without the recipe"), (after, "with it"))
+            ]
             task.say(f"both side by side: {write_page(task.folder, task.folder.name, runs, {}, report.plots)}")
         return {"chosen": after if is_gain else before, "tests": {n: [*map(asdict, each)] for n, each in tests.items()}}
 
