@@ -13,7 +13,7 @@ Rows = list[list[int]]
 
 
 class Rewriter(ABC):
-    """Writes an epoch's ids anew, as a function of (seed, epoch) and of the store alone, without the text.
+    """Rewrites an epoch's ids, as a function of (seed, epoch) and of the store alone, without the text.
 
     Several ranks divide the pairs among themselves; each then has all of them.
     """

@@ -17,7 +17,7 @@ from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
 from tolka.recipes.texts import TAG, tagged
 from tolka.system.number_format import count_text
-from tolka.text.lines import read_lines, user_path
+from tolka.text.lines import count_and_digest, user_path
 
 # What each way to translate is in mt-translate's settings.
 _SEARCHES = {
@@ -30,7 +30,7 @@ _SEARCHES = {
 @RECIPES.register("back_translation")
 @dataclass(frozen=True)
 class BackTranslationConfig(RecipeConfig):
-    """Options of back-translation."""
+    """How text in the target language becomes pairs, and how these are mixed with the real ones."""
 
     name: str = "back_translation"
     """the recipe: back_translation"""
@@ -71,15 +71,8 @@ class BackTranslationConfig(RecipeConfig):
         direction, files, texts = task.direction, [user_path(each) for each in self.monolingual], task.texts
         lines = task.at("monolingual", f"lines.{direction.target}")
         yield task.write_texts()
-        yield Step(
-            "monolingual",
-            f"read the text in {direction.target}",
-            [*files, *texts.files],
-            [lines],
-            do=lambda: texts.clean_lines(files, 1, task.config, lines),
-            given={"cleaning": asdict(task.config.cleaning)},
-        )
-        count = sum(1 for path in files for _ in read_lines(path))
+        yield self._monolingual(task, files, lines)
+        count = sum(count_and_digest(path)[0] for path in files)
         yield task.train("forward", "train on the pairs alone, to compare", [texts.train])
         reverse, made = self.reverse, list[Path]()
         for number in range(1, self.rounds + 1):
@@ -117,6 +110,17 @@ class BackTranslationConfig(RecipeConfig):
         title = "train on both texts"
         yield task.train("final", title, [texts.train], settings=settings, more=count, one_way=synthetic)
         yield choose(task, "forward", "final", lambda: self._words(task, f"synthetic{round_of}"))
+
+    def _monolingual(self, task: RecipeTask, files: Sequence[Path], lines: Path) -> Step:
+        """Return the step that cleans the text in the target language."""
+        return Step(
+            "monolingual",
+            f"read the text in {task.direction.target}",
+            [*files, *task.texts.files],
+            [lines],
+            do=lambda: task.texts.clean_lines(files, 1, task.config, lines),
+            given={"cleaning": asdict(task.config.cleaning)},
+        )
 
     def _mixed(self, made: Sequence[Path], real: int = 1) -> dict[str, str]:
         """Return how texts of real and of synthetic pairs are mixed. real: in how many directions the former are."""

@@ -4,18 +4,11 @@ import os
 import runpy
 import signal
 import sys
-import threading
 
-
-def _end_with_parent() -> None:
-    """Wait for the end of standard input, which the parent holds open, and then ask this process to end."""
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
+from tolka.system.child_processes import when_parent_ends
 
 if __name__ == "__main__":
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     # Beside tolka's own commands, one that is only for recipes.
     own = "tolka.recipes.speed" if sys.argv[1:2] == ["speed"] else "tolka"
     sys.argv[0] = own

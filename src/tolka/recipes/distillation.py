@@ -30,7 +30,7 @@ _MODEL = ("model", "model.d_model", "model.layers", "model.decoder_layers", "mod
 @RECIPES.register("distillation")
 @dataclass(frozen=True)
 class DistillationConfig(RecipeConfig):
-    """Options of distillation."""
+    """Which teacher is learnt from, how large and fast the student shall be, and what it is taught."""
 
     name: str = "distillation"
     """the recipe: distillation"""

@@ -1,13 +1,12 @@
 """Commands of tolka in processes of their own, so that memory is given back when they end."""
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 
 from tolka.errors import StoppedError, TolkaError
 from tolka.system import interrupts
+from tolka.system.child_processes import module_command
 
 
 def run_tolka(command: Sequence[str], answers: bool = False) -> bytes:
@@ -16,11 +15,9 @@ def run_tolka(command: Sequence[str], answers: bool = False) -> bytes:
     A signal is passed on, and however this process ends, the other one saves its work and ends, too. StoppedError where
     that one was ended by a signal, and TolkaError, which it has reported, where it failed.
     """
-    # Not multiprocessing, which would import the user's own script again. -P: no imports from the current folder, but
-    # what this process finds there.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    line, environment = module_command("tolka.recipes.child", command)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "tolka.recipes.child", *command],
+        line,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE if answers else None,

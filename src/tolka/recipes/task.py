@@ -18,7 +18,6 @@ from tolka.recipes.texts import SharedTexts
 from tolka.system.progress import Say
 from tolka.text.direction import Direction
 
-STEPS = "steps"
 # Settings of a training's text and folder, which each step has its own of.
 _OWN = ("corpus", "run.dir", "run.name")
 
@@ -75,7 +74,7 @@ class RecipeTask:
     @property
     def steps(self) -> Path:
         """The folder with a folder for each step."""
-        return self.folder / STEPS
+        return self.folder / "steps"
 
     def at(self, step: str, name: str) -> Path:
         """Return a file or folder of a step."""
@@ -123,8 +122,7 @@ class RecipeTask:
         """Return the step that trains a model, with the corpus's own held-out sets.
 
         texts: prefixes of its training texts, with corpus.both_directions in both. one_way: those in this direction
-        alone. direction: None = the task's. settings: of this training alone, unless
-        they are typed.
+        alone. direction: None = the task's. settings: of this training alone, unless they are typed.
         """
         direction = direction or self.direction
         languages = [direction, *([direction.swapped] if self.is_both else [])]
@@ -153,11 +151,6 @@ class RecipeTask:
             nothing.touch()
             translated({"checked": model}, nothing, Path(folder), direction)
 
-    def _translate_command(self, model: str, text: Path, direction: Direction) -> list[str]:
-        plugins = [each for each in self.typed if each.startswith("plugins=")]
-        codes = [f"decoding.{side}={code}" for side, code in direction._asdict().items()]
-        return ["translate", model, str(text), *plugins, *codes]
-
     def translate(
         self,
         name: str,
@@ -174,9 +167,10 @@ class RecipeTask:
         """
         out = self.at(name, "lines.txt")
         # What an interrupted one has written counts.
-        options = {"output.resume": "true", **settings}
-        command = self._translate_command(model, text, direction)
-        command += ["-o", str(out), *(f"{key}={value}" for key, value in options.items())]
+        options = {"decoding.source": direction.source, "decoding.target": direction.target, "output.resume": "true"}
+        plugins = [each for each in self.typed if each.startswith("plugins=")]
+        named = [f"{key}={value}" for key, value in {**options, **settings}.items()]
+        command = ["translate", model, str(text), "-o", str(out), *plugins, *named]
         minutes = lines / self.pace.lines_per_minute
         return Step(name, title, [*map(Path, model.split(",")), text], [out], command, minutes=minutes)
 

@@ -53,7 +53,7 @@ class SharedTexts:
 
     @property
     def files(self) -> list[Path]:
-        """All files."""
+        """The files of both sides of all these texts."""
         return [Path(f"{each}.{code}") for each in (self.train, self.valid, *self.tests) for code in self.direction]
 
     @property

@@ -390,7 +390,7 @@ class Inputs:
         return Loader(prepared.store, self.config.batching, self.config.run.seed, self._rewriters(), mixture)
 
     def _rewriters(self) -> Resample | None:
-        """Return what writes each epoch's ids anew: noise first, and then other segmentations; None for neither."""
+        """Return what rewrites each epoch's ids: noise first, and then other segmentations; None for neither."""
         batching, tokenizer, seed = self.config.batching, self.prepared.tokenizer, self.config.run.seed
         noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, self._ranks)
         sampler = SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, self._ranks)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -32,12 +32,17 @@ class Child:
         self.stderr.close()
 
 
-def start(module: str, arguments: Sequence[str] = (), answers: bool = False) -> Child:
-    """Run `python -m module` with a pipe to its standard input. answers: whether its output is a pipe as well."""
+def module_command(module: str, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command that runs `python -m module` as this process would, and its environment."""
     # Not multiprocessing, which would import the user's own script again. -P: no imports from the current folder, whose
     # files may have the names of modules; what this process finds beside the script is in PYTHONPATH.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-P", "-m", module, *arguments]
+    return [sys.executable, "-P", "-m", module, *arguments], environment
+
+
+def start(module: str, arguments: Sequence[str] = (), answers: bool = False) -> Child:
+    """Run `python -m module` with a pipe to its standard input. answers: whether its output is a pipe as well."""
+    command, environment = module_command(module, arguments)
     # A file, which takes any amount: a pipe that nobody reads would stop the child when it is full.
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by end
     output = subprocess.PIPE if answers else subprocess.DEVNULL
@@ -55,9 +60,15 @@ def end_with_parent() -> None:
     for number in interrupts.SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
+    when_parent_ends(lambda: os._exit(1))
+
+
+def when_parent_ends(act: Callable[[], object]) -> None:
+    """Call `act` in another thread when standard input ends, which the parent holds open, however that one ended."""
+
     def watch() -> None:
         while os.read(0, 4096):  # not sys.stdin, whose lock would be taken when Python exits
             pass
-        os._exit(1)
+        act()
 
     threading.Thread(target=watch, daemon=True).start()
