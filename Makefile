@@ -1,6 +1,7 @@
 # make demo   set up, train on the embedded corpus, translate a sentence
-# make test   set up, run the default tests
-# make coverage   the same, and which lines they run
+# make test   set up, run the default tests, in about four minutes
+# make test-all   those that take long as well, before a change lands that touches many parts
+# make coverage   all of them, and which lines they run
 # make lint   style and types, as CI checks them
 # make docs   the documentation site, in docs/_build/html
 PYTHON ?= python3
@@ -8,7 +9,7 @@ BIN := .venv/bin
 # Without caches each of the tests' processes compiles each module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage lint docs configs sample
+.PHONY: demo test test-all coverage lint docs configs sample
 demo: .venv/ready
 	$(BIN)/mt-train
 	echo "I love you." | $(BIN)/mt-translate runs/sample
@@ -22,8 +23,11 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 test: .venv/ready
 	$(PYTEST)
 
+test-all: .venv/ready
+	$(PYTEST) -m "not gpu"
+
 coverage: .venv/ready
-	$(PYTEST) --cov=tolka --cov-report=term:skip-covered
+	$(PYTEST) -m "not gpu" --cov=tolka --cov-report=term:skip-covered
 
 lint: .venv/ready
 	$(BIN)/ruff check

@@ -98,6 +98,7 @@ def test_a_list_in_place_of_a_file_is_a_type_error(key: str) -> None:
             as_overrides(settings)
 
 
+@pytest.mark.slow
 def test_python_m_tolka_runs_a_command_or_says_which_there_are() -> None:
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([sys.executable, "-m", "tolka", *arguments], capture_output=True, text=True, check=False)

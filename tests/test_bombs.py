@@ -26,6 +26,7 @@ def zipped(path: Path, content: bytes) -> None:
         archive.writestr("model/data.pkl", content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "words"),
     [
@@ -52,6 +53,7 @@ def test_a_pipe_as_a_list_of_terms_is_refused_before_it_is_read(tmp_path: Path) 
         assert "it is a pipe or a device, and must be a file" in complaint(partial(read, tmp_path / "pipe"))
 
 
+@pytest.mark.slow
 def test_lists_of_terms_have_a_ceiling(tmp_path: Path) -> None:
     (tmp_path / "blank.tsv.gz").write_bytes(gzip.compress(b"\n" * 60_000_000))  # 58 KB
     said = complaint(lambda: read_glossary(tmp_path / "blank.tsv.gz", Direction("en", "de")))

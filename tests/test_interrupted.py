@@ -19,6 +19,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # All are of the slow tests but two, which have most of what a state may hold.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -192,6 +192,7 @@ def test_whatever_is_in_a_file(reader: tuple[Reader, Path]) -> None:
     assert (len(results), [each.fault for each in results if each.fault]) == (500, [])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 def test_a_pipe_in_place_of_a_file(reader: tuple[Reader, Path]) -> None:
     """It is refused, or not read: nothing waits for somebody to write into it."""

@@ -130,6 +130,7 @@ def test_made_up_text_is_parallel_and_the_same_again(tmp_path: Path) -> None:
     assert all(len(one.split()) == len(other.split()) for one, other in zip(source, target, strict=True))
 
 
+@pytest.mark.slow
 def test_decoding_is_measured_and_weights_come_under_known_names(trained: Path, tmp_path: Path) -> None:
     """tolka's own script, from its command line to its figures; and what the others' layers would be given."""
     import subprocess

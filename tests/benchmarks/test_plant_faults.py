@@ -14,6 +14,7 @@ from tolka.text.pairs import Pair
 PAIRS = 4000
 
 
+@pytest.mark.slow
 def test_all_at_once(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     sources, targets = lines_of(sample_dir() / "train", ["en", "ko"])

@@ -11,6 +11,7 @@ Command = Callable[..., Any]
 LINES = b"ferry lantern .\n\nvelvet\n"
 
 
+@pytest.mark.slow
 def test_a_picture_and_the_numbers_of_each_line(command: Command, trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plain = command("mt-translate", trained, stdin=LINES)

@@ -52,6 +52,7 @@ def lines(run: Path, key: str) -> list[float]:
     return [line[key] for line in found if key in line]
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one(command: Command, tiny: list[str], tmp_path: Path) -> None:
     plain = [*tiny, "model.dropout=0", "trainer.log_every=1"]
     assert command("mt-train", *plain).code == 0
@@ -99,6 +100,7 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_nobody_else_comes(command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     places = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}

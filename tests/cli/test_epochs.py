@@ -69,6 +69,7 @@ def lines(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_a_longer_training_resumes_and_equals_an_uninterrupted_one(
     command: Command, tiny: list[str], tmp_path: Path
 ) -> None:

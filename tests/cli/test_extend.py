@@ -48,6 +48,7 @@ def tensors(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
+@pytest.mark.slow
 def test_with_nothing_but_text_subwords_are_added_where_they_are_missing(
     command: Command, tiny: list[str], trained: Path, korean: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_new_rows_start_as_the_means_of_the_old_ones(
     assert "chrF" in json.dumps(json.loads((korean.parent / "ko" / "best" / "scores.json").read_text()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharing", ["target_output", "none"])
 def test_two_vocabularies(command: Command, tiny: list[str], korean: Path, tmp_path: Path, sharing: str) -> None:
     """The target's alone is extended; the matrices of the output and of the target have new rows, tied or not."""
@@ -119,6 +121,7 @@ def test_a_recurrent_model(command: Command, tiny: list[str], korean: Path, tmp_
     )
 
 
+@pytest.mark.slow
 def test_an_extended_model_is_a_start_like_any(
     command: Command, tiny: list[str], trained: Path, korean: Path, tmp_path: Path
 ) -> None:
@@ -140,6 +143,7 @@ def test_an_extended_model_is_a_start_like_any(
     assert (mean.code, "the tokenizers differ" in mean.error) == (1, True)
 
 
+@pytest.mark.slow
 def test_the_new_subwords_are_of_the_first_text(
     command: Command, tiny: list[str], trained: Path, korean: Path, corpus: Path
 ) -> None:
@@ -173,6 +177,7 @@ def test_what_does_not_go_together(
     assert "training text:" not in outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", ["finetuning.lora_rank=2", "finetuning.freeze=[target_embedding]"])
 def test_new_rows_are_trained_beside_adapters_and_frozen_embeddings(
     command: Command, tiny: list[str], trained: Path, korean: Path, kept: str
@@ -203,6 +208,7 @@ def test_no_mean_of_checkpoints_with_new_rows_alone(
     assert (outcome.code, "trainer.average and frozen embeddings" in outcome.error) == (2, True), outcome.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("added", [0, 40])
 def test_bytes_are_noted_where_nothing_is_added(
     command: Command, tiny: list[str], trained: Path, korean: Path, added: int
@@ -255,6 +261,7 @@ def test_a_folder_of_marian_is_extended(command: Command, tiny: list[str], korea
     assert command("mt-translate", korean.parent / "ko", stdin=b"ferry kettle .\n").code == 0
 
 
+@pytest.mark.slow
 def test_language_tags_survive(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     """A tag is one id in the token store, in the model that was fine-tuned, and in what it translates."""
     folder = write_by_hand(tmp_path / "opus-mul", tags=True)

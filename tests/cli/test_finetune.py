@@ -75,6 +75,7 @@ def test_weights_sizes_and_tokenizer_are_the_models(
     assert f"It began as {trained}, which has " in outcome.err
 
 
+@pytest.mark.slow
 def test_the_start_is_validated_and_stays_if_nothing_beats_it(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_the_start_is_validated_and_stays_if_nothing_beats_it(
     assert "stays the best" not in outcome.err
 
 
+@pytest.mark.slow
 def test_training_goes_on_and_can_be_resumed(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
     arguments = going_on(tiny, trained)
     assert command("mt-train", *arguments).code == 0
@@ -123,6 +125,7 @@ def test_a_start_that_is_gone_at_the_end_costs_only_the_comparison(
     assert "the scores before the training are not there" in (tmp_path / "run" / "train.log").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_training_is_made_to_fit_into_memory_and_says_how(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +147,7 @@ def test_a_training_is_made_to_fit_into_memory_and_says_how(
     assert (typed.code, "less is needed where finetuning.lora_rank is not typed" in typed.error) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -176,6 +180,7 @@ def test_a_large_model_is_written_without_copies(
         assert all(torch.equal(ours[key], tensor) for key, tensor in load_file(path).items()), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [pytest.param([], marks=pytest.mark.slow), ["trainer.ema=0.9"]])
 def test_adapters_are_merged_saved_and_resumed(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path, options: list[str]
@@ -201,6 +206,7 @@ def test_adapters_are_merged_saved_and_resumed(
     assert command("mt-translate", merged, stdin=b"ferry\n").code == 0
 
 
+@pytest.mark.slow
 def test_two_vocabularies_and_an_older_model(command: Command, tiny: list[str], tmp_path: Path) -> None:
     """From last/, by a path relative to here; settings that the model's version did not know have their defaults."""
     assert command("mt-train", *tiny, "tokenizer.shared=false", "model.share_embeddings=target_output").code == 0
@@ -232,6 +238,7 @@ def test_an_adapter_for_another_tokenizer_is_refused(
     assert (outcome.code, "was made for another tokenizer" in outcome.error) == (1, True)
 
 
+@pytest.mark.slow
 def test_test_sets_of_one_name_are_told_apart_by_their_folders(
     command: Command, tiny: list[str], trained: Path, corpus: Path
 ) -> None:
@@ -285,6 +292,7 @@ def test_equal_sizes_may_be_said_in_other_words(tiny: list[str], trained: Path) 
         train_config(going_on(tiny, trained, "model.share_embeddings=source_target"))
 
 
+@pytest.mark.slow
 def test_a_recipe_of_its_own_unless_another_is_named(
     tiny: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -301,6 +309,7 @@ def test_a_recipe_of_its_own_unless_another_is_named(
     assert "note: optimizer.lr is 0.0001, as experiment=finetune sets it" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_longer_lines_than_the_new_text_s_are_still_taken_whole(
     command: Command, tiny: list[str], trained: Path, corpus: Path, tmp_path: Path
 ) -> None:
@@ -393,6 +402,7 @@ def test_an_experiment_s_or_the_sample_s_languages_stay(tiny: list[str], trained
         assert (corpus.source, corpus.target) == direction
 
 
+@pytest.mark.slow
 def test_what_nobody_types_is_chosen_by_the_size_of_the_text(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path
 ) -> None:

@@ -43,6 +43,7 @@ def test_what_is_missing_and_what_slips_through_is_reported(command: Command, tr
     assert ["missing_term" in each for each in flags] == [True, False, False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", ["beam", "greedy", "diverse"])
 def test_banned_phrases_are_not(command: Command, trained: Path, tmp_path: Path, search: str) -> None:
     before = command("mt-translate", trained, f"search={search}", stdin=LINES).out

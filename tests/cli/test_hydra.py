@@ -92,6 +92,7 @@ HYDRAS_FLAGS = {  # what Hydra's parser takes, with a value where it needs one -
 }
 
 
+@pytest.mark.slow
 def test_each_flag_of_hydra_s_parser_is_used_or_refused(
     command: Command, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -222,6 +223,7 @@ def test_a_quoted_interpolation_of_a_path_is_resolved() -> None:
     assert train_config(["run.name=${tokenizer.type}-1"]).run.name == "bpe-1"
 
 
+@pytest.mark.slow
 def test_without_any_plugin_of_hydra_s(tiny: list[str]) -> None:
     """As in an environment without the extra `sweep`: mt-train works, and a sweep names the extra."""
     start = """import sys

@@ -45,6 +45,7 @@ def read_until(handle: int, end: bytes, text: bytes = b"") -> bytes:
     return text
 
 
+@pytest.mark.slow
 def test_a_program_that_waits_for_each_answer(trained: Path) -> None:
     with running(trained, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -106,6 +107,7 @@ def test_sigterm_leaves_nothing_of_an_output_file(trained: Path, tmp_path: Path)
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_no_bar_runs_over_what_is_typed(trained: Path) -> None:
     import pty
     import termios
@@ -125,6 +127,7 @@ def test_no_bar_runs_over_what_is_typed(trained: Path) -> None:
     assert b"translating" not in answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place", ["file", pytest.param("redirected", marks=pytest.mark.slow), pytest.param("pipe", marks=pytest.mark.slow)]
 )

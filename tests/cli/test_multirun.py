@@ -57,6 +57,7 @@ def test_configurations_are_printed_and_nothing_is_trained(command: Command, tin
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_each_is_a_run_of_its_own_and_goes_on(command: Command, tiny: list[str], tmp_path: Path) -> None:
     arguments = ["-m", *tiny, "run.seed=1,2"]
     assert command("mt-train", *arguments).code == 0
@@ -74,6 +75,7 @@ def one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.run.results._SHARES", (0.5,))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_sentence")
 def test_one_page_sets_them_side_by_side(command: Command, tiny: list[str], tmp_path: Path) -> None:
     """The rungs of unlike kinds, and what did not finish."""
@@ -142,6 +144,7 @@ def test_a_run_s_name_is_not_taken_for_several(
     assert outcome.error == "runs/sample is one run's folder already: add run.name=sample-several, or another one"
 
 
+@pytest.mark.slow
 def test_the_ladder_s_rungs_are_of_one_size() -> None:
     """And gradient flow is recorded where there is a recurrence, without a complaint where there is none."""
     flows = {}

@@ -32,6 +32,7 @@ sys.exit(f"changed: {changed}" if changed else 0)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals as on Unix")
 def test_importing_the_commands_changes_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, text=True, timeout=120)

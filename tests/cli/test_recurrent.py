@@ -20,6 +20,7 @@ def small(tiny: list[str], model: str) -> list[str]:
     return [*kept, f"model={model}", "model.d_model=16"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", RUNGS)
 def test_every_rung_trains_and_translates(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path, model: str

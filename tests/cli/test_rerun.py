@@ -42,6 +42,7 @@ def test_the_same_once_more_has_the_same_weights(command: Command, tmp_path: Pat
     assert weights(tmp_path / "run-again") == weights(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_what_is_unlike_is_said_and_settings_can_be_others(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_what_cannot_be_read_is_as_good_as_nothing(tmp_path: Path) -> None:
     assert provenance.recorded(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -156,6 +158,7 @@ def test_a_setting_that_cannot_be_read_is_refused_in_one_line(command: Command, 
     assert yaml.safe_load(printed)["run"]["name"] == "${x"
 
 
+@pytest.mark.slow
 def test_a_finished_run_that_trains_no_further_keeps_its_settings(
     command: Command, begun: list[str], tmp_path: Path
 ) -> None:
@@ -169,6 +172,7 @@ def test_a_finished_run_that_trains_no_further_keeps_its_settings(
     assert b"updates: 7" in config.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_training_that_ends_inside_the_warm_up_says_so(command: Command, tiny: list[str]) -> None:
     settings = ["trainer.max_minutes=1e-6", "trainer.updates=60", "scheduler.warmup=50", "trainer.validate_every=60"]
     outcome = command("mt-train", *tiny, *settings, "trainer.log_every=1")

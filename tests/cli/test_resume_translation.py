@@ -46,6 +46,7 @@ def interrupt(model: Path, out: Path, number: int, *settings: str, text: bytes =
         return code, process.stderr.read().decode()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 @pytest.mark.parametrize(
     ("name", "settings"),

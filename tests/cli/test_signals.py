@@ -72,6 +72,7 @@ def leftovers(folder: Path) -> list[Path]:
     return [path for path in folder.rglob(".*") if path.suffix in (".partial", ".old")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "number"),
     [(stage, signal.SIGTERM) for stage in STAGES]
@@ -212,6 +213,7 @@ mt_train()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "number"),
     [("tolka.system.surrogates", 15), ("tolka.cli.common", 15), ("tolka.cli.common", 2), ("hydra", 1)],

@@ -29,6 +29,7 @@ def streamed_from(tiny: list[str], corpus: Path, tmp_path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_streamed_data_set_trains_and_goes_on_where_it_stopped(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path
 ) -> None:
@@ -61,6 +62,7 @@ def test_two_processes_read_the_stream_as_one(tiny: list[str], corpus: Path, tmp
     assert len(curves[0]) == 12
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_where_the_batches_are_fitted_to_memory(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path
 ) -> None:

@@ -275,6 +275,7 @@ def test_a_line_of_100000_characters_is_counted(command: Command, tiny: list[str
     assert "training text: 61 pairs, 60 kept, 1 left out: 1 over 2000 characters" in outcome.err
 
 
+@pytest.mark.slow
 def test_a_run_from_before_there_was_a_setting_for_blanks_resumes(
     command: Command, tiny: list[str], tmp_path: Path
 ) -> None:
@@ -472,6 +473,7 @@ def test_a_run_has_its_page(command: Command, tiny: list[str], tmp_path: Path) -
     assert "<dt>BLEU</dt><dd>nrefs:1|case:mixed" in page
 
 
+@pytest.mark.slow
 def test_batches_as_large_as_memory_has_room_for(
     command: Command, tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -502,6 +504,7 @@ def test_batches_as_large_as_memory_has_room_for(
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_a_short_training_shrinks_the_default_warm_up_and_keeps_it_when_made_longer(
     command: Command, tiny: list[str], tmp_path: Path
 ) -> None:
@@ -559,6 +562,7 @@ def test_a_log_has_a_line_every_few_updates(
     assert "update 4 of 5: nll" in (tmp_path / "on_a_terminal" / "train.log").read_text()
 
 
+@pytest.mark.slow
 def test_one_file_is_enough(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     """Held-out sets are taken out of it, the run goes on with the same ones, and --check knows them."""
     lines = [(corpus / f"train.{language}").read_text("utf-8").splitlines() for language in ("xa", "xb")]
@@ -592,6 +596,7 @@ def test_one_file_is_enough(command: Command, tiny: list[str], corpus: Path, tmp
     assert "line not UTF-8" in checked.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="permissions as on Unix")
 @pytest.mark.parametrize("mask", [0o027])
 def test_permissions_are_those_that_the_umask_gives(

@@ -61,6 +61,7 @@ def test_the_order_is_kept_across_windows_and_batches(command: Command, trained:
     assert together.out == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["a" * 100_000, "ab " * 33_334])
 def test_a_line_of_100000_characters(command: Command, trained: Path, line: str) -> None:
     outcome = command("mt-translate", trained, *QUICK, stdin=f"ferry\n{line}\nferry\n".encode())
@@ -192,6 +193,7 @@ def test_a_file_in_utf16_fails_before_the_first_translation(command: Command, tr
     assert "text:1: this is UTF-16" in outcome.error
 
 
+@pytest.mark.slow
 def test_torch_s_compiler_is_not_loaded(trained: Path) -> None:
     """It takes as long to import as torch itself."""
     code = (

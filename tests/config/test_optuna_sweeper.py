@@ -68,6 +68,7 @@ def search(command: Command, tiny: list[str], count: int, *more: str) -> Any:
     return command("mt-train", "-m", *tiny, *sweeper, "optimizer.lr=tag(log, interval(0.001,0.1))", *more)
 
 
+@pytest.mark.slow
 def test_a_study_finds_the_better_values_and_resumes(
     command: Command, tiny: list[str], tmp_path: Path, trainings: Trainings
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_run_uses_them_and_its_configuration_names_their_modules(folder: Path)
     assert "Exact" in str(scores)
 
 
+@pytest.mark.slow
 def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path) -> None:
     """A search and a recurrent cell are a file each, too."""
     (folder / "out.txt").write_text("a\nb\nc d\nd\n", encoding="utf-8")
@@ -153,6 +154,7 @@ def test_other_settings_are_left() -> None:
     assert load_plugins(["model=lstm", "plugins=[json]", "run.name=plugins"]) == ["model=lstm", "run.name=plugins"]
 
 
+@pytest.mark.slow
 def test_a_family_of_foreign_models_is_one_file(command: Command, tmp_path: Path) -> None:
     """It is translated with as it is, comes in, and goes out as it was; without the plugin its type is unknown."""
     write_model(tmp_path / "model", TransformerConfig(d_model=16, heads=2, layers=1))

@@ -159,6 +159,7 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(config: ModelConfi
         assert hypotheses[0].score == pytest.approx(scores[best], abs=1e-4)
 
 
+@pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("search", [GreedyConfig(max_length_extra=3), BeamConfig(beam_size=3, max_length_extra=3)])
 def test_many_sentences_together_are_searched_as_each_alone(

@@ -52,6 +52,7 @@ def test_scores_are_near_those_of_fp32(model: str, name: str) -> None:
     assert convert_model(whole, "fp32") is whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bf16", "int8"])
 def test_a_search_runs_to_its_end(name: str) -> None:
     """Sentences longer than the initial table of positions."""

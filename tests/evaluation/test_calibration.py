@@ -74,6 +74,7 @@ def pairs(tmp_path: Path) -> Path:
     return tmp_path / "pairs"
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_calibration_into_the_model(
     command: Command, trained: Path, pairs: Path, tmp_path: Path
 ) -> None:

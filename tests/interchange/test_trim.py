@@ -81,6 +81,7 @@ def test_what_a_subword_is_merged_of() -> None:
     assert made == ["ab", "ab", "cab", "abcab"]
 
 
+@pytest.mark.slow
 def test_the_command_trims_and_the_result_is_a_model(nllb: Path, text: Path, tmp_path: Path, command: Command) -> None:
     settings = ["languages=[deu_Latn,kor_Hang]", f"text=[{text}]"]
     done = command("mt-train", "import", nllb, "-o", tmp_path / "small", *settings)

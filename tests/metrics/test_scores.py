@@ -416,6 +416,7 @@ def test_p_is_the_share_of_exchanges_with_so_large_a_difference(lines_that_diffe
         assert result.p_value == pytest.approx(2 / 2**lines_that_differ, abs=0.02)
 
 
+@pytest.mark.slow
 def test_p_is_uniform_if_a_coin_decides_which_system_has_which_line() -> None:
     """sacrebleu's bootstrap takes absolute values before it centres them, and p is never above 0.5."""
     (a, references), (b, _), draw = corpus(30, kept=0.6), corpus(30, kept=0.6, seed=2), np.random.default_rng(1)

@@ -80,6 +80,7 @@ def test_a_folder_is_not_taken_for_a_data_set_of_the_hub(tmp_path: Any, monkeypa
     assert "bentrevett" not in model_card(CONFIG, {}, SCORES)
 
 
+@pytest.mark.slow
 def test_training_notes_a_data_set_of_the_hub(
     command: Command, tiny: list[str], corpus: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

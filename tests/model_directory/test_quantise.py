@@ -53,6 +53,7 @@ def first_scores(model: Seq2Seq) -> torch.Tensor:
         return model.logits(features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_it_translates_to_the_last_bit_as_the_model_does_in_int8(trained: Path, tmp_path: Path, name: str) -> None:
     folder = written(trained, MODELS[name], tmp_path / "model")

@@ -87,6 +87,7 @@ def test_what_was_removed_is_dropped_and_told_where_it_had_an_effect() -> None:
         train_config(["trainer.parallel=ring"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("removed")
 def test_a_run_that_used_a_removed_setting_goes_on_only_without_it(
     command: Command, tiny: list[str], tmp_path: Path

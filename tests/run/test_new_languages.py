@@ -62,6 +62,7 @@ def settings(nllb: Path, corpus: Path, run: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_a_new_language_is_added_in_both_directions(nllb: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
     """The tags, the subwords and the weights are there again after saving, exporting and reading."""
     old_test = f"{{text: {corpus / 'old'}, source: eng_Latn, target: deu_Latn}}"
@@ -98,6 +99,7 @@ def test_a_new_language_is_added_in_both_directions(nllb: Path, corpus: Path, tm
         assert [each.text for each in one] == [each.text for each in other]
 
 
+@pytest.mark.slow
 def test_a_tag_without_new_subwords_goes_out_with_its_id(nllb: Path, corpus: Path, tmp_path: Path) -> None:
     """It follows rows that no subword uses, as NLLB-200 has them."""
     tolka.train([*settings(nllb, corpus, tmp_path / "run"), "tokenizer.extend=0"])

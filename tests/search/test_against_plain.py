@@ -154,6 +154,7 @@ def test_each_rule_in_each_search(name: str, seed: int, wishes: Sequence[Wish]) 
             check(plain(name, seed), config, wishes)
 
 
+@pytest.mark.slow
 @each_row(("name", "seed", "wishes"), SEEDED, ids=lambda value: value if isinstance(value, str) else "")
 def test_each_option_of_each_search(name: str, seed: int, wishes: Sequence[Wish]) -> None:
     kinds = ((BeamConfig, BEAMS), (DiverseConfig, GROUPS), (SamplingConfig, SAMPLES))
@@ -187,6 +188,7 @@ def test_groups_begin_with_different_tokens_once_diversity_is_high() -> None:
     assert [len({tuple(each.tokens[:1]) for each in hypotheses}) for hypotheses in found] == [3] * len(SOURCES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [GreedyConfig, BeamConfig, DiverseConfig, SamplingConfig])
 def test_translations_keep_the_rules(kind: type[SearchConfig]) -> None:
     """Facts about the translations themselves, without the plain versions."""

@@ -1,5 +1,6 @@
 """The encoding that is advised is the one that the text was written in."""
 
+import pytest
 from rows import each_row
 
 from tolka.text.encodings import likely_encoding
@@ -50,5 +51,6 @@ def test_lines_that_are_utf_8_say_nothing_of_the_others() -> None:
     assert likely_encoding("안녕하세요\n".encode() * 9 + "Kůň úpěl.".encode("cp1250")) == "WINDOWS-1250"
 
 
+@pytest.mark.slow
 def test_a_long_word_takes_no_longer_than_its_length() -> None:
     assert likely_encoding(b"a" * 10**6 + b" caf\xe9") == "WINDOWS-1252"  # many minutes, if each letter began a search

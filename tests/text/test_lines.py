@@ -248,6 +248,7 @@ def reference_reader(content: bytes) -> list[str]:
     return [row.removesuffix(b"\r").decode() for row in rows]
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode) | st.text("ab \r\n\u2028\ufeff").map(str.encode))
 def test_any_bytes(content: bytes) -> None:
     try:

@@ -129,6 +129,7 @@ def tracked(tiny: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EACH)
 def test_every_curve_is_there_once_after_a_resume(
@@ -165,6 +166,7 @@ def test_every_curve_is_there_once_after_a_resume(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", EACH)
 def test_a_finished_run_is_sent_as_a_whole(name: str, command: Command, tracked: list[str], tmp_path: Path) -> None:
@@ -194,6 +196,7 @@ def test_a_server_that_is_not_there(
     assert [update for update, _ in found["train/loss"]] == [2, 4, 6, 8, 10]
 
 
+@pytest.mark.slow
 @needs("tensorboard")
 @pytest.mark.filterwarnings("ignore")
 def test_points_of_updates_that_training_took_back_are_replaced(

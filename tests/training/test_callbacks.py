@@ -78,6 +78,7 @@ def test_a_tracker_that_is_not_installed(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_tracking_may_change_on_resume(
     command: Command, with_diary: list[str], tiny: list[str], tmp_path: Path
 ) -> None:

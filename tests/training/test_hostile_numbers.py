@@ -65,6 +65,7 @@ def use(config: Any) -> None:
         optimizer.step()
 
 
+@pytest.mark.slow
 @each_row("kind", sorted(groups()))
 def test_no_number_is_too_odd_for_a_setting(kind: str) -> None:
     group, found = groups()[kind]

@@ -96,6 +96,7 @@ def test_without_waiting_for_the_device_the_same_weights_come_out(tmp_path: Path
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saved_before", [True, False])
 def test_too_many_in_a_row_and_it_goes_back_to_half_the_rate(tmp_path: Path, saved_before: bool) -> None:
     """With half the rate all is well here; what was saved last, or the beginning, is where it goes on."""
@@ -131,6 +132,7 @@ def test_the_beginning_comes_back_as_it_was(tmp_path: Path, options: dict[str, A
     assert seen == [True]
 
 
+@pytest.mark.slow
 def test_what_never_gets_better_ends_with_advice(tmp_path: Path) -> None:
     bench = fragile(tmp_path, lambda update, returns: update > 12, updates=1000)
     expected = r"in 11 updates in a row, up to update 23, also after 3 attempts .*: try a lower optimizer\.lr"
@@ -212,6 +214,7 @@ def test_a_stop_that_puts_a_validation_off_changes_no_line(tmp_path: Path) -> No
     assert len(losses[0]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_text_that_cannot_be_read_on_costs_no_update(tmp_path: Path, accumulate: int) -> None:
     """A stream whose server went away: last/ has all that was learnt, and the run goes on from there."""

@@ -36,6 +36,7 @@ def of_ranks(size: int, folder: Path, formats: Sequence[str]) -> Any:
     return json.loads((folder / "out.json").read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "formats"),
     [

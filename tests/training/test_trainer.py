@@ -151,6 +151,7 @@ UNTIL_A_PLATEAU: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_at", [35, 40, 45])
 def test_a_run_resumed_around_a_plateau_is_the_same_run(tmp_path: Path, stop_at: int) -> None:
     """Before the validation that shows it, in its update, and when the rate has begun to fall."""
@@ -446,6 +447,7 @@ def test_last_has_its_own_scores_not_the_mean_s(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "best" / "scores.json").read_text())["validation"]["bleu"] == 9.0
 
 
+@pytest.mark.slow
 def test_a_resumed_run_averages_what_both_parts_kept(tmp_path: Path) -> None:
     options: dict[str, Any] = {"average": 3, "ema": 0.8, "metric": "nll"}
     straight = Disk(tmp_path / "a", updates=40, **options)

@@ -217,6 +217,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @each_row("text", ODD.values(), ids=ODD.keys())
 def test_odd_lines_take_no_longer_than_their_length_allows(text: str) -> None:
     """Each took from 6 seconds to hours, or ended in an error, with patterns that try every way to split a run."""

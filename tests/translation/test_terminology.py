@@ -164,6 +164,7 @@ def test_spelling_follows_the_unicode_form_of_the_training_text() -> None:
     assert terms.banned_in("rote V\u00f6gel") == ["V\u00f6gel"]
 
 
+@pytest.mark.slow
 @each_row("search", [BeamConfig(beam_size=3), GreedyConfig(), SamplingConfig(n_best=2)])
 @each_row("seed", [1, 2, 3])
 def test_banned_phrases_stay_out_in_whatever_subwords(search: SearchConfig, seed: int) -> None:

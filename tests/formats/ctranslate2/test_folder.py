@@ -465,6 +465,7 @@ def test_no_sum_of_two_products_in_int8_is_beyond_16_bits(made: Path, tmp_path: 
         assert pairs.max() >= 126  # and no bit is given away
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="oneDNN limits instructions of x86")
 def test_int8_is_the_same_on_every_processor(made: Path, tmp_path: Path) -> None:
     """On one with VNNI, and limited to AVX2, whose sums of 16 bits cut off what is beyond them."""
@@ -639,6 +640,7 @@ def run_apart(arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_torch_is_not_imported(made: Path, exported: Path) -> None:
     for arguments in (
         [exported],
@@ -666,6 +668,7 @@ def test_alignments_are_refused_in_one_line(exported: Path) -> None:
         translator.align(translator.translate("kettle ."))
 
 
+@pytest.mark.slow
 def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
     """They are hidden from each other while a model is converted, and not afterwards."""
     code = (

@@ -116,6 +116,7 @@ def test_ids_and_texts_are_those_of_the_tokenizer(folder: Path, tmp_path: Path) 
     assert not any(tag_ids & {*row} for row in saved.tokenizer.encode_source(hostile))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["m2m100", "nllb"])
 def test_beam_search_finds_what_transformers_finds(kind: str, tmp_path: Path) -> None:
     folder = write_m2m_folder(tmp_path / "model", kind, seed=3, init_std=0.15)
@@ -148,6 +149,7 @@ def test_beam_search_finds_what_transformers_finds(kind: str, tmp_path: Path) ->
     assert same == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["m2m100", "nllb"])
 def test_ctranslate2_translates_alike_in_every_direction(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
@@ -222,6 +224,7 @@ def test_the_commands_take_a_folder_and_a_direction(nllb: Path, tmp_path: Path, 
     assert "PPL" in scored.out
 
 
+@pytest.mark.slow
 def test_fine_tuning_begins_with_a_folder(nllb: Path, tmp_path: Path, command: Command) -> None:
     """The tags are learnt from, and the result goes out again."""
     for path in [*write_corpus(tmp_path / "corpus").iterdir()]:
@@ -245,6 +248,7 @@ def test_fine_tuning_begins_with_a_folder(nllb: Path, tmp_path: Path, command: C
     export_huggingface(tmp_path / "run" / "last", tmp_path / "back", "float32", mixed_lines(5), said_nothing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["m2m100", "nllb"])
 def test_subwords_of_new_text_leave_the_tags_as_they_are(kind: str, tmp_path: Path, command: Command) -> None:
     """CTranslate2 and NLLB-200's tokenizer.json take the result; M2M100Tokenizer has no place for them."""

@@ -298,6 +298,7 @@ def test_what_does_not_translate_alike_is_not_written(
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.slow
 def test_the_commands_take_a_folder(usual: Path, tmp_path: Path, command: Command) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in usual.iterdir()}
     lines = mixed_lines(6)
@@ -327,6 +328,7 @@ def test_the_commands_take_a_folder(usual: Path, tmp_path: Path, command: Comman
     assert (tmp_path / "back" / "model.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_fine_tuning_begins_with_a_folder(usual: Path, tmp_path: Path, command: Command) -> None:
     """The weights move from the imported ones; vocabulary and tokenizer stay, and the result goes out again."""
     arguments = arguments_of(write_corpus(tmp_path / "corpus"), tmp_path / "run")

@@ -22,6 +22,7 @@ def make(**options: Any) -> DecodingRnn:
     return RnnConfig(**{"d_model": 8, **options}).build(11, 11, True).double().eval()
 
 
+@pytest.mark.slow
 @each_row("seed", range(3))
 @each_row("attention", ["none", "dot", "general", "additive"])
 @each_row("cell", ["rnn", "lstm", "gru"])

@@ -79,6 +79,7 @@ def translate_greedily(plain: PlainTransformer, source: Tensor, limit: int) -> l
     return tokens[1:]
 
 
+@pytest.mark.slow
 def test_the_fast_model_s_greedy_translation() -> None:
     """Equal token by token, though the fast model has caches and translates several sentences at once."""
     ended = []
@@ -232,6 +233,7 @@ def _split_into(attention: Any, fused: nn.Linear) -> None:
             getattr(getattr(attention, name), kind).copy_(part)
 
 
+@pytest.mark.slow
 @each_row("scaled", [True, False])
 @each_row("activation", ["swish", "relu", "gelu"])
 def test_equals_marian(activation: str, scaled: bool) -> None:

@@ -113,6 +113,7 @@ def test_a_wide_beam_finds_the_best_of_all_translations(name: str, settings: dic
         assert alone[0].tokens == tokens
 
 
+@pytest.mark.slow
 @each_row("name", MODELS)
 @each_row("beam_size", [1, 3, 8])
 @each_row("seed", [1])

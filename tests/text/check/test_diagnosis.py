@@ -71,6 +71,7 @@ def counts(found: Diagnosis) -> dict[str, int]:
     return {finding.what: finding.count for finding in found.findings}
 
 
+@pytest.mark.slow
 def test_good_text_has_nothing_wrong(tmp_path: Path) -> None:
     found = examined(write(tmp_path, text(3000)))
     assert (counts(found), found.shift, found.pairs) == ({}, None, 3000)
@@ -78,6 +79,7 @@ def test_good_text_has_nothing_wrong(tmp_path: Path) -> None:
     assert 3000 * 4 <= found.source.words <= 3000 * 21
 
 
+@pytest.mark.slow
 def test_leaks(tmp_path: Path) -> None:
     pairs = text(2000)
     leaked = [
@@ -105,6 +107,7 @@ def test_leaks_are_looked_for_after_the_changes_that_training_makes(tmp_path: Pa
     assert held_out.leaks(["test"]).pairs == pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["en", "de"])
 def test_half_of_a_file_shifted_by_a_line(tmp_path: Path, missing: str) -> None:
     source = write(tmp_path, text(4000))
