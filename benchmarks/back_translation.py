@@ -15,6 +15,7 @@ the training. Each runs on one thread, so that two can run at once; minutes are 
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import tolka
@@ -30,14 +31,27 @@ SEARCHES = {
     "beam": {"search": "beam", "search.beam_size": "5"},
     "sampling": {"search": "sampling", "search.top_k": "10"},
 }
-# name -> search, whether pairs are checked, whether they are tagged, their share (0 = as many as there are)
-WAYS: dict[str, tuple[str, bool, bool, float]] = {
-    "as_it_comes": ("beam", True, True, 0.5),
-    "sampled": ("sampling", True, True, 0.5),
-    "no_tag": ("beam", True, False, 0.5),
-    "no_filter": ("beam", False, True, 0.5),
-    "all_of_it": ("beam", True, True, 0.0),
-    "second_round": ("second", True, True, 0.5),
+
+
+@dataclass(frozen=True)
+class Way:
+    """The settings of the recipe that are compared; share: 0 = as many synthetic pairs as there are."""
+
+    search: str = "beam"
+    filter: bool = True
+    tag: bool = True
+    share: float = 0.5
+    drop: float = 0.0
+
+
+WAYS = {
+    "as_it_comes": Way(),
+    "sampled": Way(search="sampling"),
+    "no_tag": Way(tag=False),
+    "no_filter": Way(filter=False),
+    "third_dropped": Way(drop=1 / 3),
+    "all_of_it": Way(share=0.0),
+    "second_round": Way(search="second"),
 }
 
 
@@ -78,28 +92,31 @@ def translate(corpus: Path, out: Path, name: str, model: str = "reverse") -> Non
         tolka.translate_files(out / model, [lines], [f"{key}={value}" for key, value in settings.items()], made)
 
 
-def synthetic(corpus: Path, out: Path, search: str, is_checked: bool = True) -> Path:
+def synthetic(corpus: Path, out: Path, way: Way) -> Path:
     """Return the prefix of pairs of the text and its translations, which are made once."""
     source, target = direction_of(corpus)
-    prefix = out / f"pairs_{search}{'' if is_checked else '_all'}"
+    prefix = out / f"pairs_{way.search}{'' if way.filter else '_all'}{'_likely' if way.drop else ''}"
     if not Path(f"{prefix}.{source}").exists():
-        sources, lines = out / f"{search}.{source}", out / f"lines.{target}"
-        print(texts_of(corpus, out)[0].synthetic(sources, lines, prefix, is_checked)["words"])
+        texts = [out / f"{way.search}.{source}", out / f"lines.{target}"]
+        if way.drop:
+            scores = out / f"{way.search}.scores"
+            tolka.translate_files(out / "alone", texts, ["decoding.threads=1"], scores, score=True)
+            texts.append(scores)
+        print(texts_of(corpus, out)[0].synthetic(texts, prefix, way.filter, way.drop)["words"])
     return prefix
 
 
-def mixed(corpus: Path, out: Path, way: str) -> list[str]:
-    """Return the settings of a training on both texts, in one of `WAYS`."""
-    search, is_checked, is_tagged, share = WAYS[way]
-    made = synthetic(corpus, out, search, is_checked)
-    settings = [f"corpus.weights=[{1 - share:g},{share:g}]"] if share else []
-    settings += [f"tokenizer.symbols=['{TAG}']"] if is_tagged else []
-    return [*settings_of(corpus, direction_of(corpus), tagged(made) if is_tagged else made), *settings]
+def mixed(corpus: Path, out: Path, way: Way) -> list[str]:
+    """Return the settings of a training on both texts."""
+    made = synthetic(corpus, out, way)
+    settings = [f"corpus.weights=[{1 - way.share:g},{way.share:g}]"] if way.share else []
+    settings += [f"tokenizer.symbols=['{TAG}']"] if way.tag else []
+    return [*settings_of(corpus, direction_of(corpus), tagged(made) if way.tag else made), *settings]
 
 
 def second(corpus: Path, out: Path, typed: Sequence[str]) -> None:
     """Train the opposite direction on the synthetic pairs as well, and translate again."""
-    settings = settings_of(corpus, direction_of(corpus).swapped, synthetic(corpus, out, "beam"))
+    settings = settings_of(corpus, direction_of(corpus).swapped, synthetic(corpus, out, Way()))
     train([*settings, "corpus.weights=[0.5,0.5]", *typed], out / "reverse_second", 0)
     translate(corpus, out, "second", "reverse_second")
 
@@ -136,7 +153,7 @@ def main() -> None:
     elif part == "reverse":
         train([*settings_of(corpus, direction_of(corpus).swapped), *typed], out / part, 0)
     else:
-        settings = mixed(corpus, out, part) if part in WAYS else settings_of(corpus, direction_of(corpus))
+        settings = mixed(corpus, out, WAYS[part]) if part in WAYS else settings_of(corpus, direction_of(corpus))
         train([*settings, *typed], out / part, 0)
 
 

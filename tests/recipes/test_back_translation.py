@@ -110,9 +110,14 @@ def test_a_given_model_makes_the_sources(
     assert (command("mt-train", *given).code, calls) == (2, [])
     (tmp_path / "more.xb").write_text("".join(f"{source}\n" for source, _ in sentences(30, 77)), encoding="utf-8")
     exchanged = [each for each in given if not each.startswith(("corpus.source", "corpus.target"))]
-    found = command("mt-train", *exchanged, "corpus.source=xb", "corpus.target=xa", "recipe.search=sampling")
+    own = ["corpus.source=xb", "corpus.target=xa", "recipe.search=sampling", "recipe.drop=0.5"]
+    found = command("mt-train", *exchanged, *own)
     assert found.code == 0, found.err
-    assert calls == ["train", "translate", "train"]
+    assert calls == ["train", "translate", "translate", "train"]
+    # Half of them are left out by the score that the model of the real pairs gives each.
+    scores = (tmp_path / "run" / "steps" / "scored" / "lines.txt").read_text(encoding="utf-8").splitlines()
+    (words,) = [line for line in found.err.splitlines() if "synthetic pairs, " in line]
+    assert f"{len(scores) // 2} unlikely" in words
 
 
 def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_pat
     ]
     write_split(tmp_path / "made", pairs)
     made = (tmp_path / "made.xa", tmp_path / "made.xb")
-    found = texts.synthetic(*made, tmp_path / "pairs", checked=True)
+    found = texts.synthetic(made, tmp_path / "pairs", checked=True)
     assert (tmp_path / "pairs.xa").read_text(encoding="utf-8") == "lantern kettle harbour 12\n"
     assert (tmp_path / "pairs-tagged.xa").read_text(encoding="utf-8") == f"{TAG} lantern kettle harbour 12\n"
     assert (tmp_path / "pairs-tagged.xb").read_text(encoding="utf-8") == "tolo mirka pell 12\n"
@@ -78,4 +78,12 @@ def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_pat
     assert found["left out"]["untranslated"] == found["left out"]["copied"] == 1
     assert found["left out"]["with other numbers"] == 1
     # Not checked, only what is blank is left out.
-    assert texts.synthetic(*made, tmp_path / "raw", checked=False)["kept"] == 5
+    assert texts.synthetic(made, tmp_path / "raw", checked=False)["kept"] == 5
+    # A third of what is left goes by its score for each character: the longest has the lowest sum, and not the worst.
+    scores = tmp_path / "scores"
+    scores.write_text(
+        "".join(f"{-len(target) - 2 * (number == 1)}\t{target}\n" for number, (_, target) in enumerate(pairs))
+    )
+    found = texts.synthetic([*made, scores], tmp_path / "likely", checked=False, drop=0.2)
+    assert found["left out"] == {"unlikely": 1, "untranslated": 1}
+    assert pairs[1][1] not in (tmp_path / "likely.xb").read_text(encoding="utf-8").splitlines()

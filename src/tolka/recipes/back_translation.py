@@ -44,6 +44,8 @@ class BackTranslationConfig(RecipeConfig):
     """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
     filter: bool = True
     """whether pairs are left out that are copies, loops, of odd length or with other numbers"""
+    drop: float = 0.0
+    """share of the pairs to leave out as well: those that the model of the real pairs finds least likely"""
     share: float = 0.5
     """share of an epoch that is synthetic; 0 = as much as there is"""
     rounds: int = 1
@@ -53,6 +55,8 @@ class BackTranslationConfig(RecipeConfig):
         one_of(self, "recipe", "search", _SEARCHES)
         if not 0 <= self.share < 1:
             raise ConfigError(f"recipe.share ({self.share:g}) must be at least 0 and below 1")
+        if not 0 <= self.drop < 1:
+            raise ConfigError(f"recipe.drop ({self.drop:g}) must be at least 0 and below 1")
         if not 1 <= self.rounds <= 5:
             raise ConfigError(f"recipe.rounds ({self.rounds}) must be from 1 to 5")
 
@@ -68,12 +72,12 @@ class BackTranslationConfig(RecipeConfig):
             )
         if self.reverse:
             task.check_model(self.reverse, task.direction.swapped)
-        direction, files, texts = task.direction, [user_path(each) for each in self.monolingual], task.texts
+        direction, files, train = task.direction, [user_path(each) for each in self.monolingual], task.texts.train
         lines = task.at("monolingual", f"lines.{direction.target}")
         yield task.write_texts()
         yield self._monolingual(task, files, lines)
         count = sum(count_and_digest(path)[0] for path in files)
-        yield task.train("forward", "train on the pairs alone, to compare", [texts.train])
+        yield task.train("forward", "train on the pairs alone, to compare", [train])
         reverse, made = self.reverse, list[Path]()
         for number in range(1, self.rounds + 1):
             round_of = f"-{number}" if self.rounds > 1 else ""
@@ -85,7 +89,7 @@ class BackTranslationConfig(RecipeConfig):
                 yield task.train(
                     name,
                     f"train {direction.swapped}, which makes sources",
-                    [texts.train, *made],
+                    [train, *made],
                     direction.swapped,
                     self._mixed(made),
                     count if made else 0,
@@ -97,18 +101,23 @@ class BackTranslationConfig(RecipeConfig):
                 found,
                 f"translate it into {direction.source}",
                 reverse,
-                lines,
+                [lines],
                 direction.swapped,
                 _SEARCHES[self.search],
                 count,
             )
+            texts, scores = [task.at(found, "lines.txt"), lines], f"scored{round_of}"
+            if self.drop:
+                forward, title = str(task.model("forward")), "score the pairs by the first model"
+                yield task.translate(scores, title, forward, texts, direction, {}, count)
+                texts.append(task.at(scores, "lines.txt"))
             made = [task.at(f"synthetic{round_of}", "pairs")]
-            yield self._synthetic(task, f"synthetic{round_of}", task.at(found, "lines.txt"), lines, made[0])
+            yield self._synthetic(task, f"synthetic{round_of}", texts, made[0])
         synthetic = [tagged(each) if self.tag else each for each in made]
         symbols = {"tokenizer.symbols": f"['{TAG}']"} if self.tag else {}
         settings = {**self._mixed(made, 1 + task.is_both), **symbols}
         title = "train on both texts"
-        yield task.train("final", title, [texts.train], settings=settings, more=count, one_way=synthetic)
+        yield task.train("final", title, [train], settings=settings, more=count, one_way=synthetic)
         yield choose(task, "forward", "final", lambda: self._words(task, f"synthetic{round_of}"))
 
     def _monolingual(self, task: RecipeTask, files: Sequence[Path], lines: Path) -> Step:
@@ -127,16 +136,16 @@ class BackTranslationConfig(RecipeConfig):
         shares = [f"{(1 - self.share) / real:g}"] * real + [f"{self.share:g}"]
         return {"corpus.weights": f"[{','.join(shares)}]"} if made and self.share else {}
 
-    def _synthetic(self, task: RecipeTask, name: str, sources: Path, targets: Path, prefix: Path) -> Step:
-        """Return the step that makes pairs of the text and its translations."""
+    def _synthetic(self, task: RecipeTask, name: str, texts: Sequence[Path], prefix: Path) -> Step:
+        """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
         writes = [Path(f"{each}.{code}") for each in (prefix, tagged(prefix)) for code in task.direction]
         return Step(
             name,
             "make pairs of both",
-            [sources, targets, *task.texts.files],
+            [*texts, *task.texts.files],
             writes,
-            do=lambda: task.texts.synthetic(sources, targets, prefix, self.filter),
-            given={"filter": self.filter},
+            do=lambda: task.texts.synthetic(texts, prefix, self.filter, self.drop),
+            given={"filter": self.filter, "drop": self.drop},
         )
 
     def _words(self, task: RecipeTask, made: str) -> str:

@@ -156,23 +156,25 @@ class RecipeTask:
         name: str,
         title: str,
         model: str,
-        text: Path,
+        texts: Sequence[Path],
         direction: Direction,
         settings: Mapping[str, str],
         lines: int,
     ) -> Step:
         """Return the step that translates a file, line by line, into `lines.txt` of its folder.
 
-        model: as mt-translate takes it. lines: how many there are about.
+        model: as mt-translate takes it. texts: a file, or one and its translations, which are scored. lines: how many
+        there are about.
         """
         out = self.at(name, "lines.txt")
         # What an interrupted one has written counts.
         options = {"decoding.source": direction.source, "decoding.target": direction.target, "output.resume": "true"}
         plugins = [each for each in self.typed if each.startswith("plugins=")]
         named = [f"{key}={value}" for key, value in {**options, **settings}.items()]
-        command = ["translate", model, str(text), "-o", str(out), *plugins, *named]
+        score = ["--score"] if len(texts) > 1 else []
+        command = ["translate", model, *score, *map(str, texts), "-o", str(out), *plugins, *named]
         minutes = lines / self.pace.lines_per_minute
-        return Step(name, title, [*map(Path, model.split(",")), text], [out], command, minutes=minutes)
+        return Step(name, title, [*map(Path, model.split(",")), *texts], [out], command, minutes=minutes)
 
 
 def _listed(entries: Sequence[tuple[Path, Direction]]) -> str:

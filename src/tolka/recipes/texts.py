@@ -128,19 +128,25 @@ class SharedTexts:
         said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
         return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
 
-    def synthetic(self, sources: Path, targets: Path, prefix: Path, checked: bool) -> Figures:
+    def synthetic(self, texts: Sequence[Path], prefix: Path, checked: bool, drop: float = 0.0) -> Figures:
         """Write the pairs whose sources a model made of the targets; return how many, and why others are left out.
 
-        checked: whether those are left out that cannot be right. The file PREFIX-tagged has `TAG` before each source.
+        texts: sources, targets and, for `drop`, what mt-translate --score wrote of them. checked: whether those are
+        left out that cannot be right. drop: share of the others to leave out, the least likely per character. The file
+        PREFIX-tagged has `TAG` before each source.
         """
         ratio = LengthRatio.of([(target, source) for source, target in zip(*self._sides, strict=True)])
-        left_out, pairs = Counter[str](), list[Pair]()
-        for source, target in zip(read_lines(sources), read_lines(targets), strict=True):
+        left_out, pairs, scores = Counter[str](), list[Pair](), list[float]()
+        for source, target, *scored in zip(*map(read_lines, texts), strict=True):
             why = _odd(source, target, ratio) if checked else "" if source.strip() else "untranslated"
             if why:
                 left_out[why] += 1
             else:
                 pairs.append(Pair(source, target))
+                scores += [float(line.split("\t")[0]) / (len(target) + 1) for line in scored]
+        if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(drop * len(scores))]):
+            left_out["unlikely"] = len(dropped)
+            pairs = [pair for number, pair in enumerate(pairs) if number not in dropped]
         write_pairs((Pair(f"{TAG} {pair.source}", pair.target) for pair in pairs), tagged(prefix), self.direction)
         kept = write_pairs(pairs, prefix, self.direction)
         if not kept:
