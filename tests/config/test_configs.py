@@ -310,7 +310,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like", "score")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
     names |= read_only | {"input.column", "input.prefix_column", "decoding.source", "decoding.target"}
-    assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project"}
+    assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project", "trainer.teacher"}
 
 
 def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:

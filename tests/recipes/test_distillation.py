@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conftest import Command, write_corpus
 from tolka.metrics.pairwise import pairwise
@@ -29,7 +30,11 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
         return {name: 10.0 * (number + 1) for number, name in enumerate(models)}
 
     monkeypatch.setattr(outcome, "translated", both)
-    found = command("mt-train", *lesson, "recipe.hypotheses=3")
+    learnt = [*lesson, "recipe.hypotheses=3", "recipe.probabilities=0.5"]
+    refused = command("mt-train", *learnt)
+    assert (refused.code, calls) == (2, [])
+    assert "gives the student its teacher's tokenizer" in refused.err
+    found = command("mt-train", *(each for each in learnt if not each.startswith("tokenizer")))
     assert found.code == 0, found.err
     assert calls[:2] == ["translate", "train"]
     steps = tmp_path / "run" / "steps"
@@ -46,6 +51,8 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
     for source, reference, texts in zip(sources, references, lists.values(), strict=True):
         scores = {text: chrf.score(text, reference) for text in texts}
         assert any(scores[text] == max(scores.values()) and (not text or (source, text) in taught) for text in texts)
+    saved = yaml.safe_load((steps / "student" / "config.yaml").read_text(encoding="utf-8"))["trainer"]
+    assert (saved["teacher"], saved["teacher_weight"]) == (lesson[-1].partition("=")[2], 0.5)
     figures = json.loads((steps / "outcome.json").read_text(encoding="utf-8"))["figures"]
     assert [row[0] for row in figures["rows"]][:3] == ["teacher", "student", "int8"]
     assert figures["rows"][1][3] == "2.0"

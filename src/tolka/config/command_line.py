@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
-from tolka.config.inherited import with_model_settings
+from tolka.config.inherited import with_model_settings, with_tokenizer_of_teacher
 from tolka.config.open_settings import names_model, settings_to_choose
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import (
@@ -58,6 +58,8 @@ def train_config(
     values = _fit_experiment_to_choices(values, typed, choices, source)
     if values["run"]["init_from"]:
         values = with_model_settings(values, typed, choices, source)
+    elif values["trainer"].get("teacher"):
+        values = with_tokenizer_of_teacher(values, typed)
     # The name comes before the schedule and the cleaning: these are read from the run's folder if it has begun.
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values = _ended_by_epochs(values, typed)

@@ -9,6 +9,7 @@ from tolka.config.compose import ConfigSource, compose
 from tolka.errors import ConfigError
 from tolka.formats.any_model import settings_of
 from tolka.model_directory.read import direction_of
+from tolka.model_directory.settings import listed_folders
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
@@ -61,6 +62,14 @@ def with_model_settings(
             + (", or set tokenizer.extend=N, which learns N more subwords by them" if are_for_new_subwords else "")
         )
     return merged
+
+
+def with_tokenizer_of_teacher(values: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:
+    """Fill in the tokenizer of the model in trainer.teacher; ConfigError where another one is typed."""
+    teacher = values["trainer"]["teacher"]
+    if others := sorted(key for key in typed if key.split(".")[0] == "tokenizer"):
+        raise ConfigError(f"{others[0]}: the subwords are those of trainer.teacher ({teacher}); leave it out")
+    return {**values, "tokenizer": settings_of(listed_folders(teacher)[0])["tokenizer"]}
 
 
 def _may_differ(group: str, key: str, now: Mapping[str, Any]) -> bool:

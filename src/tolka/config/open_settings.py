@@ -41,6 +41,8 @@ def settings_to_choose(
         group = key.partition(".")[0]
         if key == "model":
             return False
+        if group == "tokenizer" and values["trainer"].get("teacher"):
+            return True
         if group == "model":
             return bool(composed.get(key) != open_model[key.partition(".")[2]])
         differs = key in composed and composed[key] != defaults.get(key)

@@ -26,6 +26,7 @@ from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.direction_checks import check_directions
 from tolka.run.nearest_language import nearest_language
+from tolka.run.teacher import load_teacher
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
@@ -82,6 +83,7 @@ class Inputs:
         """
         if self.start is not None:
             self.config.finetuning.check(self.start.model)
+        _ = self.teacher
         check_directions(self.corpus, self.start, self.new_languages, self.config.corpus.like)
         _ = self.validation, self.test_pairs
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
@@ -159,9 +161,19 @@ class Inputs:
         return load_any(name) if name else None
 
     @cached_property
+    def teacher(self) -> SavedModel | None:
+        """The model whose probabilities are learnt as well."""
+        return load_teacher(self.config, self.corpus.directions, self.start)
+
+    @property
+    def _given(self) -> SavedModel | None:
+        """The model whose subwords are taken."""
+        return self.start or self.teacher
+
+    @cached_property
     def _order(self) -> Order:
         """What to prepare, with a trained tokenizer or how to train or to extend one."""
-        kind, tokenizer = self.config.tokenizer, self.start and self.start.tokenizer
+        kind, tokenizer = self.config.tokenizer, self._given and self._given.tokenizer
         extension = (
             Extension(tokenizer, kind.extend, kind.extend_from, kind.sample, kind.character_coverage)
             if tokenizer and kind.extend
@@ -240,11 +252,11 @@ class Inputs:
             if tokenizer.shared
             else f"{tokenizer.source_size} + {tokenizer.target_size} subwords"
         )
-        if self.start:
-            old = self.start.tokenizer
+        if self._given:
+            old = self._given.tokenizer
             new = tokenizer.source_size - old.source_size, tokenizer.target_size - old.target_size
             added = f", {new[0]} of them new" if tokenizer.shared else f", {new[0]} + {new[1]} of them new"
-            return f"of {self.start.folder}, {sizes}{added if any(new) else ''}"
+            return f"of {self._given.folder}, {sizes}{added if any(new) else ''}"
         if kind.model:
             return f"of {', '.join(kind.model)}, {sizes}"
         fallback = "on" if kind.byte_fallback else "off"
@@ -253,7 +265,7 @@ class Inputs:
     @property
     def target_vocabulary(self) -> str:
         """A phrase for reports: '8000 bpe subwords'."""
-        kind = "" if self.start or self.config.tokenizer.model else f"{self.config.tokenizer.type} "
+        kind = "" if self._given or self.config.tokenizer.model else f"{self.config.tokenizer.type} "
         return f"{self.prepared.tokenizer.target_size} {kind}subwords"
 
     @property

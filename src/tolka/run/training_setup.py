@@ -118,7 +118,8 @@ def build_trainer(
     like = {} if resumed else inputs.nearest_languages()
     _check_size(config, inputs.prepared.tokenizer, device, ranks)
     model = _model(config, inputs, like, device, run.log)
-    objective = config.trainer.objective(model)
+    teacher = inputs.teacher.model.to(device) if inputs.teacher else None
+    objective = config.trainer.objective(model, teacher)
     loader, epoch = inputs.loader(), 0
     if resumed:
         loader.load_state(resumed.facts.get("loader", {}))
