@@ -103,6 +103,7 @@ def test_held_out_words_never_share_a_sentence_outside_the_unseen_half(split: st
         assert not [pair for pair in held_out() if found.issuperset(pair)], line
 
 
+@pytest.mark.slow
 def test_each_part_of_a_held_out_pair_is_common_in_train() -> None:
     counts = Counter(lexeme for found in lexemes_by_line("train") for lexeme in found)
     assert all(counts[lexeme] >= 20 for pair in held_out() for lexeme in pair)

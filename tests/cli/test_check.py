@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Command = Callable[..., Any]
 
 
@@ -164,6 +166,7 @@ def test_so_many_passes_over_the_text_are_not_announced_without_a_word(
     assert "learnt by heart" not in fewer.err
 
 
+@pytest.mark.slow
 def test_most_of_the_text_left_out(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     """A training stops and names the step; a check has the counts; a run that has begun goes on."""
     lost = [*tiny, "batching.max_length=15"]
@@ -194,6 +197,7 @@ def test_a_test_set_that_has_the_validation_set(command: Command, tiny: list[str
     assert "the test set valid is the validation set, by which the best model is chosen" in same.err
 
 
+@pytest.mark.slow
 def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Path) -> None:
     """Reported as that by the check, and by the training, which stops for it."""
     lines = [f"고양이 {n} 마리\tThere are {n} cats" for n in range(60)]

@@ -45,6 +45,7 @@ def test_a_model_scores_as_its_translations_do(command: Command, trained: Path, 
     assert whole == report(command("mt-eval", f"hypothesis={tmp_path / 'translated'}", reference, "--json", PLAIN))
 
 
+@pytest.mark.slow
 def test_a_word_that_is_a_whole_line_has_no_perplexity(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_two_vocabularies(command: Command, tiny: list[str], korean: Path, tmp_p
     assert (out.code, out.out.count("\n")) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_recurrent_model(command: Command, tiny: list[str], korean: Path, tmp_path: Path) -> None:
     kept = [setting for setting in tiny if not setting.startswith("model")]
     assert command("mt-train", *kept, "model=gru", "model.d_model=16").code == 0
@@ -238,6 +239,7 @@ def test_a_frozen_encoder_and_the_settings_of_learning(
     assert not torch.equal(old["target_embedding.weight"], new["target_embedding.weight"][:size])
 
 
+@pytest.mark.slow
 def test_a_folder_of_marian_is_extended(command: Command, tiny: list[str], korean: Path, tmp_path: Path) -> None:
     """A word in Hangul is unknown to it: the new rows start near the mean of all, and the biases too."""
     folder = write_by_hand(tmp_path / "opus")

@@ -162,6 +162,7 @@ def test_all_are_checked_before_the_first_begins(command: Command, tiny: list[st
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_one_that_fails_does_not_stop_the_rest(command: Command, tiny: list[str], tmp_path: Path) -> None:
     other = tmp_path / "run" / "seed=1"
     other.mkdir(parents=True)

@@ -56,6 +56,7 @@ def threads_restored() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("threads_restored")
 def test_threads_are_counted_and_may_change_between_two_calls(
     command: Command, tiny: list[str], tmp_path: Path
@@ -369,6 +370,7 @@ def test_sampling_reads_other_pieces(command: Command, tiny: list[str], tmp_path
     assert tokens[0.5] > tokens[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "kept", "schedule"),
     [

@@ -256,6 +256,7 @@ def test_a_model_of_single_sentences_gets_them_one_by_one(command: Command, trai
     assert "several sentences" not in together.err
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_say_what_it_was_trained_on_gets_lines_whole(
     command: Command, trained: Path, tmp_path: Path
 ) -> None:

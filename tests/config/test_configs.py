@@ -313,6 +313,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project", "trainer.teacher"}
 
 
+@pytest.mark.slow
 def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:
     config = train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt"])
     assert (config.scheduler, config.model.layers) == (InverseSqrtConfig(warmup=500), 4)  # type: ignore[attr-defined]

@@ -54,6 +54,7 @@ def test_a_pair_that_gets_too_long_stays(tokenizer: Tokenizer, store: TokenStore
     assert texts(tokenizer, made) == [(line, line) for line in LINES]
 
 
+@pytest.mark.slow
 def test_a_training_reads_them_and_goes_on_exactly(tiny: list[str], tmp_path: Path) -> None:
     """Interrupted in the second epoch, it has the same weights in the end."""
     from tolka.cli import train

@@ -65,6 +65,7 @@ def of_one(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return contents(corpus / "alone")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["clean", *(pytest.param(each, marks=pytest.mark.slow) for each in STAGES)])
 def test_one_that_waits_takes_over_from_one_that_is_killed(corpus: Path, of_one: dict[str, bytes], stage: str) -> None:
     maker = Maker(corpus, stage)

@@ -201,6 +201,7 @@ def same(first: Prepared, second: Prepared) -> None:
         assert (first.folder / name).read_bytes() == (second.folder / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_shards_and_processes_change_nothing(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Duplicates stand in other shards than what they repeat; two lines are blank, one is too long."""
     lines = [(corpus / f"train.{side}").read_text().splitlines() for side in ("xa", "xb")]
@@ -304,6 +305,7 @@ def test_the_process_that_failed_is_named_beside_one_that_has_done_its_share(
         prepared(corpus, processes=2)
 
 
+@pytest.mark.slow
 def test_workers_do_not_import_what_lies_about(
     corpus: Path, tmp_path: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

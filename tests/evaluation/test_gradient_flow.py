@@ -41,6 +41,7 @@ def nudged(layer: RecurrentLayer, direction: int, step: int, part: int, by: torc
     return cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

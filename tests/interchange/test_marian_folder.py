@@ -257,6 +257,7 @@ def test_a_pickled_file_that_claims_much(folder: Path) -> None:
     assert "something else than tensors" in complaint(folder)
 
 
+@pytest.mark.slow
 def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Command) -> None:
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ConfigError, match=r"does not say the languages: add them, as in corpus\.source=en"):

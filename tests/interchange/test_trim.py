@@ -114,6 +114,7 @@ def test_a_model_that_would_translate_otherwise_is_refused(nllb: Path, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

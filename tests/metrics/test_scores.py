@@ -377,6 +377,7 @@ def test_scores_equal_the_command_to_the_digit(tmp_path: Path) -> None:
         assert (high - low) / 2 == pytest.approx(their["confidence_var"], abs=2e-10)
 
 
+@pytest.mark.slow
 def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
     (a, references), (b, _) = corpus(30, kept=0.80), corpus(30, kept=0.84)
     # Not as JSON: the command fails to write its own float32 numbers.

@@ -112,6 +112,7 @@ def test_json_bombs(model: Path, name: str, text: str | bytes) -> None:
         (load_model if name == "scores.json" else load_state)(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -74,6 +74,7 @@ def test_its_steps_can_be_looked_at_first(recipe: list[str], tmp_path: Path, com
     assert "together" in found.err
 
 
+@pytest.mark.slow
 def test_a_second_round_learns_from_the_first_one_s_pairs(
     recipe: list[str], tmp_path: Path, command: Command, calls: Calls
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_second_round_learns_from_the_first_one_s_pairs(
     assert "synthetic-2/pairs" in (steps / "final" / "config.yaml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_model_of_both_directions_is_its_own_reverse(
     recipe: list[str], tmp_path: Path, command: Command, calls: Calls
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_model_of_both_directions_is_its_own_reverse(
     assert [*outcome["tests"]] == ["test.xa-xb"]
 
 
+@pytest.mark.slow
 def test_a_given_model_makes_the_sources(
     recipe: list[str], tmp_path: Path, trained: Path, command: Command, calls: Calls
 ) -> None:
@@ -170,6 +173,7 @@ def test_its_settings_alone_are_for_no_training(tiny: list[str], command: Comman
     assert "is for a recipe: name it, as in recipe=back_translation" in found.err
 
 
+@pytest.mark.slow
 def test_a_recipe_of_one_s_own(
     compared: list[str], tmp_path: Path, command: Command, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:

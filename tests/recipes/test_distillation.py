@@ -20,6 +20,7 @@ def lesson(compared: list[str], trained: Path) -> list[str]:
     return [*compared, "recipe=distillation", f"teacher={trained}"]
 
 
+@pytest.mark.slow
 def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
     lesson: list[str], tmp_path: Path, command: Command, calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +62,7 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
     assert command("mt-translate", tmp_path / "run", stdin=b"lantern\n").out.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_models_are_timed_and_a_student_is_chosen_in_a_process_of_its_own(trained: Path, tmp_path: Path) -> None:
     student = chosen_student([str(trained)], size=10.0, speed=0.01)
     assert student["model.layers"] >= 3

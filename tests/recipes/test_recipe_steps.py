@@ -75,6 +75,7 @@ def test_a_step_that_fails_or_leaves_nothing_is_not_done(tmp_path: Path) -> None
         Steps(tmp_path, [empty], print).run()
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_has_said_why_itself(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(TolkaError) as caught:
         run_tolka(["translate", "no-such-model"])
@@ -83,6 +84,7 @@ def test_a_command_that_fails_has_said_why_itself(capfd: pytest.CaptureFixture[s
     assert run_tolka(["translate", "--version"], answers=True).count(b".") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_command_ends_when_the_recipe_does(number: int, tmp_path: Path, tiny: list[str]) -> None:
     """Also where that is killed: the training saves its state, and ends."""

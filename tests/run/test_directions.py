@@ -157,6 +157,7 @@ def test_a_verse_that_a_translation_of_ebible_lacks_is_no_fault(tmp_path: Path) 
     assert sum(pair.flaw == f"{NO_PAIR}a verse" for pair in pairs) == 41_890
 
 
+@pytest.mark.slow
 def test_a_model_of_one_direction_goes_on_with_both(trained: Path, tiny: list[str]) -> None:
     own = [each for each in tiny if not each.startswith(("model", "tokenizer"))]
     updates = ["trainer.updates=2", "trainer.validate_every=2", "corpus.both_directions=true"]

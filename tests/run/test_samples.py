@@ -18,6 +18,7 @@ def test_a_short_a_middling_and_a_long_one() -> None:
     assert choose_sentences([]) == []
 
 
+@pytest.mark.slow
 def test_what_is_written_replaces_what_was_there(trained: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     translator = open_model(trained, GreedyConfig())

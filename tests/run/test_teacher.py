@@ -8,6 +8,7 @@ import yaml
 from conftest import Command
 
 
+@pytest.mark.slow
 def test_a_student_has_the_teacher_s_subwords_and_learns_its_probabilities(
     command: Command, tiny: list[str], trained: Path, tmp_path: Path
 ) -> None:

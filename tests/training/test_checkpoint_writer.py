@@ -195,6 +195,7 @@ def test_every_checkpoint_has_the_weights_of_its_own_update(tmp_path: Path) -> N
     assert [int(name) for name, _ in bench.saved if name.isdigit()] == [4, 8, 12, 16, 20, 24]
 
 
+@pytest.mark.slow
 def test_a_full_disk_does_not_end_the_training(tmp_path: Path) -> None:
     """The model of the next validation is written, and what is trained is not touched by any of it."""
     straight = Bench(tmp_path / "a", updates=40)

@@ -81,6 +81,7 @@ def test_the_first_line_of_the_log_comes_by_time(tmp_path: Path, monkeypatch: py
     assert [line["update"] for line in bench.trainer.run.history() if "train_loss" in line] == [5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -56,6 +56,7 @@ def spelling_with_bytes(search: SearchConfig, seed: int, terms: bool = False) ->
     return Translator(TorchEngine(model, torch.device("cpu")), facts(tokenizer()), request)
 
 
+@pytest.mark.slow
 @each_row("name", sorted(SEARCHES))
 @each_row("seed", [1, 2])
 def test_texts_have_whole_characters_and_differ(name: str, seed: int) -> None:

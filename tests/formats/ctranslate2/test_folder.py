@@ -147,6 +147,7 @@ def test_sinusoids_are_those_of_the_model(kind: str, width: int) -> None:
     np.testing.assert_allclose(sinusoids(600, width, kind), expected, atol=1e-4)  # float32 at 600 radians
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_is_written(made: Path, dtype: str, tmp_path: Path) -> None:
     parity = export_checked(made, tmp_path / "out", dtype, TEXTS)
@@ -395,6 +396,7 @@ def test_weights_that_are_stored_in_int8_are_torch_s(made: Path, tmp_path: Path)
         open_model(folder, GreedyConfig(), CTRANSLATE2)
 
 
+@pytest.mark.slow
 def test_an_exported_folder_translates_like_its_model(made: Path, exported: Path, command: Command) -> None:
     stdin = "".join(f"{text}\n" for text in TEXTS).encode()
     ours = command("mt-translate", made, "decoding.threads=1", stdin=stdin)
@@ -730,6 +732,7 @@ def test_perplexity_is_torch_s_whatever_translates(made: Path, command: Command,
         Translator.of(load_model(made), GreedyConfig(), CTRANSLATE2)
 
 
+@pytest.mark.slow
 def test_a_model_of_marian_s_goes_through(tmp_path: Path, command: Command) -> None:
     """Its ids are those of a vocabulary.json, not of its SentencePiece models."""
     folder = write_by_hand(tmp_path / "opus")

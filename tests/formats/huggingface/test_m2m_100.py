@@ -72,6 +72,7 @@ def change(path: Path, **values: Any) -> None:
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_folder_comes_in_and_goes_out_byte_for_byte(folder: Path, tmp_path: Path) -> None:
     """The gate compares greedy translations and logits on both ways."""
     said: list[str] = []
@@ -95,6 +96,7 @@ def test_a_folder_comes_in_and_goes_out_byte_for_byte(folder: Path, tmp_path: Pa
         assert one == other
 
 
+@pytest.mark.slow
 def test_ids_and_texts_are_those_of_the_tokenizer(folder: Path, tmp_path: Path) -> None:
     """But for tags in a text, which stay text."""
     saved, direction = read_foreign(folder).load(), direction_of(folder)

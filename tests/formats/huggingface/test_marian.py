@@ -107,6 +107,7 @@ def test_ids_are_those_of_the_tokenizer(folder: Path) -> None:
     assert unknown > 0
 
 
+@pytest.mark.slow
 def test_a_folder_comes_in_and_goes_out_byte_for_byte(folder: Path, tmp_path: Path) -> None:
     """It translates as in transformers, and comes back as it was."""
     said: list[str] = []
@@ -216,6 +217,7 @@ def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return folder / "run"
 
 
+@pytest.mark.slow
 def test_a_model_trained_here_translates_alike_in_transformers_and_comes_back(own: Path, tmp_path: Path) -> None:
     """Ids are the same, too, but for the order of special tokens; unknown characters are spelt as bytes."""
     lines = mixed_lines(LINES)
@@ -250,6 +252,7 @@ def _with_tags(own: Path, form: str) -> SavedModel:
     return replace(saved, model=model.eval(), tokenizer=tokenizer, config=config)
 
 
+@pytest.mark.slow
 def test_a_model_of_several_directions_has_its_tag_typed_before_the_source(
     own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

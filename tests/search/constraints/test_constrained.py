@@ -167,6 +167,7 @@ def test_terms_that_do_not_fit_are_left_out_and_the_others_met(name: str) -> Non
     assert contains(three[0].tokens, (4, 4, 4)) != contains(three[0].tokens, (7, 7, 7))
 
 
+@pytest.mark.slow
 def test_the_automaton_knows_what_a_plain_look_finds() -> None:
     """Random terms, many of them overlapping, and random hypotheses."""
     chance = random.Random(5)
