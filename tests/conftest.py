@@ -23,7 +23,7 @@ from hydra.core.override_parser.types import Override
 from hypothesis import settings
 from omegaconf import OmegaConf
 
-from tolka.cli import evaluate, hydra_main, train, translate
+from tolka.cli import evaluate, train, translate
 from tolka.cli.common import guarded
 from tolka.config.choices import presets_of_classes
 from tolka.config.schemas import REGISTRIES
@@ -106,21 +106,9 @@ def short_waits() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def composed_once() -> Iterator[None]:
-    """A training without settings of Hydra's starts without hydra.main, which composes the settings twice more.
-
-    tests/cli/test_hydra.py and test_multirun.py go through hydra.main.
-    """
-    through_hydra = hydra_main.hydra_main
-
-    def started(task: Callable[..., object], settings: Sequence[str], *rest: Any) -> None:
-        if rest[1:] or any(setting.lstrip("+~").startswith("hydra") for setting in settings):
-            through_hydra(task, settings, *rest)
-        else:
-            task()
-
+def asked_for_no_mode() -> Iterator[None]:
+    """Hydra composes the settings a second time to ask which mode they name; here -m alone does."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tolka.cli.hydra_main.hydra_main", started)
         patch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *arguments, **options: None)
         yield
 

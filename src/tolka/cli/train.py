@@ -119,18 +119,23 @@ def _train(config: "TrainConfig", settings: Sequence[str], options: argparse.Nam
     """Train once. settings: those that `config` was composed from; of no effect with --rerun."""
     from tolka.api.train import train, unlike_before
     from tolka.cli.hydra_main import hydra_main
+    from tolka.config.compose import CONFIGS
 
-    # Hydra composes once more, for its own job; what it composes is dropped, as `config` is checked and complete.
+    # What Hydra composes for its own job is dropped, as `config` is checked and complete.
     def task(composed: object = None) -> None:
         say(train(config).summary())
 
-    # The settings in a run's folder never pass through Hydra, which would resolve ${...} in them.
     if options.rerun:
         for difference in unlike_before(options.rerun, config):
             say(f"note: different from the run before: {difference}")
-        task()
+    # Hydra composes the settings twice more, so only for what it does beside that. Those in a run's folder never pass
+    # through it, since it would resolve ${...} in them.
+    source = _source(options)
+    names_hydra = source != CONFIGS or any(setting.lstrip("+~").startswith("hydra") for setting in settings)
+    if names_hydra and not options.rerun:
+        hydra_main(task, settings, source)
     else:
-        hydra_main(task, settings, _source(options))
+        task()
 
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
