@@ -117,7 +117,7 @@ def mixed(corpus: Path, out: Path, way: Way) -> list[str]:
 def second(corpus: Path, out: Path, typed: Sequence[str]) -> None:
     """Train the opposite direction on the synthetic pairs as well, and translate again."""
     settings = settings_of(corpus, direction_of(corpus).swapped, synthetic(corpus, out, Way()))
-    train([*settings, "corpus.weights=[0.5,0.5]", *typed], out / "reverse_second", 0)
+    train([*settings, "corpus.weights=[0.5,0.5]", *typed], out / "reverse_second")
     translate(corpus, out, "second", "reverse_second")
 
 
@@ -151,10 +151,10 @@ def main() -> None:
     elif part in SEARCHES:
         translate(corpus, out, part)
     elif part == "reverse":
-        train([*settings_of(corpus, direction_of(corpus).swapped), *typed], out / part, 0)
+        train([*settings_of(corpus, direction_of(corpus).swapped), *typed], out / part)
     else:
         settings = mixed(corpus, out, WAYS[part]) if part in WAYS else settings_of(corpus, direction_of(corpus))
-        train([*settings, *typed], out / part, 0)
+        train([*settings, *typed], out / part)
 
 
 if __name__ == "__main__":

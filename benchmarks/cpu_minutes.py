@@ -11,15 +11,19 @@ FIGURES = "figures.json"
 Part = Callable[[Path, Path, float], None]
 
 
-def train(settings: Sequence[str], folder: Path, minutes: float) -> None:
-    """Train and write down the scores of each test set, unless that is done. Prepared text is beside the folder."""
+def train(settings: Sequence[str], folder: Path, minutes: float = 0.0) -> None:
+    """Train and write down the scores of each test set, unless that is done. Prepared text is beside the folder.
+
+    minutes: how long; 0 = to the end that the settings have.
+    """
     if (folder / FIGURES).exists():
         return
     import tolka  # after the arguments are read: its imports are not timed
 
     started = time.process_time()
     prepared = f"run.prepared={folder.parent / 'prepared'}"
-    result = tolka.train([*settings, f"run.dir={folder}", prepared, f"trainer.max_minutes={minutes}"])
+    end = [f"trainer.max_minutes={minutes}"] if minutes else []
+    result = tolka.train([*settings, f"run.dir={folder}", prepared, *end])
     tests: dict[str, Any] = {test.name: test.as_dict() for test in result.tests}
     figures = {"updates": result.state.update, "seconds": time.process_time() - started, "tests": tests}
     (folder / FIGURES).write_text(json.dumps(figures), encoding="utf-8")
