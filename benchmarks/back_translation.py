@@ -42,6 +42,7 @@ class Way:
     tag: bool = True
     share: float = 0.5
     drop: float = 0.0
+    noised: bool = False
 
 
 WAYS = {
@@ -51,6 +52,7 @@ WAYS = {
     "no_filter": Way(filter=False),
     "third_dropped": Way(drop=1 / 3),
     "all_of_it": Way(share=0.0),
+    "noised": Way(noised=True),
     "second_round": Way(search="second"),
 }
 
@@ -95,14 +97,15 @@ def translate(corpus: Path, out: Path, name: str, model: str = "reverse") -> Non
 def synthetic(corpus: Path, out: Path, way: Way) -> Path:
     """Return the prefix of pairs of the text and its translations, which are made once."""
     source, target = direction_of(corpus)
-    prefix = out / f"pairs_{way.search}{'' if way.filter else '_all'}{'_likely' if way.drop else ''}"
+    changed = [("all", not way.filter), ("likely", bool(way.drop)), ("noised", way.noised)]
+    prefix = out / "_".join(["pairs", way.search, *(name for name, is_so in changed if is_so)])
     if not Path(f"{prefix}.{source}").exists():
         texts = [out / f"{way.search}.{source}", out / f"lines.{target}"]
         if way.drop:
             scores = out / f"{way.search}.scores"
             tolka.translate_files(out / "alone", texts, ["decoding.threads=1"], scores, score=True)
             texts.append(scores)
-        print(texts_of(corpus, out)[0].synthetic(texts, prefix, way.filter, way.drop)["words"])
+        print(texts_of(corpus, out)[0].synthetic(texts, prefix, way.filter, way.drop, way.noised)["words"])
     return prefix
 
 

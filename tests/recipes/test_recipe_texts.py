@@ -86,4 +86,10 @@ def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_pat
     )
     found = texts.synthetic([*made, scores], tmp_path / "likely", checked=False, drop=0.2)
     assert found["left out"] == {"unlikely": 1, "untranslated": 1}
+    found = texts.synthetic(made, tmp_path / "noised", checked=False, noised=True)
+    sources, plain = ((tmp_path / f"{name}.xa").read_text(encoding="utf-8").split() for name in ("noised", "raw"))
+    assert found["kept"] == 5
+    assert sources != plain
+    assert {*sources} <= {*plain, "_"}
+    assert (tmp_path / "noised.xb").read_bytes() == (tmp_path / "raw.xb").read_bytes()
     assert pairs[1][1] not in (tmp_path / "likely.xb").read_text(encoding="utf-8").splitlines()

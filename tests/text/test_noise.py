@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tolka.text.noise import KINDS, NOISES
+from tolka.text.noise import KINDS, NOISES, scrambled
 from tolka.text.pairs import Pair
 
 PAIR = Pair("The 12 dogs are sleeping quietly in 3 houses.", "Die 12 Hunde schlafen ruhig in 3 Häusern.")
@@ -69,3 +69,19 @@ def test_any_text_comes_through(kind: str) -> None:
 
 def test_all_kinds_have_names() -> None:
     assert {*KINDS} - {*NOISES} == {"join"}
+
+
+def test_scrambled_words_stay_near_their_place_and_a_tenth_each_is_lacking_or_blanked() -> None:
+    words = [f"w{number}" for number in range(200)]
+    draw, total, blanked, moved = random.Random(3), 0, 0, 0
+    for _ in range(50):
+        found = scrambled(" ".join(words), draw).split()
+        total, blanked = total + len(found), blanked + found.count("_")
+        numbers = [int(word[1:]) for word in found if word != "_"]
+        moved += numbers != sorted(numbers)
+        assert all(abs(place - sorted(numbers).index(number)) <= 3 for place, number in enumerate(numbers))
+    assert total / (50 * 200) == pytest.approx(0.9, abs=0.02)
+    assert blanked / total == pytest.approx(0.1, abs=0.02)
+    assert moved == 50
+    assert all(scrambled("one", random.Random(seed)) in ("one", "_") for seed in range(40))
+    assert scrambled("", random.Random(1)) == ""

@@ -24,6 +24,7 @@ _SEARCHES = {
     "beam": {"search": "beam", "search.beam_size": "5"},
     "sampling": {"search": "sampling", "search.top_k": "10"},
     "greedy": {"search": "greedy"},
+    "noised": {"search": "beam", "search.beam_size": "5"},
 }
 
 
@@ -39,7 +40,7 @@ class BackTranslationConfig(RecipeConfig):
     reverse: str = setting("", literal=True)
     """model from the target into the source, or several joined by commas; empty = one trained on the same text"""
     search: str = "beam"
-    """how it translates: beam (5), sampling (of the 10 likeliest subwords), or greedy"""
+    """how it translates: beam (5), noised (a beam's words lacking, blanked and moved), sampling (top 10), or greedy"""
     tag: bool = True
     """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
     filter: bool = True
@@ -139,13 +140,14 @@ class BackTranslationConfig(RecipeConfig):
     def _synthetic(self, task: RecipeTask, name: str, texts: Sequence[Path], prefix: Path) -> Step:
         """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
         writes = [Path(f"{each}.{code}") for each in (prefix, tagged(prefix)) for code in task.direction]
+        is_noised = self.search == "noised"
         return Step(
             name,
             "make pairs of both",
             [*texts, *task.texts.files],
             writes,
-            do=lambda: task.texts.synthetic(texts, prefix, self.filter, self.drop),
-            given={"filter": self.filter, "drop": self.drop},
+            do=lambda: task.texts.synthetic(texts, prefix, self.filter, self.drop, is_noised),
+            given={"filter": self.filter, "drop": self.drop, "noised": is_noised},
         )
 
     def _words(self, task: RecipeTask, made: str) -> str:

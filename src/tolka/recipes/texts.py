@@ -1,6 +1,7 @@
 """The texts between the trainings of a recipe: what they share, text in one language, and synthetic pairs."""
 
 import hashlib
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from tolka.system.progress import Say, bar
 from tolka.text.cleaning.cleaner import Tally, comparison_form, judge, set_aside_marks, set_aside_reason
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
+from tolka.text.noise import scrambled
 from tolka.text.pairs import Pair
 from tolka.translation.flags import differing_numbers, has_odd_length, is_copy, repeats
 
@@ -128,12 +130,14 @@ class SharedTexts:
         said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
         return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
 
-    def synthetic(self, texts: Sequence[Path], prefix: Path, checked: bool, drop: float = 0.0) -> Figures:
+    def synthetic(
+        self, texts: Sequence[Path], prefix: Path, checked: bool, drop: float = 0.0, noised: bool = False
+    ) -> Figures:
         """Write the pairs whose sources a model made of the targets; return how many, and why others are left out.
 
         texts: sources, targets and, for `drop`, what mt-translate --score wrote of them. checked: whether those are
-        left out that cannot be right. drop: share of the others to leave out, the least likely per character. The file
-        PREFIX-tagged has `TAG` before each source.
+        left out that cannot be right. drop: share of the others to leave out, the least likely per character. noised:
+        whether the words of the sources are scrambled. The file PREFIX-tagged has `TAG` before each source.
         """
         ratio = LengthRatio.of([(target, source) for source, target in zip(*self._sides, strict=True)])
         left_out, pairs, scores = Counter[str](), list[Pair](), list[float]()
@@ -147,6 +151,9 @@ class SharedTexts:
         if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(drop * len(scores))]):
             left_out["unlikely"] = len(dropped)
             pairs = [pair for number, pair in enumerate(pairs) if number not in dropped]
+        if noised:
+            draw = random.Random(1)
+            pairs = [replace(pair, source=scrambled(pair.source, draw)) for pair in pairs]
         write_pairs((Pair(f"{TAG} {pair.source}", pair.target) for pair in pairs), tagged(prefix), self.direction)
         kept = write_pairs(pairs, prefix, self.direction)
         if not kept:

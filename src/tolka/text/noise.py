@@ -26,6 +26,7 @@ _NEIGHBOURS = {
 _WRAPPED = ("<b>", "</b>"), ("<i>", "</i>"), ("<a>", "</a>"), ("<g1>", "</g1>"), ("[b]", "[/b]")
 _PLACED = "{name}", "{0}", "%s", "%d", "$NAME", "<br>", "<x1/>", "{{user}}", "__NAME__", "@@1@@"
 _FEWEST = 4  # words of which one may be lacking
+_LACKING, _BLANKED, _FURTHEST = 0.1, "_", 3  # share, what stands in place of a word, and how far one moves
 
 
 def upper(pair: Pair, draw: random.Random) -> Pair:
@@ -98,6 +99,18 @@ def numbers(pair: Pair, draw: random.Random) -> Pair:
     new = str(draw.randint(low, high)) if old != "1" else old
     pattern = re.compile(rf"(?<![\w.,]){old}(?![\w.,]*\d)")
     return Pair(*(pattern.sub(new, text) for text in (pair.source, pair.target)))
+
+
+def scrambled(text: str, draw: random.Random) -> str:
+    """Return a text with a tenth of its words lacking, a tenth blanked, and none further than three from its place.
+
+    Edunov et al. 2018, section 3.3, of sources that a beam search has made. A text is never left without words.
+    """
+    listed = text.split()
+    kept = [word for word in listed if draw.random() >= _LACKING] or listed
+    blanked = [_BLANKED if draw.random() < _LACKING else word for word in kept]
+    places = [place + draw.random() * (_FURTHEST + 1) for place in range(len(blanked))]
+    return " ".join(word for _, word in sorted(zip(places, blanked, strict=True)))
 
 
 NOISES: dict[str, Noise] = {
