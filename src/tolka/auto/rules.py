@@ -13,13 +13,14 @@ from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
 from tolka.tokenizer.extension import MUCH_UNSPELT
 
-FRESH = (
-    *("model", "model.d_model", "model.layers", "model.decoder_layers", "model.dropout", "tokenizer.vocab_size"),
+_OF_TRAINING = (
     *("batching.tokens", "optimizer.lr", "scheduler", "scheduler.horizon", "scheduler.warmup"),
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
+_OF_MODEL = "model", "model.d_model", "model.layers", "model.decoder_layers", "model.dropout", "tokenizer.vocab_size"
+FRESH = (*_OF_MODEL, *_OF_TRAINING)
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
-TUNED = ("corpus.both_directions", "tokenizer.extend", "tokenizer.extend_from", *FRESH[6:])
+TUNED = ("corpus.both_directions", "tokenizer.extend", "tokenizer.extend_from", *_OF_TRAINING)
 """The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
