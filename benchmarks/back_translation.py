@@ -15,14 +15,12 @@ the training. Each runs on one thread, so that two can run at once; minutes are 
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import tolka
 from cpu_minutes import cell, figures_of, train
-from tolka.config.schemas import TrainConfig
 from tolka.metrics.significance import compare
-from tolka.recipes.texts import TAG, SharedTexts, tagged
+from tolka.recipes.texts import TAG, SharedTexts, SyntheticPairs, to_train
 from tolka.system.progress import say
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
@@ -33,27 +31,16 @@ SEARCHES = {
 }
 
 
-@dataclass(frozen=True)
-class Way:
-    """The settings of the recipe that are compared; share: 0 = as many synthetic pairs as there are."""
-
-    search: str = "beam"
-    filter: bool = True
-    tag: bool = True
-    share: float = 0.5
-    drop: float = 0.0
-    noised: bool = False
-
-
+# name -> the search that made the sources, the pairs, and their share of an epoch (0 = as many as there are)
 WAYS = {
-    "as_it_comes": Way(),
-    "sampled": Way(search="sampling"),
-    "no_tag": Way(tag=False),
-    "no_filter": Way(filter=False),
-    "third_dropped": Way(drop=1 / 3),
-    "all_of_it": Way(share=0.0),
-    "noised": Way(noised=True),
-    "second_round": Way(search="second"),
+    "as_it_comes": ("beam", SyntheticPairs(), 0.5),
+    "sampled": ("sampling", SyntheticPairs(), 0.5),
+    "no_tag": ("beam", SyntheticPairs(tag=False), 0.5),
+    "no_filter": ("beam", SyntheticPairs(filter=False), 0.5),
+    "third_dropped": ("beam", SyntheticPairs(drop=1 / 3), 0.5),
+    "all_of_it": ("beam", SyntheticPairs(), 0.0),
+    "noised": ("beam", SyntheticPairs(is_noised=True), 0.5),
+    "second_round": ("second", SyntheticPairs(), 0.5),
 }
 
 
@@ -74,52 +61,51 @@ def settings_of(corpus: Path, direction: Direction, *more: Path) -> list[str]:
     ]
 
 
-def texts_of(corpus: Path, out: Path) -> tuple[SharedTexts, TrainConfig]:
-    """Return the texts that all trainings share, which are written once, and a training's settings."""
+def texts_of(corpus: Path, out: Path) -> SharedTexts:
+    """Return the texts that all trainings share, which are written once."""
     config = tolka.train_config([*settings_of(corpus, direction_of(corpus)), f"run.dir={out / 'none'}"])
     texts = SharedTexts(config, out / "texts", say)
     if not Path(f"{texts.train}.{texts.direction.target}").exists():
         texts.write()
-    return texts, config
+    return texts
 
 
 def translate(corpus: Path, out: Path, name: str, model: str = "reverse") -> None:
     """Translate the text in one language by a model of the opposite direction."""
-    (texts, config), (source, target) = texts_of(corpus, out), direction_of(corpus)
+    texts, (source, target) = texts_of(corpus, out), direction_of(corpus)
     lines, made = out / f"lines.{target}", out / f"{name}.{source}"
     if not lines.exists():
-        print(texts.clean_lines([corpus / f"mono.{target}"], 1, config, lines)["words"])
+        print(texts.clean_lines([corpus / f"mono.{target}"], lines)["words"])
     if not made.exists():
         settings = {**SEARCHES.get(name, SEARCHES["beam"]), "output.resume": "true", "decoding.threads": "1"}
         tolka.translate_files(out / model, [lines], [f"{key}={value}" for key, value in settings.items()], made)
 
 
-def synthetic(corpus: Path, out: Path, way: Way) -> Path:
+def synthetic(corpus: Path, out: Path, way: str) -> Path:
     """Return the prefix of pairs of the text and its translations, which are made once."""
-    source, target = direction_of(corpus)
-    changed = [("all", not way.filter), ("likely", bool(way.drop)), ("noised", way.noised)]
-    prefix = out / "_".join(["pairs", way.search, *(name for name, is_so in changed if is_so)])
+    (search, pairs, _), (source, target) = WAYS[way], direction_of(corpus)
+    prefix = out / f"pairs_{way}"
     if not Path(f"{prefix}.{source}").exists():
-        texts = [out / f"{way.search}.{source}", out / f"lines.{target}"]
-        if way.drop:
-            scores = out / f"{way.search}.scores"
+        texts = [out / f"{search}.{source}", out / f"lines.{target}"]
+        if pairs.drop:
+            scores = out / f"{search}.scores"
             tolka.translate_files(out / "alone", texts, ["decoding.threads=1"], scores, score=True)
             texts.append(scores)
-        print(texts_of(corpus, out)[0].synthetic(texts, prefix, way.filter, way.drop, way.noised)["words"])
+        print(texts_of(corpus, out).synthetic(texts, prefix, pairs)["words"])
     return prefix
 
 
-def mixed(corpus: Path, out: Path, way: Way) -> list[str]:
+def mixed(corpus: Path, out: Path, way: str) -> list[str]:
     """Return the settings of a training on both texts."""
-    made = synthetic(corpus, out, way)
-    settings = [f"corpus.weights=[{1 - way.share:g},{way.share:g}]"] if way.share else []
-    settings += [f"tokenizer.symbols=['{TAG}']"] if way.tag else []
-    return [*settings_of(corpus, direction_of(corpus), tagged(made) if way.tag else made), *settings]
+    _, pairs, share = WAYS[way]
+    settings = [f"corpus.weights=[{1 - share:g},{share:g}]"] if share else []
+    settings += [f"tokenizer.symbols=['{TAG}']"] if pairs.tag else []
+    return [*settings_of(corpus, direction_of(corpus), to_train(synthetic(corpus, out, way))), *settings]
 
 
 def second(corpus: Path, out: Path, typed: Sequence[str]) -> None:
     """Train the opposite direction on the synthetic pairs as well, and translate again."""
-    settings = settings_of(corpus, direction_of(corpus).swapped, synthetic(corpus, out, Way()))
+    settings = settings_of(corpus, direction_of(corpus).swapped, synthetic(corpus, out, "as_it_comes"))
     train([*settings, "corpus.weights=[0.5,0.5]", *typed], out / "reverse_second")
     translate(corpus, out, "second", "reverse_second")
 
@@ -156,7 +142,7 @@ def main() -> None:
     elif part == "reverse":
         train([*settings_of(corpus, direction_of(corpus).swapped), *typed], out / part)
     else:
-        settings = mixed(corpus, out, WAYS[part]) if part in WAYS else settings_of(corpus, direction_of(corpus))
+        settings = mixed(corpus, out, part) if part in WAYS else settings_of(corpus, direction_of(corpus))
         train([*settings, *typed], out / part)
 
 

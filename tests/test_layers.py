@@ -202,6 +202,8 @@ def test_commands_import_little_at_their_top() -> None:
             "tolka.cli.common",
             *(f"tolka.cli.{module}" for module in of_train),
             "tolka.errors",
+            "tolka.model_directory",
+            "tolka.model_directory.names",
             "tolka.system.surrogates",
             "tolka.system.package_data",
             "tolka.system.progress",

@@ -1,13 +1,15 @@
 """Augmentation of an epoch's ids: few pairs, another few in each epoch, the same on any number of ranks."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tolka.data.augmentation import Augmenter
-from tolka.data.store import TokenStore
+from tolka.data.store import PartTags, TokenStore
 from tolka.formats.any_model import load_any
 from tolka.model_directory.read import load_model
+from tolka.tokenizer.tags import NO_TAGS
 from tolka.tokenizer.tokenizer import Tokenizer
 
 LINES = [f"lantern kettle harbour {number} walnut." for number in range(1000)]
@@ -52,6 +54,20 @@ def test_a_pair_that_gets_too_long_stays(tokenizer: Tokenizer, store: TokenStore
     longest = int(max(store.source_lengths))
     made = Augmenter(tokenizer, {"join": 0.99}, 1, longest)(store, 0)
     assert texts(tokenizer, made) == [(line, line) for line in LINES]
+
+
+def test_joined_pairs_are_of_one_part_and_a_leading_symbol_stays(tokenizer: Tokenizer) -> None:
+    """Parts are of one direction each; a symbol says that a pair is synthetic."""
+    lines = [*(f"⟦bt⟧ lantern {number}." for number in range(300)), *(f"kettle {number}." for number in range(300))]
+    rows = tokenizer.encode_source(lines), tokenizer.encode_target([line.removeprefix("⟦bt⟧ ") for line in lines])
+    store = replace(TokenStore.from_rows(*rows), tags=PartTags((NO_TAGS, NO_TAGS), (300, 300)))
+    for kind in ("join", "upper", "words", "tags"):
+        made = texts(tokenizer, Augmenter(tokenizer, {kind: 0.99}, 1, 200, symbols=["⟦bt⟧", "<br>"])(store, 0))
+        assert all(source.startswith("⟦bt⟧ ") and source.count("⟦bt⟧") == 1 for source, _ in made[:300])
+        assert not any("⟦bt⟧" in source.casefold() for source, _ in made[300:])
+        if kind == "join":
+            assert all(target.count("lantern") in (1, 2) and "kettle" not in target for _, target in made[:300])
+            assert all("lantern" not in target for _, target in made[300:])
 
 
 @pytest.mark.slow

@@ -8,6 +8,9 @@ import yaml
 
 from conftest import Command, sentences
 from tolka.errors import DataError
+from tolka.metrics.scores import Score
+from tolka.metrics.significance import Comparison
+from tolka.recipes import outcome
 from tolka.recipes.outcome import check_useful
 from tolka.recipes.task import RecipeTask
 
@@ -45,9 +48,9 @@ def test_both_models_are_compared_and_the_better_one_is_handed_over(
     assert f"{kept} synthetic pairs" in found.err
     # The mixed text has the real pairs, and the synthetic ones with their tag, which is one subword.
     config = (steps / "final" / "config.yaml").read_text(encoding="utf-8")
-    assert "pairs-tagged" in config
+    assert "pairs-to-train" in config
     (line,) = [line for line in found.err.splitlines() if line.startswith("an epoch draws")]
-    assert "pairs-tagged" in line
+    assert "pairs-to-train" in line
     assert (tmp_path / "run" / "report.html").is_file()
     # A model of 60 pairs is useless, and the last line says so.
     assert found.err.splitlines()[-1].startswith("This model is useless: ")
@@ -97,7 +100,7 @@ def test_a_model_of_both_directions_is_its_own_reverse(
     assert calls == ["train", "translate", "train"]
     config = yaml.safe_load((tmp_path / "run" / "steps" / "final" / "config.yaml").read_text(encoding="utf-8"))
     entries = [(Path(each["text"]).name, each["source"], each["target"]) for each in config["corpus"]["train"]]
-    assert entries == [("train", "xa", "xb"), ("train", "xb", "xa"), ("pairs-tagged", "xa", "xb")]
+    assert entries == [("train", "xa", "xb"), ("train", "xb", "xa"), ("pairs-to-train", "xa", "xb")]
     assert config["corpus"]["weights"] == [0.25, 0.25, 0.5]
     outcome = json.loads((tmp_path / "run" / "steps" / "outcome.json").read_text(encoding="utf-8"))["figures"]
     assert [*outcome["tests"]] == ["test.xa-xb"]
@@ -147,7 +150,9 @@ def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
         (["recipe=back_translatoin"], "Did you mean 'back_translation'?"),
         (["recipe.monolingual=[]"], "corpus.monolingual=FILE"),
         (["corpus.both_directions=true", "recipe.rounds=2"], "whose model is its own reverse"),
-        (["corpus.temperature=2"], "joins all training texts: leave corpus.weights and temperature out"),
+        (["corpus.temperature=2"], "joins all training texts: leave corpus.weights, corpus.temperature, corpus."),
+        # What only the last training would find is found before the first.
+        (["tokenizer.type=word"], "tokenizer.symbols have no effect where words are whole"),
         (["metrics.bootstrap=0"], "compares two models, and metrics.bootstrap=0 leaves no way to"),
         (["run.init_from=runs/x"], "leave run.init_from out"),
     ],
@@ -186,3 +191,39 @@ def test_a_recipe_of_one_s_own(
         for name in ("first", "second")
     ]
     assert seeds == [1, 2]
+
+
+def test_another_run_s_folder_is_no_recipe_s(
+    recipe: list[str], begun: list[str], command: Command, calls: Calls
+) -> None:
+    """Its best/ would be replaced."""
+    found = command("mt-train", *recipe)
+    assert (found.code, calls) == (2, [])
+    assert "has a run or a model of its own: choose another run.name or run.dir" in found.err
+
+
+def test_typed_symbols_stay_beside_the_tag(recipe: list[str], tmp_path: Path, command: Command) -> None:
+    found = command("mt-train", "--check", *recipe, "tokenizer.symbols=['<br>']", "trainer.threads=3")
+    assert found.code == 0, found.err
+    task = RecipeTask("back_translation", [*recipe[:-3], "tokenizer.symbols=['<br>']", "trainer.threads=3"], print)
+    step = task.train("final", "", [task.texts.train], symbols=["⟦bt⟧"])
+    assert [word for word in step.command if word.startswith("tokenizer.symbols")] == [
+        "tokenizer.symbols=['<br>','⟦bt⟧']"
+    ]
+    translated = task.translate("made", "", "model", [tmp_path / "more.xb"], task.direction.swapped, {}, 9)
+    assert "decoding.threads=3" in translated.command
+
+
+def test_the_better_model_has_the_higher_bleu_or_the_lower_ter(
+    recipe: list[str], tmp_path: Path, command: Command, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is named first."""
+
+    def compared(*_: object) -> dict[str, list[Comparison]]:
+        a, b = Score("TER", 10.0, None, "s"), Score("TER", 80.0, None, "s")
+        return {"test": [Comparison("TER", a, b, 70.0, 0.01, "s")]}
+
+    monkeypatch.setattr(outcome, "_compared", compared)
+    assert command("mt-train", *recipe, "metrics.names=[ter]").code == 0
+    figures = json.loads((tmp_path / "run" / "steps" / "outcome.json").read_text(encoding="utf-8"))["figures"]
+    assert figures["chosen"] == "forward"

@@ -64,7 +64,7 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
 
 @pytest.mark.slow
 def test_models_are_timed_and_a_student_is_chosen_in_a_process_of_its_own(trained: Path, tmp_path: Path) -> None:
-    student = chosen_student([str(trained)], size=10.0, speed=0.01)
+    student = chosen_student(str(trained), size=10.0, speed=0.01)
     assert student["model.layers"] >= 3
     assert student["model.decoder_layers"] == 1
     write_corpus(tmp_path)

@@ -58,6 +58,46 @@ def test_other_inputs_are_refused_in_the_same_folder(tmp_path: Path) -> None:
     assert calls == ["copy"]
 
 
+def test_other_inputs_of_a_later_step_are_refused_before_the_first(tmp_path: Path) -> None:
+    """And files in another order, or fewer of them, are other inputs."""
+    done: list[str] = []
+
+    def steps(names: list[str], option: int = 1) -> Steps:
+        def do(name: str) -> Figures:
+            done.append(name)
+            (tmp_path / name).write_text("x")
+            return {}
+
+        first = Step("first", "", (), [tmp_path / "one"], do=lambda: do("one"), given={"number": len(done)})
+        reads = [tmp_path / name for name in names]
+        last = Step("last", "", reads, [tmp_path / "two"], do=lambda: do("two"), given={"option": option})
+        return Steps(tmp_path, [first, last], print)
+
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    steps(["a", "b"]).run()
+    assert done == ["one", "two"]
+    (tmp_path / "first.json").unlink()
+    for names, option, words in ((["a", "b"], 2, "option"), (["b", "a"], 1, "other files"), (["a"], 1, "other files")):
+        with pytest.raises(ConfigError, match=rf"last was made of other inputs \({words}\)"):
+            steps(names, option).run()
+    assert done == ["one", "two"]
+
+
+def test_what_failed_may_be_tried_with_other_settings(tmp_path: Path) -> None:
+    def step(fails: bool) -> Step:
+        def do() -> Figures:
+            if fails:
+                raise DataError("no")
+            return {}
+
+        return Step("step", "", (), (), do=do, given={"fails": fails})
+
+    with pytest.raises(DataError, match="no"):
+        Steps(tmp_path, [step(True)], print).run()
+    Steps(tmp_path, [step(False)], print).run()
+
+
 def test_a_step_that_fails_or_leaves_nothing_is_not_done(tmp_path: Path) -> None:
     tries = []
 

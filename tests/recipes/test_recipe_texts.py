@@ -7,7 +7,7 @@ import pytest
 from conftest import XA, XB, write_split
 from tolka.config.command_line import train_config
 from tolka.errors import DataError
-from tolka.recipes.texts import TAG, SharedTexts
+from tolka.recipes.texts import TAG, SharedTexts, SyntheticPairs
 
 
 def shared(corpus: Path, folder: Path, *settings: str) -> SharedTexts:
@@ -36,8 +36,7 @@ def test_lines_of_one_language_are_kept_once_and_counted(corpus: Path, tmp_path:
     lines = [*new, new[0], new[1].upper(), trained, held, "", "   ", " ".join(XA[:5]), "a" * 5000]
     (tmp_path / "more").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     out = tmp_path / "lines"
-    config = train_config(["corpus=files", "corpus.train=t", "corpus.valid=v", "corpus.source=xa", "corpus.target=xb"])
-    found = texts.clean_lines([tmp_path / "more"], 1, config, out)
+    found = texts.clean_lines([tmp_path / "more"], out)
     assert out.read_text(encoding="utf-8").splitlines() == new
     assert (found["lines"], found["kept"]) == (12, 4)
     left_out = dict(found["left out"])
@@ -51,9 +50,8 @@ def test_lines_of_one_language_are_kept_once_and_counted(corpus: Path, tmp_path:
 def test_text_in_the_other_language_is_refused(corpus: Path, tmp_path: Path) -> None:
     texts = shared(corpus, tmp_path)
     texts.write()
-    config = train_config(["corpus=files", "corpus.train=t", "corpus.valid=v", "corpus.source=xa", "corpus.target=xb"])
     with pytest.raises(DataError, match=r"8 of 8 lines look like xa by their words, and text in xb is wanted"):
-        texts.clean_lines([corpus / "test.xa"], 1, config, tmp_path / "lines")
+        texts.clean_lines([corpus / "test.xb", corpus / "test.xa"], tmp_path / "lines")
     assert not (tmp_path / "lines").exists()
 
 
@@ -70,26 +68,67 @@ def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_pat
     ]
     write_split(tmp_path / "made", pairs)
     made = (tmp_path / "made.xa", tmp_path / "made.xb")
-    found = texts.synthetic(made, tmp_path / "pairs", checked=True)
+    found = texts.synthetic(made, tmp_path / "pairs", SyntheticPairs())
     assert (tmp_path / "pairs.xa").read_text(encoding="utf-8") == "lantern kettle harbour 12\n"
-    assert (tmp_path / "pairs-tagged.xa").read_text(encoding="utf-8") == f"{TAG} lantern kettle harbour 12\n"
-    assert (tmp_path / "pairs-tagged.xb").read_text(encoding="utf-8") == "tolo mirka pell 12\n"
+    assert (tmp_path / "pairs-to-train.xa").read_text(encoding="utf-8") == f"{TAG} lantern kettle harbour 12\n"
+    assert (tmp_path / "pairs-to-train.xb").read_text(encoding="utf-8") == "tolo mirka pell 12\n"
     assert (found["kept"], sum(found["left out"].values())) == (1, 5)
     assert found["left out"]["untranslated"] == found["left out"]["copied"] == 1
     assert found["left out"]["with other numbers"] == 1
     # Not checked, only what is blank is left out.
-    assert texts.synthetic(made, tmp_path / "raw", checked=False)["kept"] == 5
+    assert texts.synthetic(made, tmp_path / "raw", SyntheticPairs(filter=False, tag=False))["kept"] == 5
     # A third of what is left goes by its score for each character: the longest has the lowest sum, and not the worst.
     scores = tmp_path / "scores"
     scores.write_text(
         "".join(f"{-len(target) - 2 * (number == 1)}\t{target}\n" for number, (_, target) in enumerate(pairs))
     )
-    found = texts.synthetic([*made, scores], tmp_path / "likely", checked=False, drop=0.2)
+    found = texts.synthetic([*made, scores], tmp_path / "likely", SyntheticPairs(filter=False, drop=0.2))
     assert found["left out"] == {"unlikely": 1, "untranslated": 1}
-    found = texts.synthetic(made, tmp_path / "noised", checked=False, noised=True)
-    sources, plain = ((tmp_path / f"{name}.xa").read_text(encoding="utf-8").split() for name in ("noised", "raw"))
+    # Scrambled for the final model alone: the reverse model learns from the pairs as they are.
+    found = texts.synthetic(made, tmp_path / "noised", SyntheticPairs(filter=False, is_noised=True))
     assert found["kept"] == 5
-    assert sources != plain
-    assert {*sources} <= {*plain, "_"}
-    assert (tmp_path / "noised.xb").read_bytes() == (tmp_path / "raw.xb").read_bytes()
+    read = {path.name: path.read_text(encoding="utf-8").split() for path in tmp_path.glob("*.x?")}
+    assert read["noised.xa"] == read["raw.xa"] == read["raw-to-train.xa"]
+    assert read["noised-to-train.xb"] == read["raw.xb"]
+    noised = [word for word in read["noised-to-train.xa"] if word != TAG]
+    assert noised != read["raw.xa"]
+    assert {*noised} <= {*read["raw.xa"], "_"}
     assert pairs[1][1] not in (tmp_path / "likely.xb").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_held_out_line_is_one_however_it_is_cleaned(corpus: Path, tmp_path: Path) -> None:
+    """In monolingual text with markup, and as the source of a synthetic pair, where cleaning.leaks asks for that."""
+    texts = shared(corpus, tmp_path, "cleaning.markup=strip", "cleaning.leaks=source")
+    texts.write()
+    source, target = ((corpus / f"test.{code}").read_text(encoding="utf-8").splitlines()[0] for code in ("xa", "xb"))
+    new = " ".join(reversed(XB[:5]))
+    (tmp_path / "more").write_text(f"<b>{target}</b>\n<i>{new}</i>\n", encoding="utf-8")
+    found = texts.clean_lines([tmp_path / "more"], tmp_path / "lines")
+    assert (tmp_path / "lines").read_text(encoding="utf-8") == f"{new}\n"
+    assert found["left out"] == {"in a held-out set": 1}
+    write_split(tmp_path / "made", [(source, new), ("lantern", new)])
+    made = texts.synthetic(
+        (tmp_path / "made.xa", tmp_path / "made.xb"), tmp_path / "pairs", SyntheticPairs(filter=False)
+    )
+    assert (made["kept"], made["left out"]) == (1, {"with a held-out source": 1})
+
+
+def test_test_sets_of_similar_names_are_files_of_their_own(corpus: Path, tmp_path: Path) -> None:
+    for name in ("news", "test-news"):
+        for code in ("xa", "xb"):
+            (tmp_path / f"{name}.{code}").write_bytes((corpus / f"test.{code}").read_bytes())
+    names = [f"corpus.{split}={corpus / split}" for split in ("train", "valid")]
+    tests = f"corpus.test=[{tmp_path / 'news'},{tmp_path / 'test-news'}]"
+    codes = ["corpus.source=xa", "corpus.target=xb"]
+    texts = SharedTexts(train_config(["corpus=files", *codes, *names, tests]), tmp_path / "texts", print)
+    assert [each.name for each in texts.tests] == ["test-news", "test-news-2"]
+
+
+def test_a_translation_may_have_the_bars_of_an_n_best_list(corpus: Path, tmp_path: Path) -> None:
+    texts = shared(corpus, tmp_path)
+    texts.write()
+    count = len((tmp_path / "texts" / "train.xa").read_text(encoding="utf-8").splitlines())
+    lines = [f"{number} ||| tolo ||| mirka ||| a= -1.0 ||| -1.0\n" for number in range(count)]
+    (tmp_path / "lists").write_text("".join(lines), encoding="utf-8")
+    texts.nearest(tmp_path / "lists", tmp_path / "lessons")
+    assert {*(tmp_path / "lessons.xb").read_text(encoding="utf-8").splitlines()} == {"tolo ||| mirka"}

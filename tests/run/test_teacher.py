@@ -1,5 +1,6 @@
 """Learning a teacher's probabilities beside the references (trainer.teacher)."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,30 @@ def test_a_student_has_the_teacher_s_subwords_and_learns_its_probabilities(
     longer = command("mt-train", *student, f"run.dir={tmp_path / 'run'}", "trainer.updates=7")
     assert longer.code == 0, longer.err
     assert "resum" in longer.err
+
+
+def test_several_models_teach_together(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
+    """Two of the same kind have one's probabilities."""
+    kept = [each for each in tiny if not each.startswith(("tokenizer", "run.dir"))]
+    losses = []
+    for name, teacher in (("one", f"{trained}"), ("two", f"{trained},{trained}")):
+        found = command(
+            "mt-train", *kept, "trainer.log_every=1", f"run.dir={tmp_path / name}", f"trainer.teacher={teacher}"
+        )
+        assert found.code == 0, found.err
+        lines = (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        losses += [line["train_loss"] for line in map(json.loads, lines) if "train_loss" in line]
+    one, two = losses[: len(losses) // 2], losses[len(losses) // 2 :]
+    assert len(one) == 5
+    assert one == pytest.approx(two, rel=1e-5)
+
+
+def test_a_model_in_int8_does_not_teach(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:
+    assert command("mt-train", "quantise", trained, "-o", tmp_path / "small").code == 0
+    kept = [each for each in tiny if not each.startswith("tokenizer")]
+    found = command("mt-train", *kept, f"trainer.teacher={tmp_path / 'small'}")
+    assert found.code == 2
+    assert "has its weights in int8, for translating only: name the model it was made from" in found.err
 
 
 @pytest.mark.parametrize(

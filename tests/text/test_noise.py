@@ -18,6 +18,10 @@ def test_what_does_not_depend_on_chance() -> None:
     assert {*noisy("upper")} == {
         Pair("THE 12 DOGS ARE SLEEPING QUIETLY IN 3 HOUSES.", "DIE 12 HUNDE SCHLAFEN RUHIG IN 3 HÄUSERN.")
     }
+    tagged = Pair("<b>see {name}</b> at %s &amp; $home", "<b>siehe {name}</b> bei %s &amp; $home")
+    assert {*noisy("upper", tagged)} == {
+        Pair("<b>SEE {name}</b> AT %s &amp; $home", "<b>SIEHE {name}</b> BEI %s &amp; $home")
+    }
     assert {*noisy("title")} == {Pair("The 12 Dogs Are Sleeping Quietly In 3 Houses.", PAIR.target)}
     assert {*noisy("no_end")} == {Pair(PAIR.source[:-1], PAIR.target[:-1])}
     assert {*noisy("no_end", Pair("저는 갑니다.", "行きます。"))} == {Pair("저는 갑니다", "行きます")}

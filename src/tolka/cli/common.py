@@ -12,12 +12,12 @@ from errno import EACCES, EROFS
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
+from tolka.errors import ConfigError, StoppedError, TolkaError
+from tolka.model_directory import names
 from tolka.system import interrupts
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
-from tolka.system.surrogates import is_utf8, printable
-from tolka.text.lines import user_path
+from tolka.system.surrogates import printable
 
 DONE, FAILED = 0, 1
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
@@ -175,23 +175,12 @@ def separate_files(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 def models_of(text: str) -> list[Path]:
-    """Return the model directories in MODEL: one, or several joined by commas. What exists is taken whole."""
-    names = [text] if os.path.lexists(text) else text.split(",")
-    if not all(name.strip() for name in names):
-        raise ConfigError(f"MODEL ({text!r}) has an empty name in it; models are joined as in runs/a,runs/b")
-    models = [model_path(name.strip()) for name in names]
+    """Return the model directories in MODEL: one, or several joined by commas."""
+    models = names.models_of(text)
     # Resolved, since runs/a and runs/../runs/a are one model.
     if len({model.resolve() for model in models}) < len(models):
         say(f"note: MODEL ({text}) names a model twice, which then counts twice")
     return models
-
-
-def model_path(name: str) -> Path:
-    """Return the path of a model's or a run's folder; DataError if it is not UTF-8."""
-    # Files to read may have any name; safetensors, written in Rust, takes only UTF-8.
-    if not is_utf8(name):
-        raise DataError(f"{printable(name)} is not UTF-8, and safetensors opens no such file: rename the folder")
-    return user_path(name)
 
 
 def settings_help(name: str) -> str:
@@ -251,7 +240,7 @@ def new_folder(options: argparse.Namespace, command: str) -> Path:
     """Return the folder of -o OUT; ConfigError if it is not given, or there already."""
     if options.output is None:
         raise ConfigError(f"mt-train {command} needs -o OUT, the folder to write")
-    out = model_path(options.output)
+    out = names.model_path(options.output)
     if os.path.lexists(out):  # a link to nothing, too
         raise ConfigError(f"{out} is there already; name another folder to write")
     return out

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tolka.cli.common import Parser, Subcommand, add_output, model_path, new_folder
+from tolka.cli.common import Parser, Subcommand, add_output, new_folder
 from tolka.errors import ConfigError, DataError
+from tolka.model_directory.names import model_path
 from tolka.system.progress import say
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ import argparse
 import difflib
 from collections.abc import Sequence
 
-from tolka.cli.common import DONE, Parser, Subcommand, add_output, model_path, new_folder
+from tolka.cli.common import DONE, Parser, Subcommand, add_output, new_folder
 from tolka.cli.interchange_commands import EXPORT, IMPORT
 from tolka.errors import ConfigError
+from tolka.model_directory.names import model_path
 from tolka.system.progress import say
 
 

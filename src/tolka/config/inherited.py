@@ -8,8 +8,10 @@ import yaml
 from tolka.config.compose import ConfigSource, compose
 from tolka.errors import ConfigError
 from tolka.formats.any_model import settings_of
+from tolka.model_directory.names import models_of
 from tolka.model_directory.read import direction_of
-from tolka.model_directory.settings import listed_folders
+from tolka.model_directory.settings import find_model_folder, is_of_transformers
+from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
 from tolka.system.progress import say
@@ -69,7 +71,11 @@ def with_tokenizer_of_teacher(values: Mapping[str, Any], typed: Collection[str])
     teacher = values["trainer"]["teacher"]
     if others := sorted(key for key in typed if key.split(".")[0] == "tokenizer"):
         raise ConfigError(f"{others[0]}: the subwords are those of trainer.teacher ({teacher}); leave it out")
-    return {**values, "tokenizer": settings_of(listed_folders(teacher)[0])["tokenizer"]}
+    models = models_of(teacher)
+    for model in models:
+        if not is_of_transformers(model) and read_json(find_model_folder(model) / MANIFEST).get("weights") == "int8":
+            raise ConfigError(f"{model} has its weights in int8, for translating only: name the model it was made from")
+    return {**values, "tokenizer": settings_of(models[0])["tokenizer"]}
 
 
 def _may_differ(group: str, key: str, now: Mapping[str, Any]) -> bool:

@@ -1,7 +1,10 @@
 """Augmentation: in each epoch another few of the pairs are read with noise, as text that people write may have it."""
 
 import random
-from collections.abc import Mapping
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tolka.data.rewriting import Rewriter, Rows, seeds_of
 from tolka.distributed.ranks import ALONE, Ranks
@@ -14,23 +17,35 @@ class Augmenter(Rewriter):
     """Changes some pairs of an epoch, as a function of (seed, epoch) and of the store alone."""
 
     def __init__(
-        self, tokenizer: Tokenizer, rates: Mapping[str, float], seed: int, max_length: int, ranks: Ranks = ALONE
+        self,
+        tokenizer: Tokenizer,
+        rates: Mapping[str, float],
+        seed: int,
+        max_length: int,
+        ranks: Ranks = ALONE,
+        symbols: Sequence[str] = (),
     ) -> None:
-        """rates: share of the pairs that gets each kind of noise. max_length: a pair that gets longer stays."""
+        """rates: share of the pairs that gets each kind of noise. max_length: a pair that gets longer stays.
+
+        symbols: texts that stay as they are where a source begins with them, as tags of synthetic pairs do.
+        """
         super().__init__("adding noise", seed, max_length, ranks)
         self._tokenizer, self._rates = tokenizer, dict(rates)
+        self._head = re.compile(rf"(?:(?:{'|'.join(map(re.escape, symbols))})\s*)*" if symbols else "")
 
-    def _rewritten(self, sources: Rows, targets: Rows, seed: list[int]) -> tuple[Rows, Rows]:
+    def _rewritten(self, sources: Rows, targets: Rows, parts: list[int], seed: list[int]) -> tuple[Rows, Rows]:
         draw, changed = random.Random(*seeds_of(seed, 1)), dict[int, Pair]()
         for row in range(len(sources)):
             if kind := self._drawn(draw):
-                pair = self._pair(sources[row], targets[row])
+                head, pair = self._pair(sources[row], targets[row])
                 if kind == JOIN:
-                    other = draw.randrange(len(sources))
-                    second = self._pair(sources[other], targets[other])
-                    changed[row] = Pair(f"{pair.source} {second.source}", f"{pair.target} {second.target}")
+                    # Of the same part, and so of the same languages.
+                    other = draw.randrange(bisect_left(parts, parts[row]), bisect_right(parts, parts[row]))
+                    _, second = self._pair(sources[other], targets[other])
+                    pair = Pair(f"{pair.source} {second.source}", f"{pair.target} {second.target}")
                 elif pair.source and pair.target:
-                    changed[row] = NOISES[kind](pair, draw)
+                    pair = NOISES[kind](pair, draw)
+                changed[row] = replace(pair, source=head + pair.source)
         new_sources, new_targets = list(sources), list(targets)
         for row, pair in changed.items():
             (source,), (target,) = (
@@ -41,9 +56,12 @@ class Augmenter(Rewriter):
                 new_sources[row], new_targets[row] = source, target
         return new_sources, new_targets
 
-    def _pair(self, source: list[int], target: list[int]) -> Pair:
+    def _pair(self, source: list[int], target: list[int]) -> tuple[str, Pair]:
+        """Return the symbols that a source begins with, and the pair without them."""
         (one,), (other,) = self._tokenizer.decode_source([source]), self._tokenizer.decode_target([target])
-        return Pair(one, other)
+        found = self._head.match(one)
+        head = found.group() if found else ""
+        return head, Pair(one[len(head) :], other)
 
     def _drawn(self, draw: random.Random) -> str:
         """Return the noise of a pair; "" for none."""

@@ -38,7 +38,8 @@ class Rewriter(ABC):
         pairs = range(start, min(start + _CHUNK_PAIRS, len(store)))
         sources = [store.source(i).tolist() for i in pairs]
         targets = [store.target(i).tolist() for i in pairs]
-        new_sources, new_targets = self._rewritten(sources, targets, [self._seed, epoch, pairs.start])
+        parts = np.searchsorted(np.cumsum(store.tags.pairs)[:-1], pairs, side="right").tolist()
+        new_sources, new_targets = self._rewritten(sources, targets, parts, [self._seed, epoch, pairs.start])
         for i, (source, target) in enumerate(zip(new_sources, new_targets, strict=True)):
             # `batching.tokens` may be too small for a longer one.
             if max(len(source), len(target)) > self._max_length:
@@ -46,8 +47,11 @@ class Rewriter(ABC):
         return TokenStore.from_rows(new_sources, new_targets)
 
     @abstractmethod
-    def _rewritten(self, sources: Rows, targets: Rows, seed: list[int]) -> tuple[Rows, Rows]:
-        """Return other ids of the pairs; sources and targets stay as they are. seed: of this chunk."""
+    def _rewritten(self, sources: Rows, targets: Rows, parts: list[int], seed: list[int]) -> tuple[Rows, Rows]:
+        """Return other ids of the pairs; sources and targets stay as they are.
+
+        parts: the number of the part of the store that each is in. seed: of this chunk.
+        """
 
 
 def seeds_of(seed: list[int], count: int) -> list[int]:

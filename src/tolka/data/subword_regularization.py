@@ -16,7 +16,7 @@ class SubwordSampler(Rewriter):
         super().__init__("cutting words again", seed, max_length, ranks)
         self._tokenizer, self._amount = tokenizer, amount
 
-    def _rewritten(self, sources: Rows, targets: Rows, seed: list[int]) -> tuple[Rows, Rows]:
+    def _rewritten(self, sources: Rows, targets: Rows, parts: list[int], seed: list[int]) -> tuple[Rows, Rows]:
         of_source, of_target = seeds_of(seed, 2)
         return (
             self._tokenizer.resample_source(sources, self._amount, of_source),

@@ -15,7 +15,7 @@ from tolka.options.settings import setting
 from tolka.recipes.outcome import check_useful, choose
 from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
-from tolka.recipes.texts import TAG, tagged
+from tolka.recipes.texts import TAG, SyntheticPairs, to_train
 from tolka.system.number_format import count_text
 from tolka.text.lines import count_and_digest, user_path
 
@@ -114,11 +114,9 @@ class BackTranslationConfig(RecipeConfig):
                 texts.append(task.at(scores, "lines.txt"))
             made = [task.at(f"synthetic{round_of}", "pairs")]
             yield self._synthetic(task, f"synthetic{round_of}", texts, made[0])
-        synthetic = [tagged(each) if self.tag else each for each in made]
-        symbols = {"tokenizer.symbols": f"['{TAG}']"} if self.tag else {}
-        settings = {**self._mixed(made, 1 + task.is_both), **symbols}
-        title = "train on both texts"
-        yield task.train("final", title, [train], settings=settings, more=count, one_way=synthetic)
+        synthetic = [*map(to_train, made)]
+        settings, symbols, title = self._mixed(made, 1 + task.is_both), [TAG] if self.tag else [], "train on both texts"
+        yield task.train("final", title, [train], settings=settings, more=count, one_way=synthetic, symbols=symbols)
         yield choose(task, "forward", "final", lambda: self._words(task, f"synthetic{round_of}"))
 
     def _monolingual(self, task: RecipeTask, files: Sequence[Path], lines: Path) -> Step:
@@ -128,7 +126,7 @@ class BackTranslationConfig(RecipeConfig):
             f"read the text in {task.direction.target}",
             [*files, *task.texts.files],
             [lines],
-            do=lambda: task.texts.clean_lines(files, 1, task.config, lines),
+            do=lambda: task.texts.clean_lines(files, lines),
             given={"cleaning": asdict(task.config.cleaning)},
         )
 
@@ -139,15 +137,15 @@ class BackTranslationConfig(RecipeConfig):
 
     def _synthetic(self, task: RecipeTask, name: str, texts: Sequence[Path], prefix: Path) -> Step:
         """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
-        writes = [Path(f"{each}.{code}") for each in (prefix, tagged(prefix)) for code in task.direction]
-        is_noised = self.search == "noised"
+        writes = [Path(f"{each}.{code}") for each in (prefix, to_train(prefix)) for code in task.direction]
+        way = SyntheticPairs(self.filter, self.drop, self.tag, self.search == "noised")
         return Step(
             name,
             "make pairs of both",
             [*texts, *task.texts.files],
             writes,
-            do=lambda: task.texts.synthetic(texts, prefix, self.filter, self.drop, is_noised),
-            given={"filter": self.filter, "drop": self.drop, "noised": is_noised},
+            do=lambda: task.texts.synthetic(texts, prefix, way),
+            given=asdict(way),
         )
 
     def _words(self, task: RecipeTask, made: str) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
+from tolka.formats.ctranslate2.plain_model import inexpressible_reason
+from tolka.model_directory.names import models_of
 from tolka.options.settings import setting
 from tolka.recipes.outcome import deliver
 from tolka.recipes.speed import chosen_student
@@ -77,6 +79,8 @@ class DistillationConfig(RecipeConfig):
         task.check_model(self.teacher, task.direction)
         direction, texts = task.direction, task.texts
         student = {} if task.has_typed(*_MODEL) else self._student(task)
+        # A chosen student is a Transformer; what is typed may be none.
+        is_exported = bool(student) or not inexpressible_reason(task.config.model)
         if self.probabilities:
             student |= {"trainer.teacher": self.teacher, "trainer.teacher_weight": f"{self.probabilities:g}"}
         source, beam = Path(f"{texts.train}.{direction.source}"), str(max(4, self.hypotheses))
@@ -102,7 +106,7 @@ class DistillationConfig(RecipeConfig):
         yield task.train("student", "train the student", both, settings=student, more=task.pace.pairs * (len(both) - 1))
         forms = {}
         for form, words in _FORMS.items():
-            if form != "ctranslate2" or find_spec("ctranslate2"):
+            if form != "ctranslate2" or (is_exported and find_spec("ctranslate2")):
                 forms[form] = task.at(form, "model")
                 command = ["train", *words, str(task.model("student")), "-o", str(forms[form])]
                 yield Step(form, f"write it as {form}", [task.model("student")], [forms[form]], command)
@@ -110,7 +114,7 @@ class DistillationConfig(RecipeConfig):
 
     def _words(self, task: RecipeTask) -> str:
         """Return what a model card says of the student."""
-        names = ", ".join(Path(each).name for each in self.teacher.split(","))
+        names = ", ".join(each.name for each in models_of(self.teacher))
         return f"distilled from {names}, which translated {count_text(task.figures('lessons')['kept'], 'line')}"
 
     def _student(self, task: RecipeTask) -> dict[str, str]:
@@ -118,7 +122,7 @@ class DistillationConfig(RecipeConfig):
         file, asked = task.steps / "student-size.json", [self.teacher, self.size, self.times]
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         if found.get("asked") != asked:
-            found = {"asked": asked, "student": chosen_student(self.teacher.split(","), self.size, self.times)}
+            found = {"asked": asked, "student": chosen_student(self.teacher, self.size, self.times)}
             file.parent.mkdir(parents=True, exist_ok=True)
             replace_text(file, json.dumps(found))
         return {"model": "auto", "model.family": "transformer", **{k: str(v) for k, v in found["student"].items()}}

@@ -11,6 +11,7 @@ from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import table
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import SCORES
+from tolka.model_directory.names import models_of
 from tolka.model_directory.settings import load_settings
 from tolka.model_directory.verify import checked_manifest, read_json
 from tolka.model_directory.write import finish
@@ -50,8 +51,9 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
 
     def decide() -> Figures:
         tests = _compared(task, before, after)
-        first = next(iter(tests.values()))[0]
-        is_gain = first.difference > 0 and first.p_value < _CHANCE
+        deciding = sorted(next(iter(tests.values())), key=lambda each: each.name != "BLEU")[0]
+        gain = -deciding.difference if deciding.name == "TER" else deciding.difference
+        is_gain = gain > 0 and deciding.p_value < _CHANCE
         for test, each in tests.items():
             task.say("\n".join(f"{test}: {_in_words(comparison)}" for comparison in each))
         _hand_over(models[is_gain], task.best, words() if is_gain else f"tried, and no gain: {words()}")
@@ -120,9 +122,7 @@ def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Compa
 
 def _megabytes(models: str) -> str:
     """Return the size of the largest files of models, which are their weights; "" where they are not on this disk."""
-    folders = [
-        next((each for each in (Path(name, "best"), Path(name)) if each.is_dir()), None) for name in models.split(",")
-    ]
+    folders = [next((each for each in (name / "best", name) if each.is_dir()), None) for name in models_of(models)]
     sizes = [max(file.stat().st_size for file in folder.iterdir()) / 1e6 for folder in folders if folder]
     return f"{sum(sizes):.1f}" if len(sizes) == len(folders) else ""
 

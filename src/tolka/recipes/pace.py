@@ -32,9 +32,10 @@ class Pace:
 
 
 def measure(command: Sequence[str], folder: Path) -> Pace:
-    """Time some updates of a training, of which `command` has the settings; once for a folder. TolkaError as it."""
-    file = folder / "pace.json"
-    if not file.is_file():
+    """Time some updates of a training, of which `command` has the settings, once for a folder. TolkaError as it."""
+    file, asked = folder / "pace.json", [*command]
+    known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if known.get("asked") != asked:
         found = json.loads(run_tolka(["train", "--check", "--json", *command], answers=True))
         if found["unfit"]:
             raise DataError(found["unfit"])
@@ -44,8 +45,9 @@ def measure(command: Sequence[str], folder: Path) -> Pace:
         tokens = found["pieces"]["target"]["total"] / kept
         lines = _BEAM * 60 * pace["tokens_per_second"] / tokens
         folder.mkdir(parents=True, exist_ok=True)
-        replace_text(file, json.dumps(asdict(Pace(minutes, kept, lines, 4.0 * _COPIES * pace["parameters"]))))
-    return Pace(**json.loads(file.read_text(encoding="utf-8")))
+        known = {"asked": asked, "pace": asdict(Pace(minutes, kept, lines, 4.0 * _COPIES * pace["parameters"]))}
+        replace_text(file, json.dumps(known))
+    return Pace(**known["pace"])
 
 
 def check_room(folder: Path, needed: float) -> None:

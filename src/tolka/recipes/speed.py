@@ -14,6 +14,7 @@ from tolka.config.translate_command import translate_config
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, TolkaError
 from tolka.formats.any_model import load_any
+from tolka.model_directory.names import models_of
 from tolka.models.options import MODELS
 from tolka.models.transformer.config import TransformerConfig
 from tolka.options.parsing import build
@@ -40,12 +41,12 @@ def translated(models: Mapping[str, str], source: Path, out: Path, direction: Di
     return rates
 
 
-def chosen_student(teacher: Sequence[str], size: float, speed: float) -> dict[str, Any]:
+def chosen_student(teacher: str, size: float, speed: float) -> dict[str, Any]:
     """Return the settings of the largest Transformer of at most a share of the teacher's parameters and of its time.
 
     speed: how many times as fast it shall be, with an encoder as deep as the teacher's and a decoder of fewer layers.
     """
-    asked = json.dumps({"teacher": [*teacher], "size": size, "speed": speed})
+    asked = json.dumps({"teacher": teacher, "size": size, "speed": speed})
     student: dict[str, Any] = json.loads(run_tolka(["speed", asked], answers=True))
     return student
 
@@ -54,7 +55,7 @@ def _translate(models: Mapping[str, str], source: str, out: str, direction: Sequ
     codes = [f"decoding.{side}={code}" for side, code in zip(("source", "target"), direction, strict=True)]
     config, lines = translate_config(codes), [*read_lines(Path(source))]
     translators = {
-        name: open_model(path.split(","), config.search, config.decoding, say=say) for name, path in models.items()
+        name: open_model(models_of(path), config.search, config.decoding, say=say) for name, path in models.items()
     }
     for name, translator in translators.items():
         Path(out, f"{name}.txt").write_text("".join(f"{line}\n" for line in translator(lines)), encoding="utf-8")
@@ -72,8 +73,8 @@ def _timed(translators: Mapping[K, Translator[Any]], lines: Sequence[str]) -> di
     return {each: statistics.median(times) for each, times in seconds.items()}
 
 
-def _choose(teacher: Sequence[str], size: float, speed: float) -> dict[str, Any]:
-    saved = [load_any(each) for each in teacher]
+def _choose(teacher: str, size: float, speed: float) -> dict[str, Any]:
+    saved = [load_any(each) for each in models_of(teacher)]
     of_teacher = [build(MODELS.get(each.config["model"]["name"]), each.config["model"], "model") for each in saved]
     layers, tokenizer = max(3, *(getattr(each, "layers", 1) for each in of_teacher)), saved[0].tokenizer
     students = [

@@ -1,7 +1,7 @@
 """The steps of a recipe: each is done once, and leaves a record of what it read and wrote.
 
-One that was interrupted goes on: a training resumes, and so does a translation. None is done with other inputs in the
-same folder: what it has made so far would be lost.
+One that was interrupted goes on: a training resumes, and so does a translation, unless their settings are others. One
+that is done is not done again with other inputs in the same folder: what it has made would be lost.
 """
 
 import hashlib
@@ -43,6 +43,11 @@ class Step:
     given: Mapping[str, Any] = field(default_factory=dict)
     minutes: float = 0.0
 
+    @property
+    def is_training(self) -> bool:
+        """Whether a model is trained."""
+        return [*self.command][:1] == ["train"] and "=" in self.command[1]
+
 
 class Steps:
     """The steps of a recipe in a folder."""
@@ -62,8 +67,13 @@ class Steps:
         return table(rows, ["", "step", "what it does", "minutes"], "rllr")
 
     def run(self) -> None:
-        """Run what is not done yet. TolkaError as the step that fails."""
+        """Run what is not done yet. ConfigError before the first where one was done with other inputs.
+
+        TolkaError as the step that fails.
+        """
         count = len(self._steps)
+        for step in self._steps:
+            self._check(step)
         for number, step in enumerate(self._steps, 1):
             interrupts.check()
             if self._is_done(step):
@@ -73,15 +83,10 @@ class Steps:
             self._do(step)
 
     def _do(self, step: Step) -> None:
-        folder, inputs, started_at = self._folder / step.name, _inputs_of(step), time.perf_counter()
-        before = recorded(self._folder, step.name)
-        if changed := [key for key in inputs if before and before.get(key) != inputs[key]]:
-            raise ConfigError(
-                f"{folder} was made of other inputs ({', '.join(changed)}): choose another run.name or run.dir, or "
-                "remove run.dir/steps to begin again"
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        self._record(step, inputs)
+        self._check(step)
+        inputs, started_at = _inputs_of(step), time.perf_counter()
+        (self._folder / step.name).mkdir(parents=True, exist_ok=True)
+        self._record(step, {"inputs": inputs})
         figures: Figures = {}
         if step.do:
             figures = step.do()
@@ -91,8 +96,19 @@ class Steps:
             run_tolka(step.command)
         if missing := [path for path in step.writes if not path.exists()]:
             raise DataError(f"the step {step.name} left no {missing[0]}")
-        seconds = before.get("seconds", 0.0) + time.perf_counter() - started_at
-        self._record(step, {**inputs, "writes": _digests(step.writes), "figures": figures, "seconds": seconds})
+        seconds = time.perf_counter() - started_at
+        made = {"writes": _digests(step.writes), "figures": figures, "seconds": seconds}
+        self._record(step, {"inputs": inputs, **made})
+
+    def _check(self, step: Step) -> None:
+        """Raise ConfigError where the step was done with other inputs, as far as these are there already."""
+        record = recorded(self._folder, step.name)
+        changed = _changes(record["inputs"], _inputs_of(step)) if "writes" in record else []
+        if changed:
+            raise ConfigError(
+                f"{self._folder / step.name} was made of other inputs ({', '.join(changed)}): choose another run.name "
+                f"or run.dir, or remove {self._folder} to begin again"
+            )
 
     def _record(self, step: Step, record: Mapping[str, Any]) -> None:
         # Beside the step's folder, in which mt-train wants no file of others.
@@ -100,8 +116,8 @@ class Steps:
 
     @property
     def trainings(self) -> int:
-        """How many models are trained."""
-        return sum([*step.command][:1] == ["train"] for step in self._steps)
+        """How many models are still to be trained."""
+        return sum(step.is_training and not self._is_done(step) for step in self._steps)
 
     def figures(self) -> dict[str, Figures]:
         """Return the figures of each step that is done."""
@@ -109,7 +125,11 @@ class Steps:
 
     def _is_done(self, step: Step) -> bool:
         record = recorded(self._folder, step.name)
-        return bool(record) and record == {**record, **_inputs_of(step), "writes": _digests(step.writes)}
+        return "writes" in record and record == {
+            **record,
+            "inputs": _inputs_of(step),
+            "writes": _digests(step.writes),
+        }
 
 
 def recorded(folder: Path, name: str) -> dict[str, Any]:
@@ -126,9 +146,24 @@ def _record_of(folder: Path, name: str) -> Path:
 
 
 def _inputs_of(step: Step) -> dict[str, Any]:
-    """Return what a step depends on, as its record has it; each as an entry of its own, for messages."""
-    given = {key: json.loads(json.dumps(value)) for key, value in step.given.items()}
-    return {"command": [*step.command], **given, **_digests(step.reads)}
+    """Return what a step depends on, as its record has it."""
+    inputs = {"command": step.command, **step.given, "reads": [*_digests(step.reads).items()]}
+    return {key: json.loads(json.dumps(value)) for key, value in inputs.items()}
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Return what differs between two inputs, in words; a file that is not there yet does not."""
+    words = [
+        word
+        for word in (*before["command"], *now["command"])
+        if (word in before["command"]) != (word in now["command"])
+    ]
+    others = [key for key in now if key not in ("command", "reads") and now[key] != before.get(key)]
+    files = [
+        path for (path, digest), (_, old) in zip(now["reads"], before["reads"], strict=False) if digest not in ("", old)
+    ]
+    names = [[path for path, _ in each["reads"]] for each in (before, now)]
+    return [*words, *others, *(files if names[0] == names[1] else ["other files"])]
 
 
 def _digests(paths: Iterable[Path]) -> dict[str, str]:

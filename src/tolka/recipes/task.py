@@ -1,6 +1,8 @@
 """What a recipe works on: a corpus and the settings typed for its trainings; and the steps that commands make."""
 
+import io
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
@@ -11,6 +13,7 @@ from tolka.config.command_line import train_config, with_recipe
 from tolka.config.schemas import TrainConfig
 from tolka.config.typed import quote_value, split_setting
 from tolka.errors import ConfigError
+from tolka.model_directory.names import models_of
 from tolka.recipes.pace import Pace, measure
 from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step, recorded
@@ -20,6 +23,9 @@ from tolka.text.direction import Direction
 
 # Settings of a training's text and folder, which each step has its own of.
 _OWN = ("corpus", "run.dir", "run.name")
+_MIXING = "corpus.weights", "corpus.temperature", "corpus.glossary_weight"
+# A training's settings that hold for its translations as well.
+_OF_BOTH = ("device", "threads")
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class RecipeTask:
         config = train_config(with_recipe(self.typed))
         if len(config.corpus.directions) > 1 + config.corpus.both_directions:
             raise ConfigError(f"recipe={self.name} is for two languages: name texts of one direction")
-        if self.has_typed("corpus.weights", "corpus.temperature"):
-            raise ConfigError(f"recipe={self.name} joins all training texts: leave corpus.weights and temperature out")
+        if self.has_typed(*_MIXING):
+            raise ConfigError(f"recipe={self.name} joins all training texts: leave {', '.join(_MIXING)} out")
         if not config.metrics.bootstrap:
             raise ConfigError(
                 f"recipe={self.name} compares two models, and metrics.bootstrap=0 leaves no way to: leave it out"
@@ -118,11 +124,13 @@ class RecipeTask:
         settings: Mapping[str, str] | None = None,
         more: int = 0,
         one_way: Sequence[Path] = (),
+        symbols: Sequence[str] = (),
     ) -> Step:
-        """Return the step that trains a model, with the corpus's own held-out sets.
+        """Return the step that trains a model, with the corpus's own held-out sets; ConfigError for its settings.
 
         texts: prefixes of its training texts, with corpus.both_directions in both. one_way: those in this direction
-        alone. direction: None = the task's. settings: of this training alone, unless they are typed.
+        alone. direction: None = the task's. settings: of this training alone, unless they are typed. symbols: of its
+        tokenizer, beside those that are typed.
         """
         direction = direction or self.direction
         languages = [direction, *([direction.swapped] if self.is_both else [])]
@@ -134,7 +142,13 @@ class RecipeTask:
         own |= {"corpus.root": "", "corpus.columns": "[]"} if self.has_typed("experiment") else {}
         kept = [each for each in self.typed if not split_setting(each).key.startswith(_OWN)]
         free = {key: value for key, value in (settings or {}).items() if not self.has_typed(key)}
+        if symbols:
+            kept = [each for each in kept if split_setting(each).key != "tokenizer.symbols"]
+            listed = ",".join(map(quote_value, [*self.config.tokenizer.symbols, *symbols]))
+            own["tokenizer.symbols"] = f"[{listed}]"
         command = ["train", *kept, *(f"{key}={value}" for key, value in {**own, **free}.items())]
+        with redirect_stderr(io.StringIO()):  # its notes are the training's
+            train_config(with_recipe(command[1:]))
         reads = [
             Path(f"{text}.{code}")
             for text in (*texts, *one_way, *chain(*self.texts.sets.values()))
@@ -170,11 +184,15 @@ class RecipeTask:
         # What an interrupted one has written counts.
         options = {"decoding.source": direction.source, "decoding.target": direction.target, "output.resume": "true"}
         plugins = [each for each in self.typed if each.startswith("plugins=")]
+        trainer = self.config.trainer
+        options |= {
+            f"decoding.{key}": str(getattr(trainer, key)) for key in _OF_BOTH if self.has_typed(f"trainer.{key}")
+        }
         named = [f"{key}={value}" for key, value in {**options, **settings}.items()]
         score = ["--score"] if len(texts) > 1 else []
         command = ["translate", model, *score, *map(str, texts), "-o", str(out), *plugins, *named]
         minutes = lines / self.pace.lines_per_minute
-        return Step(name, title, [*map(Path, model.split(",")), *texts], [out], command, minutes=minutes)
+        return Step(name, title, [*models_of(model), *texts], [out], command, minutes=minutes)
 
 
 def _listed(entries: Sequence[tuple[Path, Direction]]) -> str:

@@ -5,7 +5,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -33,6 +33,20 @@ _SIDE = re.compile(r" (source|on both sides)$")  # of a reason why a pair is lef
 _WORDS_TO_TELL = 3  # of a line, by which its language is told
 
 
+@dataclass(frozen=True)
+class SyntheticPairs:
+    """Which synthetic pairs are kept, and how a model reads them.
+
+    filter: whether those are left out that cannot be right. drop: share of the others to leave out, the least likely
+    per character. tag: whether sources begin with `TAG`. is_noised: whether their words are scrambled.
+    """
+
+    filter: bool = True
+    drop: float = 0.0
+    tag: bool = True
+    is_noised: bool = False
+
+
 class SharedTexts:
     """The texts of a corpus, written once for all trainings of a recipe, so that they have the same held-out sets."""
 
@@ -42,8 +56,12 @@ class SharedTexts:
         corpus = self._inputs.corpus
         if corpus.stream:
             raise ConfigError("a recipe reads its text several times: corpus.streaming=true is not for it")
-        names = [source.name for source in corpus.tests]
-        self._tests = {name if name.startswith("test") else f"test-{name}": name for name in names}
+        self._tests = dict[str, str]()  # a file's name -> the test set's
+        for source in corpus.tests:
+            name = source.name if source.name.startswith("test") else f"test-{source.name}"
+            while name in self._tests:
+                name += "-2"
+            self._tests[name] = source.name
         self.train, self.valid = folder / "train", folder / "valid"
         self.tests = [folder / name for name in self._tests]
 
@@ -80,81 +98,90 @@ class SharedTexts:
     def _sides(self) -> list[list[str]]:
         return [[*read_lines(Path(f"{self.train}.{code}"))] for code in self.direction]
 
-    def held_out(self, side: int) -> Iterator[str]:
-        """Yield the held-out lines of a side: 0 = the source's, 1 = the target's."""
+    def _held_out(self, code: str) -> Iterator[str]:
         for prefix in (self.valid, *self.tests):
-            yield from read_lines(Path(f"{prefix}.{self.direction[side]}"))
+            yield from read_lines(Path(f"{prefix}.{code}"))
 
-    def clean_lines(self, files: Sequence[Path], side: int, config: TrainConfig, out: Path) -> Figures:
-        """Write the usable lines of text in one language, each once; return how many, and why others are left out.
+    def clean_lines(self, files: Sequence[Path], out: Path) -> Figures:
+        """Write the usable lines of text in the target language, each once; return how many, and why others are not.
 
-        side: of the language, as in `held_out`. Lines of a held-out set are left out, and those of the training text,
-        whose translation is known. DataError if much of it seems to be in the other language.
+        Lines of a held-out set are left out, and those of the training text, whose translation is known. DataError if
+        much of a file seems to be in the source language.
         """
-        words = [{word for line in lines for word in line.casefold().split()} for lines in self._sides]
-        own, other = words[side] - words[1 - side], words[1 - side] - words[side]
-        known = {comparison_form(line): "in the training text" for line in self._sides[side]}
-        known |= {comparison_form(line): "in a held-out set" for line in self.held_out(side)}
-        # As a pair of the line and itself: what cleaning does to a side, it does to this.
-        code, cleaning = self.direction[side], replace(config.cleaning, copies=False, leaks="keep", duplicates="keep")
-        left_out, kept, total = Counter[str](), 0, 0
+        other, own = ({word for line in lines for word in line.casefold().split()} for lines in self._sides)
+        other, own = other - own, own - other
+        source, code = self.direction
+        cleaning = replace(self._inputs.config.cleaning, copies=False, leaks="keep", duplicates="keep")
+        foreign, left_out, kept, total = f"in {source}, by its words", Counter[str](), 0, 0
+
+        def cleaned(lines: Iterable[str], tally: Tally) -> Iterator[str]:
+            # As a pair of the line and itself: what cleaning does to a side, it does to this.
+            pairs = judge((Pair(line, line) for line in lines), cleaning, Direction(code, code), tally)
+            return (pair.target for pair in pairs)
+
+        known = {comparison_form(line): "in the training text" for line in cleaned(self._sides[1], Tally())}
+        # As they are, too: cleaning may have left some out.
+        for lines in (self._held_out(code), cleaned(self._held_out(code), Tally())):
+            known |= {comparison_form(line): "in a held-out set" for line in lines}
 
         def reason(line: str) -> str:
             found = line.casefold().split()
             if sum(word in other for word in found) >= max(_WORDS_TO_TELL, 2 * sum(word in own for word in found)):
-                return f"in {self.direction[1 - side]}, by its words"
+                return foreign
             form = comparison_form(line)
-            return known.setdefault(form, "twice") if form in known else known.setdefault(form, "twice") and ""
+            why = known.get(form, "")
+            known.setdefault(form, "twice")
+            return why
 
         with whole_file(out) as stream:
             for path in files:
-                tally = Tally()
+                tally, before, wrong = Tally(), total, left_out[foreign]
                 with bar(f"reading {path.name}", None, " lines") as progress:
-                    lines = (Pair(line, line) for line in _counted(read_lines(path), progress.update))
-                    for pair in judge(lines, cleaning, Direction(code, code), tally):
-                        if why := reason(pair.target):
+                    for line in cleaned(_counted(read_lines(path), progress.update), tally):
+                        if why := reason(line):
                             left_out[why] += 1
                         else:
                             kept += 1
-                            stream.write(f"{pair.target}\n".encode())
+                            stream.write(f"{line}\n".encode())
                 left_out.update({_SIDE.sub("", why): n for why, n in tally.dropped.items()})
                 total = kept + left_out.total()
-                wrong = left_out[f"in {self.direction[1 - side]}, by its words"]
-                if wrong > _MOST_OTHER * total:
+                wrong, count = left_out[foreign] - wrong, total - before
+                if wrong > _MOST_OTHER * count:
                     raise DataError(
-                        f"{path}: {wrong} of {total} lines look like {self.direction[1 - side]} by their words, and "
-                        f"text in {code} is wanted: name another file"
+                        f"{path}: {wrong} of {count} lines look like {source} by their words, and text in {code} is "
+                        "wanted: name another file"
                     )
         if not kept:
             raise DataError(f"none of the {total} lines is left{_left_out_text(left_out)}")
         said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
         return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
 
-    def synthetic(
-        self, texts: Sequence[Path], prefix: Path, checked: bool, drop: float = 0.0, noised: bool = False
-    ) -> Figures:
+    def synthetic(self, texts: Sequence[Path], prefix: Path, way: SyntheticPairs) -> Figures:
         """Write the pairs whose sources a model made of the targets; return how many, and why others are left out.
 
-        texts: sources, targets and, for `drop`, what mt-translate --score wrote of them. checked: whether those are
-        left out that cannot be right. drop: share of the others to leave out, the least likely per character. noised:
-        whether the words of the sources are scrambled. The file PREFIX-tagged has `TAG` before each source.
+        texts: sources, targets and, for way.drop, what mt-translate --score wrote of them. The files `to_train(prefix)`
+        have the sources as the final model reads them.
         """
         ratio = LengthRatio.of([(target, source) for source, target in zip(*self._sides, strict=True)])
         left_out, pairs, scores = Counter[str](), list[Pair](), list[float]()
+        strict = self._inputs.config.cleaning.leaks == "source"
+        held_out = {comparison_form(line) for line in self._held_out(self.direction.source)} if strict else set[str]()
         for source, target, *scored in zip(*map(read_lines, texts), strict=True):
-            why = _odd(source, target, ratio) if checked else "" if source.strip() else "untranslated"
+            why = _odd(source, target, ratio) if way.filter else "" if source.strip() else "untranslated"
+            # The tag would hide it from cleaning.
+            why = why or ("with a held-out source" if comparison_form(source) in held_out else "")
             if why:
                 left_out[why] += 1
             else:
                 pairs.append(Pair(source, target))
                 scores += [float(line.split("\t")[0]) / (len(target) + 1) for line in scored]
-        if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(drop * len(scores))]):
+        if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(way.drop * len(scores))]):
             left_out["unlikely"] = len(dropped)
             pairs = [pair for number, pair in enumerate(pairs) if number not in dropped]
-        if noised:
-            draw = random.Random(1)
-            pairs = [replace(pair, source=scrambled(pair.source, draw)) for pair in pairs]
-        write_pairs((Pair(f"{TAG} {pair.source}", pair.target) for pair in pairs), tagged(prefix), self.direction)
+        draw, tag = random.Random(1), f"{TAG} " if way.tag else ""
+        read = (scrambled(pair.source, draw) if way.is_noised else pair.source for pair in pairs)
+        final = (Pair(f"{tag}{source}", pair.target) for source, pair in zip(read, pairs, strict=True))
+        write_pairs(final, to_train(prefix), self.direction)
         kept = write_pairs(pairs, prefix, self.direction)
         if not kept:
             raise DataError(f"no synthetic pair is left{_left_out_text(left_out)}")
@@ -168,7 +195,8 @@ class SharedTexts:
         """
         chrf, left_out, pairs = pairwise("chrf"), Counter[str](), list[Pair]()
         found = groupby((line.split(" ||| ") for line in read_lines(translations)), lambda parts: parts[0])
-        listed = [[parts[1] for parts in group] for _, group in found]
+        # The text itself may have such bars in it.
+        listed = [[" ||| ".join(parts[1:-2]) for parts in group] for _, group in found]
         with bar("comparing translations", len(listed), " lines") as progress:
             for source, reference, texts in zip(*self._sides, listed, strict=True):
                 progress.update(1)
@@ -195,9 +223,9 @@ def write_pairs(pairs: Iterable[Pair], prefix: Path, direction: Direction) -> in
     return count
 
 
-def tagged(prefix: Path) -> Path:
-    """Return the prefix of the same pairs with `TAG` before each source."""
-    return prefix.with_name(f"{prefix.name}-tagged")
+def to_train(prefix: Path) -> Path:
+    """Return the prefix of the same pairs as the final model reads them: with a tag, and with noise."""
+    return prefix.with_name(f"{prefix.name}-to-train")
 
 
 def _left_out_text(left_out: Counter[str]) -> str:

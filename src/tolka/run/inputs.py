@@ -404,7 +404,8 @@ class Inputs:
     def _rewriters(self) -> Resample | None:
         """Return what rewrites each epoch's ids: noise first, and then other segmentations; None for neither."""
         batching, tokenizer, seed = self.config.batching, self.prepared.tokenizer, self.config.run.seed
-        noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, self._ranks)
+        symbols = self.config.tokenizer.symbols
+        noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, self._ranks, symbols)
         sampler = SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, self._ranks)
         wanted = [each for each, is_on in ((noise, batching.noise), (sampler, batching.sampling)) if is_on]
         return (lambda store, epoch: reduce(lambda made, each: each(made, epoch), wanted, store)) if wanted else None

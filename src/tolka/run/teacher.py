@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from tolka.config.schemas import TrainConfig
 from tolka.errors import ConfigError
 from tolka.formats.any_model import load_any
+from tolka.model_directory.names import models_of
 from tolka.model_directory.read import SavedModel
 from tolka.text.direction import Direction
 
@@ -17,9 +18,9 @@ def load_teacher(config: TrainConfig, directions: Iterable[Direction], start: Sa
     name = config.trainer.teacher
     if not name:
         return None
-    teacher = load_any(name)
+    teacher = load_any(models_of(name))
     if unknown := [each for each in directions if each not in teacher.facts.directions]:
         raise ConfigError(f"trainer.teacher ({name}) does not translate from {unknown[0]}: name one that does")
-    if start and start.tokenizer.digests != teacher.tokenizer.digests:
+    if start and (config.tokenizer.extend or start.tokenizer.digests != teacher.tokenizer.digests):
         raise ConfigError(f"trainer.teacher ({name}) has other subwords than run.init_from ({config.run.init_from})")
     return teacher

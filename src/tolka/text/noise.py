@@ -24,14 +24,19 @@ _NEIGHBOURS = {
     for place, letter in enumerate(row)
 }
 _WRAPPED = ("<b>", "</b>"), ("<i>", "</i>"), ("<a>", "</a>"), ("<g1>", "</g1>"), ("[b]", "[/b]")
+_PLACEHOLDER = re.compile(r"(<[^<>]*>|\{+[^{}]*\}+|%\w|\$\w+|@@\d+@@|__\w+__|&\w+;)")
 _PLACED = "{name}", "{0}", "%s", "%d", "$NAME", "<br>", "<x1/>", "{{user}}", "__NAME__", "@@1@@"
 _FEWEST = 4  # words of which one may be lacking
 _LACKING, _BLANKED, _FURTHEST = 0.1, "_", 3  # share, what stands in place of a word, and how far one moves
 
 
 def upper(pair: Pair, draw: random.Random) -> Pair:
-    """Write both sides in capitals."""
-    return Pair(pair.source.upper(), pair.target.upper())
+    """Write both sides in capitals, except tags and placeholders."""
+    return Pair(_in_capitals(pair.source), _in_capitals(pair.target))
+
+
+def _in_capitals(text: str) -> str:
+    return "".join(part if number % 2 else part.upper() for number, part in enumerate(_PLACEHOLDER.split(text)))
 
 
 def title(pair: Pair, draw: random.Random) -> Pair:
