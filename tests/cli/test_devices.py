@@ -197,8 +197,8 @@ def test_a_tracker_of_ones_own(tiny: list[str], tmp_path: Path) -> None:
 def test_more_processes_than_sentences(tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     for side in ("xa", "xb"):
         lines_of = (corpus / f"train.{side}").read_text().splitlines(keepends=True)
-        (corpus / f"train.{side}").write_text(lines_of[0])
-    one = [*tiny, "tokenizer.type=char", "model.dropout=0", "trainer.log_every=1"]
+        (corpus / f"train.{side}").write_text("".join(lines_of[:2]))
+    one = [*tiny, "tokenizer.type=char", "model.dropout=0", "trainer.log_every=1", "batching.sentences=1"]
     codes, errors = two(one, one)
     assert (codes, errors) == ([0, 0], [])
     train(*one, f"run.dir={tmp_path / 'alone'}")

@@ -1,6 +1,5 @@
 """A recipe that is killed in each of its steps, and goes on to the same bytes."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,14 +12,6 @@ import pytest
 from conftest import sentences
 
 pytestmark = pytest.mark.slow
-
-
-def begun(steps: Path, name: str) -> bool:
-    """Whether a step has begun, and is not done."""
-    try:
-        return "writes" not in json.loads((steps / f"{name}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
 
 
 def results(run: Path) -> dict[str, bytes]:
@@ -46,7 +37,7 @@ def test_killed_in_each_step_it_goes_on_to_the_same_bytes(compared: list[str], t
     steps, killed = tmp_path / "again" / "steps", []
     for name in ("texts", "monolingual", "forward", "reverse", "translated", "synthetic", "final", "outcome"):
         with start(tmp_path / "again") as process:
-            while process.poll() is None and not begun(steps, name):
+            while process.poll() is None and not (steps / f"{name}.json").exists():
                 time.sleep(0.01)
             # Within the step, where it takes any time.
             time.sleep(2.0 if name in ("forward", "reverse", "final") else 0.0)
