@@ -1,5 +1,7 @@
 """The training objective: model and loss in one module."""
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -39,7 +41,7 @@ class Objective(nn.Module):
         chunk = equal_chunk_size(batch.tokens, chunk) if equal_rows else chunk
         loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,
-            self._taught(batch, chunk) if self._teacher else self._gradient,
+            self._gradients(batch, chunk),
             batch.targets,
             chunk,
             equal_rows,
@@ -48,15 +50,14 @@ class Objective(nn.Module):
         )
         return LossSum(loss, nll, batch.tokens)
 
-    def _gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        return smoothed_gradient(logits, targets, self.label_smoothing if self.training else 0.0)
-
-    def _taught(self, batch: Batch, chunk: int) -> Gradients:
-        """Return the gradients of a batch's chunks, which are asked for one after the other."""
+    def _gradients(self, batch: Batch, chunk: int) -> Gradients:
+        """Return what computes the gradients of a batch's chunks, one after the other."""
+        smoothing = self.label_smoothing if self.training else 0.0
+        if not self._teacher:
+            return partial(smoothed_gradient, smoothing=smoothing)
         (teacher,) = self._teacher
         with torch.no_grad():
             parts = iter(split_rows(teacher(batch), chunk))
-        smoothing = self.label_smoothing if self.training else 0.0
 
         def gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
             of_teacher = teacher.logits(next(parts))

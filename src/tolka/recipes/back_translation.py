@@ -137,7 +137,7 @@ class BackTranslationConfig(RecipeConfig):
 
     def _synthetic(self, task: RecipeTask, name: str, texts: Sequence[Path], prefix: Path) -> Step:
         """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
-        writes = [Path(f"{each}.{code}") for each in (prefix, to_train(prefix)) for code in task.direction]
+        writes = [*task.direction.files(prefix), *task.direction.files(to_train(prefix))]
         way = SyntheticPairs(self.filter, self.drop, self.tag, self.search == "noised")
         return Step(
             name,

@@ -5,12 +5,10 @@ the one that is nearest to the reference is taught. The student is a Transformer
 layers (Kasai et al. 2021), as large as a share of the teacher's size and a speed allow.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
@@ -19,9 +17,8 @@ from tolka.model_directory.names import models_of
 from tolka.options.settings import setting
 from tolka.recipes.outcome import deliver
 from tolka.recipes.speed import chosen_student
-from tolka.recipes.steps import Step
+from tolka.recipes.steps import Step, once
 from tolka.recipes.task import RecipeTask
-from tolka.system.atomic import replace_text
 from tolka.system.number_format import count_text
 
 # What makes the forms that a phone or a server runs, as mt-train has them.
@@ -99,7 +96,7 @@ class DistillationConfig(RecipeConfig):
             "lessons",
             "choose what is taught",
             [task.at("taught", "lines.txt"), *texts.files],
-            [Path(f"{pairs}.{code}") for code in direction],
+            direction.files(pairs),
             do=lambda: texts.nearest(task.at("taught", "lines.txt"), pairs),
         )
         both = [pairs, *([texts.train] if self.originals else [])]
@@ -119,10 +116,8 @@ class DistillationConfig(RecipeConfig):
 
     def _student(self, task: RecipeTask) -> dict[str, str]:
         """Return the settings of the student's size, which is found by measuring, once for a folder."""
-        file, asked = task.steps / "student-size.json", [self.teacher, self.size, self.times]
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        if found.get("asked") != asked:
-            found = {"asked": asked, "student": chosen_student(self.teacher, self.size, self.times)}
-            file.parent.mkdir(parents=True, exist_ok=True)
-            replace_text(file, json.dumps(found))
-        return {"model": "auto", "model.family": "transformer", **{k: str(v) for k, v in found["student"].items()}}
+        asked = [self.teacher, self.size, self.times]
+        student = once(
+            task.steps / "student-size.json", asked, lambda: chosen_student(self.teacher, self.size, self.times)
+        )
+        return {"model": "auto", "model.family": "transformer", **{key: str(value) for key, value in student.items()}}

@@ -80,7 +80,7 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
 
     def tell() -> Figures:
         models = {"teacher": teacher, "student": str(model), **{name: str(path) for name, path in forms.items()}}
-        source, target = (Path(f"{task.texts.sets['test'][0]}.{code}") for code in task.direction)
+        source, target = task.direction.files(task.texts.sets["test"][0])
         rates = translated(models, source, task.steps / "outcome", task.direction)
         texts = {name: [*read_lines(task.at("outcome", f"{name}.txt"))] for name in models}
         references, rows = [*read_lines(target)], list[list[str]]()

@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tolka.auto.rules import usual_share
 from tolka.errors import DataError
 from tolka.recipes.processes import run_tolka
-from tolka.system.atomic import replace_text
+from tolka.recipes.steps import once
 
 _BEAM = 0.4  # of the tokens that training reads in a second, how many beam search writes: measured on a bilstm
 _COPIES = 8  # of its weights that a training leaves: best/, last/ with two moments, and as much while they are replaced
@@ -33,9 +34,8 @@ class Pace:
 
 def measure(command: Sequence[str], folder: Path) -> Pace:
     """Time some updates of a training, of which `command` has the settings, once for a folder. TolkaError as it."""
-    file, asked = folder / "pace.json", [*command]
-    known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    if known.get("asked") != asked:
+
+    def timed() -> dict[str, Any]:
         found = json.loads(run_tolka(["train", "--check", "--json", *command], answers=True))
         if found["unfit"]:
             raise DataError(found["unfit"])
@@ -44,10 +44,9 @@ def measure(command: Sequence[str], folder: Path) -> Pace:
         minutes = min(pace["unlimited_minutes"] * share or pace["minutes"], pace["minutes"])
         tokens = found["pieces"]["target"]["total"] / kept
         lines = _BEAM * 60 * pace["tokens_per_second"] / tokens
-        folder.mkdir(parents=True, exist_ok=True)
-        known = {"asked": asked, "pace": asdict(Pace(minutes, kept, lines, 4.0 * _COPIES * pace["parameters"]))}
-        replace_text(file, json.dumps(known))
-    return Pace(**known["pace"])
+        return asdict(Pace(minutes, kept, lines, 4.0 * _COPIES * pace["parameters"]))
+
+    return Pace(**once(folder / "pace.json", [*command], timed))
 
 
 def check_room(folder: Path, needed: float) -> None:

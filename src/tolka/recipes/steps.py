@@ -141,6 +141,16 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
+def once(file: Path, asked: Any, make: Callable[[], Any]) -> Any:
+    """Return what was made for what is asked, as JSON keeps it in a file; made anew where something else was asked."""
+    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if known.get("asked") != asked:
+        known = {"asked": asked, "made": make()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(file, json.dumps(known))
+    return known["made"]
+
+
 def _record_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.json"
 

@@ -149,11 +149,8 @@ class RecipeTask:
         command = ["train", *kept, *(f"{key}={value}" for key, value in {**own, **free}.items())]
         with redirect_stderr(io.StringIO()):  # its notes are the training's
             train_config(with_recipe(command[1:]))
-        reads = [
-            Path(f"{text}.{code}")
-            for text in (*texts, *one_way, *chain(*self.texts.sets.values()))
-            for code in direction
-        ]
+        read = (*texts, *one_way, *chain(*self.texts.sets.values()))
+        reads = [*chain.from_iterable(map(direction.files, read))]
         most, usual = self.config.trainer.max_minutes, self.pace.training(self.pace.pairs + more)
         minutes = min(most or usual, usual)
         return Step(name, title, reads, [self.model(name)], command, minutes=minutes)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from tolka.config.schemas import TrainConfig
@@ -74,7 +74,7 @@ class SharedTexts:
     @property
     def files(self) -> list[Path]:
         """The files of both sides of all these texts."""
-        return [Path(f"{each}.{code}") for each in (self.train, self.valid, *self.tests) for code in self.direction]
+        return [*chain.from_iterable(map(self.direction.files, (self.train, self.valid, *self.tests)))]
 
     @property
     def fingerprint(self) -> str:
@@ -96,7 +96,7 @@ class SharedTexts:
 
     @cached_property
     def _sides(self) -> list[list[str]]:
-        return [[*read_lines(Path(f"{self.train}.{code}"))] for code in self.direction]
+        return [[*read_lines(path)] for path in self.direction.files(self.train)]
 
     def _held_out(self, code: str) -> Iterator[str]:
         for prefix in (self.valid, *self.tests):
@@ -214,7 +214,7 @@ def write_pairs(pairs: Iterable[Pair], prefix: Path, direction: Direction) -> in
     """Write pairs as two files, and return how many there are."""
     count = 0
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    source, target = (Path(f"{prefix}.{code}") for code in direction)
+    source, target = direction.files(prefix)
     with whole_file(source) as one, whole_file(target) as two:
         for pair in pairs:
             one.write(f"{pair.source}\n".encode())

@@ -1,5 +1,6 @@
 """The direction of a translation: from which language into which."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -23,6 +24,10 @@ class Direction(NamedTuple):
     def code(self) -> str:
         """The direction in names and tables: en-ko."""
         return f"{self.source}-{self.target}"
+
+    def files(self, prefix: Path) -> tuple[Path, Path]:
+        """Return the files of both sides of a text: PREFIX.en and PREFIX.ko."""
+        return Path(f"{prefix}.{self.source}"), Path(f"{prefix}.{self.target}")
 
     def __str__(self) -> str:
         return f"{self.source} to {self.target}"
