@@ -202,7 +202,7 @@ def test_another_run_s_folder_is_no_recipe_s(
     assert "has a run or a model of its own: choose another run.name or run.dir" in found.err
 
 
-def test_typed_symbols_stay_beside_the_tag(recipe: list[str], tmp_path: Path, command: Command) -> None:
+def test_typed_symbols_stay_beside_the_tag(recipe: list[str], tmp_path: Path, command: Command, calls: Calls) -> None:
     found = command("mt-train", "--check", *recipe, "tokenizer.symbols=['<br>']", "trainer.threads=3")
     assert found.code == 0, found.err
     task = RecipeTask("back_translation", [*recipe[:-3], "tokenizer.symbols=['<br>']", "trainer.threads=3"], print)
