@@ -12,7 +12,7 @@ from tolka.config.schemas import build_groups
 from tolka.config.typed import Settings, typed_settings
 from tolka.errors import ConfigError
 from tolka.evaluation.figures import USELESS
-from tolka.model_directory.file_names import SCORES
+from tolka.model_directory.file_names import CONFIG, SCORES
 from tolka.model_directory.verify import read_json
 from tolka.recipes.pace import check_room
 from tolka.recipes.settings import split_recipe
@@ -50,7 +50,7 @@ def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keyword
         )
     recipe: RecipeConfig = build_groups(compose_plainly("recipe", of_recipe))["recipe"]
     task = RecipeTask(recipe.name, typed, say)
-    if (task.folder / "config.yaml").exists() or (task.best.is_dir() and not recorded(task.steps, "outcome")):
+    if (task.folder / CONFIG).exists() or (task.best.is_dir() and not recorded(task.steps, "outcome")):
         raise ConfigError(f"{task.folder} has a run or a model of its own: choose another run.name or run.dir")
     steps = Steps(task.steps, [*recipe.steps(task)], say)
     say(f"{steps.table()}\n")

@@ -38,7 +38,7 @@ class Rewriter(ABC):
         pairs = range(start, min(start + _CHUNK_PAIRS, len(store)))
         sources = [store.source(i).tolist() for i in pairs]
         targets = [store.target(i).tolist() for i in pairs]
-        parts = np.searchsorted(np.cumsum(store.tags.pairs)[:-1], pairs, side="right").tolist()
+        parts = store.tags.numbers(pairs).tolist()
         new_sources, new_targets = self._rewritten(sources, targets, parts, [self._seed, epoch, pairs.start])
         for i, (source, target) in enumerate(zip(new_sources, new_targets, strict=True)):
             # `batching.tokens` may be too small for a longer one.

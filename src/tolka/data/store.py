@@ -37,10 +37,14 @@ class PartTags:
         """Number of tags of a source, and of a target."""
         return len(self.tags[0].source), len(self.tags[0].target)
 
+    def numbers(self, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the number, from 0, of the part that each of these pairs is in."""
+        # The parts before the last end where the next begins.
+        return np.searchsorted(np.cumsum(self.pairs)[:-1], np.asarray(rows), side="right")
+
     def of(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the tags of the pairs with these numbers: (rows, tags of a source) and (rows, tags of a target)."""
-        # The parts before the last end where the next begins.
-        parts = np.searchsorted(np.cumsum(self.pairs)[:-1], rows, side="right")
+        parts = self.numbers(rows)
         source, target = (np.array([getattr(each, side) for each in self.tags], dtype=np.int64) for side in _SIDES)
         return source[parts], target[parts]
 

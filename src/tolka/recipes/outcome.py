@@ -51,7 +51,7 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
 
     def decide() -> Figures:
         tests = _compared(task, before, after)
-        deciding = sorted(next(iter(tests.values())), key=lambda each: each.name != "BLEU")[0]
+        deciding = min(next(iter(tests.values())), key=lambda each: each.name != "BLEU")
         gain = -deciding.difference if deciding.name == "TER" else deciding.difference
         is_gain = gain > 0 and deciding.p_value < _CHANCE
         for test, each in tests.items():

@@ -73,7 +73,7 @@ class Steps:
         """
         count = len(self._steps)
         for step in self._steps:
-            self._check(step)
+            self._check(step, _inputs_of(step))
         for number, step in enumerate(self._steps, 1):
             interrupts.check()
             if self._is_done(step):
@@ -83,8 +83,8 @@ class Steps:
             self._do(step)
 
     def _do(self, step: Step) -> None:
-        self._check(step)
         inputs, started_at = _inputs_of(step), time.perf_counter()
+        self._check(step, inputs)
         (self._folder / step.name).mkdir(parents=True, exist_ok=True)
         self._record(step, {"inputs": inputs})
         figures: Figures = {}
@@ -100,10 +100,10 @@ class Steps:
         made = {"writes": _digests(step.writes), "figures": figures, "seconds": seconds}
         self._record(step, {"inputs": inputs, **made})
 
-    def _check(self, step: Step) -> None:
-        """Raise ConfigError where the step was done with other inputs, as far as these are there already."""
+    def _check(self, step: Step, inputs: Mapping[str, Any]) -> None:
+        """Raise ConfigError where the step was done with other inputs than these, as far as their files exist."""
         record = recorded(self._folder, step.name)
-        changed = _changes(record["inputs"], _inputs_of(step)) if "writes" in record else []
+        changed = _changes(record["inputs"], inputs) if "writes" in record else []
         if changed:
             raise ConfigError(
                 f"{self._folder / step.name} was made of other inputs ({', '.join(changed)}): choose another run.name "
@@ -138,11 +138,11 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
         record = json.loads(_record_of(folder, name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return record if isinstance(record, dict) and "inputs" in record else {}
 
 
 def once(file: Path, asked: Any, make: Callable[[], Any]) -> Any:
-    """Return what was made for what is asked, as JSON keeps it in a file; made anew where something else was asked."""
+    """Return what was made for what is asked, as JSON keeps it in a file; made again where something else was asked."""
     known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     if known.get("asked") != asked:
         known = {"asked": asked, "made": make()}
