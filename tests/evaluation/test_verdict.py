@@ -11,7 +11,6 @@ from tolka.evaluation.evidence import Losses, unigram_loss
 from tolka.evaluation.figures import FIGURES, Evidence
 from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.verdict import RULES, verdict
-from tolka.text.direction import UNKNOWN, Direction
 
 SOUND = Evidence(
     test="test",
@@ -196,11 +195,11 @@ def test_frequencies_of_tokens_count_the_end_of_each_sentence() -> None:
 class Knowing:
     """Finds a target likely if its source has the same ids."""
 
-    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]], direction: Direction) -> list[list[float]]:
+    def token_scores(self, pairs: Sequence[tuple[list[int], list[int]]]) -> list[list[float]]:
         return [[-1.0 if source == target else -3.0] * (len(target) + 1) for source, target in pairs]
 
 
 def test_a_pair_is_unrelated_if_another_source_is_as_good() -> None:
     pairs = [([1], [1]), ([2], [2]), ([3], [9]), ([4], [4])]
-    losses = Losses(cast("Any", Knowing()), pairs, UNKNOWN)
+    losses = Losses(cast("Any", Knowing()), pairs)
     assert (losses.own, losses.other, losses.unrelated) == (1.5, 3.0, 0.5)

@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import pickle
 from pathlib import Path
 
 import pytest
 
 from conftest import sentences, write_split
+from tolka import load
 from tolka.api.train import train
 from tolka.config.command_line import train_config
 from tolka.data.mixture import Mixture
@@ -64,6 +66,22 @@ def test_no_text_is_spelt_with_a_tag_and_no_tag_is_text(trained: Path, form: str
     assert tokenizer.decode_target([[tag, *plain.encode_target(["ferry"])[0], tag]]) == ["ferry"]
 
 
+def assert_another_direction_shares_the_model(model: Path) -> None:
+    """Scores, flags and alignments are those of a translator that was loaded for this direction."""
+    usual, loaded = load(model, source="xa", target="xb"), load(model, source="xb", target="xa")
+    other, texts = usual.for_direction(XA_XB.swapped), ["ferry 12", "grey frog"]
+    assert (other.direction, usual.direction, other.engine) == (XA_XB.swapped, XA_XB, usual.engine)
+    found, expected = other.translate(texts), loaded.translate(texts)
+    assert [each.text for each in found] == [each.text for each in expected]
+    assert other.align(found) == loaded.align(expected)
+    assert other.flags(texts, found) == loaded.flags(texts, expected)
+    pairs = [("ferry", "frog")]
+    assert other.score(pairs)[0].score == loaded.score(pairs)[0].score != usual.score(pairs)[0].score
+    assert pickle.loads(pickle.dumps(other)).direction == XA_XB.swapped
+    with pytest.raises(ConfigError, match="no tag for the target language 'xc'"):
+        usual.for_direction(Direction("xa", "xc"))
+
+
 def test_one_model_of_two_directions_is_trained_tested_and_asked(tiny: list[str], tmp_path: Path) -> None:
     train(train_config([*tiny, "corpus.both_directions=true", "trainer.updates=6", "trainer.validate_every=3"]))
     best = tmp_path / "run" / "best"
@@ -78,6 +96,7 @@ def test_one_model_of_two_directions_is_trained_tested_and_asked(tiny: list[str]
     card = (best / "README.md").read_text()
     assert "from xa to xb, xb to xa" in card
     assert "target=CODE" in card
+    assert_another_direction_shares_the_model(best)
 
 
 def test_sets_are_held_out_of_each_direction_and_of_its_opposite(tiny: list[str], corpus: Path) -> None:

@@ -96,7 +96,8 @@ def _of_losses(
     longest = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
     valid_ids = [ids for ids in zip(*sides, strict=True) if all(0 < len(side) <= longest for side in ids)]
     train_ids = [ids for ids in training[:: max(1, len(training) // _MOST)] if max(map(len, ids)) <= longest]
-    valid, train = Losses(translator, valid_ids, direction), Losses(translator, train_ids, direction)
+    scorer = translator.for_direction(direction)
+    valid, train = Losses(scorer, valid_ids), Losses(scorer, train_ids)
     targets = [target for _, target in training]
     return {
         "source_gain": valid.other - valid.own,
@@ -111,12 +112,10 @@ def _of_losses(
 class Losses:
     """nll per token of pairs, with their own sources and with others; estimated share of pairs that are unrelated."""
 
-    def __init__(self, translator: Translator[TorchEngine], pairs: Sequence[IdPair], direction: Direction) -> None:
+    def __init__(self, translator: Translator[TorchEngine], pairs: Sequence[IdPair]) -> None:
         # The next pair's source, of about the same kind, is as good as any.
         others = [(pairs[(row + 1) % len(pairs)][0], target) for row, (_, target) in enumerate(pairs)]
-        own, other = (
-            [-sum(each) for each in translator.token_scores(rows, direction=direction)] for rows in (pairs, others)
-        )
+        own, other = ([-sum(each) for each in translator.token_scores(rows)] for rows in (pairs, others))
         tokens = sum(len(target) + 1 for _, target in pairs) or 1
         self.own, self.other = sum(own) / tokens, sum(other) / tokens
         # Of two sources that are both unrelated, either is better in half of the pairs.

@@ -92,7 +92,7 @@ class Tester:
         # A change without a test of its significance says little; and it takes a second translation.
         if self._before is not None and self._metrics.bootstrap and self._can_translate(self._before, direction):
             # A model of one direction translates in that one, whatever its languages are called here.
-            named = direction if self._before.tokenizer.languages else self._before.direction
+            named = direction if any(self._before.tokenizer.tags(direction)) else self._before.direction
             previous = self._translate(f"the model before, on {name}", pairs, self._before, named)
             changes = compare(previous, hypotheses, references, self._metrics, language)
         tokenizer, characters = self._translator.tokenizer, self._translator.characters

@@ -21,7 +21,7 @@ from tolka.metrics.scores import MetricsConfig, Score, score
 from tolka.model_directory.read import SavedModel, character_form, direction_of
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import Say, bar, silent
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
@@ -198,7 +198,9 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str],
     if identical == len(both):  # of texts without four words in a line BLEU is below 100 even where all are equal
         bleu = replace(bleu, value=100.0)
     texts = list(zip(lines, mine, strict=True))[:_FORCED_LINES]
-    forced = [(source, cut((target or source)[:_FORCED_CHARACTERS].strip())) for source, target in texts]
+    # Where nothing was translated the target is the source, without the tag that begins it (`>>deu<<`).
+    targets = [(target or source.split("<< ")[-1])[:_FORCED_CHARACTERS].strip() for source, target in texts]
+    forced = [(source, cut(target)) for (source, _), target in zip(texts, targets, strict=True)]
     logits, nll = _differences(ours, theirs, forced)
     return Parity(ours.name, theirs.name, len(both), identical, bleu, logits, nll, first)
 
@@ -229,7 +231,7 @@ def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Say = silent) -
     """
     longest = saved.sources.longest
     if not given:
-        if made := made_up_lines(saved.tokenizer, LINES, longest=longest):
+        if made := made_up_lines(saved.tokenizer, LINES, longest=longest, direction=direction_to_compare(saved)):
             return made
         raise CheckpointError(
             f"{saved.folder}: its vocabulary gives no lines of at most {longest} subwords to compare translations of; "
@@ -251,15 +253,16 @@ def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Say = silent) -
     return lines
 
 
-def made_up_lines(tokenizer: Tokenizer, count: int, seed: int = 1, longest: int = 128) -> list[str]:
+def made_up_lines(
+    tokenizer: Tokenizer, count: int, seed: int = 1, longest: int = 128, direction: Direction = UNKNOWN
+) -> list[str]:
     """Return lines of 2 to 16 random subwords: of any language, and harder for a model than text.
 
-    Each begins with one of the vocabulary's language tags (`>>deu<<`), if it has any that nothing else puts there, and
+    Each begins with one of the vocabulary's language tags (`>>deu<<`), if it has any and the direction has none, and
     has at most `longest` subwords. There are fewer lines, or none, for a vocabulary with hardly any ordinary subwords.
     """
     pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
-    are_typed = not tokenizer.languages
-    tags = [piece for piece in pieces if are_typed and piece.startswith(">>") and piece.endswith("<<")]
+    tags = [] if direction.target in tokenizer.typed_tags else [f">>{code}<<" for code in tokenizer.typed_tags]
     words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
     most = min(16, longest - bool(tags))
     draw, lines = random.Random(seed), list[str]()

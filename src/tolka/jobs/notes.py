@@ -1,7 +1,7 @@
 """Notes at the end of a job: how many lines were unusual, and how they were treated."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tolka.text.direction import Direction
@@ -22,6 +22,7 @@ _NOTES = {
     "decoding.split=sentences if the translations lack some",
     "long": "lines were longer than the model was trained for: {treated}",
     "cut": "translations reached the length limit (search.max_length_factor) and may be cut",
+    "tagged": "lines began with the tag of a language, which gave way to that of target={target}",
     "missing": "lines lack a translation that the glossary (search.glossary) has for them",
     "banned": "lines contain a banned phrase (search.banned)",
 }
@@ -34,9 +35,14 @@ class UnusualLines:
     blank (with_text), and of those with a blank translation (blank). direction: of the job.
     """
 
-    def __init__(self, direction: Direction, scored: bool, before: Mapping[str, int]) -> None:
-        """scored: whether translations were given. before: counts of the job that is resumed; {} in a new one."""
-        self.counts = Counter(before)
+    def __init__(
+        self, direction: Direction, scored: bool, before: Mapping[str, int], typed: Collection[str] = ()
+    ) -> None:
+        """scored: whether translations were given. before: counts of the job that is resumed; {} in a new one.
+
+        typed: languages whose tags (`>>deu<<`) give way to that of the direction.
+        """
+        self.counts, self._tags = Counter(before), tuple(f">>{code}<<" for code in typed)
         self.direction, self._scored = direction, scored
 
     def add(self, results: "Iterable[Result]") -> None:
@@ -51,6 +57,7 @@ class UnusualLines:
             counts["whole"] += several and translation.split == "never" and self._scored
             counts["long"] += translation.too_long
             counts["cut"] += not translation.complete
+            counts["tagged"] += result.source.startswith(self._tags)
             counts["missing"] += bool(best.missing)
             counts["banned"] += bool(best.banned)
             counts["reversed"] += is_in_other_script(result.source[:_LOOKED_AT], *self.direction)
@@ -65,7 +72,7 @@ class UnusualLines:
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
         for kind, words in _NOTES.items():
             if count := counts[kind]:
-                yield f"note: {count} of {counts['lines']} {words.format(done=done, treated=treated)}"
+                yield f"note: {count} of {counts['lines']} {words.format(done=done, treated=treated, target=target)}"
         if counts["reversed"] > _SHARE_NOTED * counts["lines"]:
             yield (
                 f"note: {counts['reversed']} of {counts['lines']} lines are in the script of {target}, and the model "

@@ -5,7 +5,7 @@ The whole configuration goes no further down than this package: what a stage cal
 
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -241,5 +241,5 @@ def _report(
         if inputs.test_pairs:
             name, known = next(iter(inputs.test_pairs.items()))
             direction = inputs.direction_of(name)
-        translator.request = replace(translator.request, direction=direction)
-        write_report(run, config.run.name or run.path.name, translator, known, config.report.plots)
+        shown = translator.for_direction(direction)
+        write_report(run, config.run.name or run.path.name, shown, known, config.report.plots)

@@ -14,7 +14,7 @@ from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.options.checks import at_most, one_of, zero_or_more
 from tolka.options.settings import setting
 from tolka.system.whole_files import read_whole
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.lines import user_path
 from tolka.tokenizer.coders import Coder, VocabularyCoder, processor_of
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
@@ -193,7 +193,8 @@ class Tokenizer:
     def _tags(self) -> tuple[str, list[dict[str, int]]]:
         """The form of the tags, and language -> id of its tag on each side."""
         if self.listed:
-            return "both", [self.listed[0].tag_ids, self.listed[-1].tag_ids]
+            form = "both" if self.listed[0].tags else "source"  # Marian's are those of OPUS-MT
+            return form, [self.listed[0].tag_ids, self.listed[-1].tag_ids]
         (form, source), (_, target) = (
             written_tags(coder.control_symbols) for coder in (self._coders[0], self._coders[-1])
         )
@@ -217,7 +218,18 @@ class Tokenizer:
     def tags(self, direction: Direction) -> Tags:
         """Return the ids of the tags of a direction; none for a model that has no tags. ConfigError as `tags_of`."""
         form, (source, target) = self._tags
+        if direction.target in self.typed_tags:
+            return Tags((self.typed_tags[direction.target],))
         return tags_of(direction, source, target, form) if source else NO_TAGS
+
+    @cached_property
+    def typed_tags(self) -> dict[str, int]:
+        """Language -> id of the tag that may be typed before a source, as `>>deu<<` in Marian's multilingual models.
+
+        A target language that has one gets it; for any other, as the group `roa`, the texts bring theirs.
+        """
+        names = self.listed[0].subwords if self.listed and not self.languages else ()
+        return {name[2:-2]: n for n, name in enumerate(names) if name.startswith(">>") and name.endswith("<<")}
 
     def tag_before(self, direction: Direction) -> str:
         """Return what has to be typed before a source in another program, as `>>ko<< `; "" if nothing has."""
@@ -226,9 +238,14 @@ class Tokenizer:
 
     # Texts are encoded one by one: SentencePiece passes lists to its thread pool, which was seen to hang (0.2.3, on a
     # busy machine).
-    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each source text; none for a blank one."""
-        return [self._coders[0].encode(text) for text in texts]
+    def encode_source(self, texts: Sequence[str], direction: Direction = UNKNOWN) -> list[list[int]]:
+        """Return the ids of each source text; none for a blank one.
+
+        direction: if it has a tag that may be typed, one that a text begins with is left out.
+        """
+        rows = [self._coders[0].encode(text) for text in texts]
+        typed = {*self.typed_tags.values()} if direction.target in self.typed_tags else ()
+        return [row[1:] if typed and row and row[0] in typed else row for row in rows]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each target text; none for a blank one."""

@@ -121,7 +121,7 @@ def translator_of(
             f"decoding.precision=int8: {exported.folder} has its weights in {about.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    positions = about.positions - bool(exported.tokenizer.languages)  # a tag takes one
+    positions = about.positions - bool(exported.tokenizer.languages or exported.tokenizer.typed_tags)  # a tag takes one
     vocabulary = Vocabularies(*vocabularies(exported.tokenizer), positions)
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
     directions = exported.sources.directions or (about.direction,)

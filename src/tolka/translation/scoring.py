@@ -110,5 +110,6 @@ def _parts(translator: TextScorer, source: str, target: str) -> _Parts:
         if count == len(split[1]) > 1:
             sides = [[part.rstrip() for part in side] for side in split]
     tokenizer = translator.tokenizer
-    pairs = list(zip(tokenizer.encode_source(sides[0]), tokenizer.encode_target(sides[1]), strict=True))
+    sources = tokenizer.encode_source(sides[0], translator.direction)
+    pairs = list(zip(sources, tokenizer.encode_target(sides[1]), strict=True))
     return _Parts([pair for pair in pairs if any(pair)], count)

@@ -107,7 +107,7 @@ class Segmenter:
 
     def split(self, text: str, separator: str = "") -> Iterator[Segment]:
         """Split at the best place near the middle until each part has at most max_length subwords."""
-        (ids,) = self.tokenizer.encode_source([text])
+        (ids,) = self.tokenizer.encode_source([text], self.direction)
         # No cut within a single character, however many subwords it has: such a segment stays too long.
         cut = best_cut(text) if len(ids) > self.max_length and self.splitting != "never" else None
         if cut is None:

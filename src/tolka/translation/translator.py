@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -18,6 +19,7 @@ from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.direction import UNKNOWN, Direction, is_named
 from tolka.text.windows import full_windows
+from tolka.tokenizer.tags import tags_of
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
@@ -119,6 +121,19 @@ class Translator(Generic[E]):
     def direction(self) -> Direction:
         """The direction of a call that names none."""
         return self.request.direction
+
+    def for_direction(self, direction: Direction) -> "Translator[E]":
+        """Return a translator of the same model, whose calls that name no direction are in this one; loads nothing.
+
+        ConfigError for a direction that the model does not have.
+        """
+        other: Translator[E] = object.__new__(type(self))
+        vars(other).update(vars(self))
+        other.request = replace(self.request, direction=direction)
+        other._check_request(other.request)
+        if self.loaded_by is not None:
+            other.loaded_by = partial(_loaded_for, self.loaded_by, direction)
+        return other
 
     @property
     def length_ratio(self) -> LengthRatio | None:
@@ -243,8 +258,11 @@ class Translator(Generic[E]):
         if self.tokenizer.languages:
             self.tokenizer.tags(request.direction)
         elif self.directions and request.direction not in self.directions:
-            known = ", ".join(map(str, self.directions))
-            raise ConfigError(f"the model does not translate from {request.direction}; it knows: {known}")
+            if typed := self.tokenizer.typed_tags:
+                tags_of(request.direction, {}, typed, "target")  # raises its ConfigError
+            else:
+                known = ", ".join(map(str, self.directions))
+                raise ConfigError(f"the model does not translate from {request.direction}; it knows: {known}")
         if reason := self.engine.lacks(request.search):
             raise ConfigError(reason)
 
@@ -346,19 +364,15 @@ class Translator(Generic[E]):
         return results
 
     def token_scores(
-        self,
-        pairs: Sequence[tuple[list[int], list[int]]],
-        tick: Tick = lambda share: None,
-        direction: Direction | None = None,
+        self, pairs: Sequence[tuple[list[int], list[int]]], tick: Tick = lambda share: None
     ) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
 
-        tick: receives the number of each batch's segments. direction: if not that of a call that names none.
-        LengthError if one is too long for the engine.
+        tick: receives the number of each batch's segments. LengthError if one is too long for the engine.
         """
         for number, (source, target) in enumerate(pairs):
             self._check_sentence(number, max(len(source), len(target)))
-        return self._decoder.token_scores(pairs, direction or self.direction, tick)
+        return self._decoder.token_scores(pairs, self.direction, tick)
 
     def rehearse(self, texts: Sequence[str], request: Request | None = None) -> None:
         """Translate the longest segments, one batch per worker, to check that they fit in memory."""
@@ -368,6 +382,11 @@ class Translator(Generic[E]):
         if segments:
             longest = self._decoder.longest(segments, resolved.search)
             self._decoder.translate(longest, replace(resolved, scored=False), lambda share: None)
+
+
+def _loaded_for(load: Callable[[], Translator[E]], direction: Direction) -> Translator[E]:
+    """Load a translator again as `for_direction` returned it."""
+    return load().for_direction(direction)
 
 
 def _as_list(texts: object) -> list[str]:

@@ -16,8 +16,9 @@ from safetensors.torch import load_file, save_file
 
 import tolka
 from conftest import Command, arguments_of, write_corpus
+from tolka.api.train import prepare
 from tolka.engines.options import DecodingConfig
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.formats.huggingface.marian import Marian
 from tolka.interchange import export_huggingface as exporting
@@ -329,6 +330,62 @@ def test_the_commands_take_a_folder(usual: Path, tmp_path: Path, command: Comman
         == 0
     )
     assert (tmp_path / "back" / "model.safetensors").exists()
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose vocabulary has tags of languages, as those of OPUS-MT's models from one language into several."""
+    return write_folder(tmp_path_factory.mktemp("marian") / "opus-mt-xa-gem", tags=True)
+
+
+def test_the_named_language_s_tag_is_put_before_each_source(tagged: Path) -> None:
+    """As if it were typed; where it is typed as well, the named language counts, and a typed one alone stays."""
+    lines = mixed_lines(12)
+    deu, fra = ([f"{tag} {line}" for line in lines] for tag in TAGS)
+    # The limit of a translation's length does not count the tag of a named language.
+    limit = {"name": "greedy", "max_length_factor": 0.0, "max_length_extra": 38}
+    usual, named = (
+        tolka.load(tagged, search=limit, decoding={"split": "never", **more}) for more in ({}, {"target": "deu"})
+    )
+    expected = usual(deu)
+    assert expected != usual(fra) != usual(lines) != expected
+    assert named(lines) == named(fra) == expected
+    assert usual(lines, tolka.Request(direction=Direction("xa", "fra"))) == usual(fra)
+    pairs = list(zip(lines, expected, strict=True))
+    assert [each.score for each in named.score(pairs)] == [
+        each.score for each in usual.score(list(zip(deu, expected, strict=True)))
+    ]
+    with pytest.raises(ConfigError, match=r"no tag for the target language 'de'\. Did you mean 'deu'"):
+        tolka.load(tagged, decoding={"target": "de"})
+
+
+def test_a_tag_that_gives_way_is_noted(tagged: Path, tmp_path: Path, command: Command) -> None:
+    (tmp_path / "in.xa").write_text(f"{TAGS[1]} e e\ne e\n", encoding="utf-8")
+    done = command("mt-translate", tagged, tmp_path / "in.xa", "target=deu", "search=greedy")
+    assert "note: 1 of 2 lines began with the tag of a language, which gave way to that of target=deu" in done.err
+    assert len({*done.out.splitlines()}) == 1
+    assert "began with" not in command("mt-translate", tagged, tmp_path / "in.xa", "search=greedy").err
+
+
+@pytest.mark.parametrize("typed", [False, True])
+def test_fine_tuning_puts_the_tag_of_the_target(tagged: Path, tmp_path: Path, typed: bool) -> None:
+    """Into each source of a batch; sources that begin with one are refused, as they would have two."""
+    corpus = write_corpus(tmp_path / "corpus")
+    for part in ("train", "valid"):
+        text = (corpus / f"{part}.xa").read_text(encoding="utf-8").splitlines()
+        lines = [f"{TAGS[0]} {line}" if typed else line for line in text]
+        (corpus / f"{part}.xa").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (corpus / f"{part}.xb").rename(corpus / f"{part}.deu")
+    texts = [f"corpus.{part}={corpus / part}" for part in ("train", "valid")]
+    folders = [f"run.prepared={tmp_path / 'prepared'}", f"run.dir={tmp_path / 'run'}"]
+    config = tolka.train_config([f"run.init_from={tagged}", "corpus=files", "corpus.target=deu", *texts, *folders])
+    if typed:
+        with pytest.raises(DataError, match=r"begin with a tag such as >>deu<<"):
+            prepare(config)
+        return
+    prepared = prepare(config)
+    source = prepared.store.batch(np.arange(3)).source
+    assert {*source[:, 0].tolist()} == {prepared.tokenizer.typed_tags["deu"]}
 
 
 @pytest.mark.slow
