@@ -269,7 +269,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     commands: dict[str, Callable[[Sequence[str]], int]] = {"train": train.run, "translate": translate.run}
 
-    def run(command: Sequence[str], answers: bool = False) -> None:
+    def run(command: Sequence[str], answers: bool = False, lock: Path | None = None) -> None:
         names.append(command[0])
         if code := guarded(commands[command[0]], command[1:]):
             error = TolkaError("it has said why")

@@ -3,19 +3,21 @@
 import signal
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from tolka.errors import StoppedError, TolkaError
 from tolka.system import interrupts
 from tolka.system.child_processes import module_command
 
 
-def run_tolka(command: Sequence[str], answers: bool = False) -> bytes:
+def run_tolka(command: Sequence[str], answers: bool = False, lock: str | Path = "") -> bytes:
     """Run `python -m tolka` with these arguments, writing to our stderr; return its output if it answers.
 
-    A signal is passed on, and however this process ends, the other one saves its work and ends, too. StoppedError where
-    that one was ended by a signal, and TolkaError, which it has reported, where it failed.
+    lock: a file that one such process at a time has; others wait. A signal is passed on, and however this process ends,
+    the other one saves its work and ends, too. StoppedError where that one was ended by a signal, and TolkaError, which
+    it has reported, where it failed.
     """
-    line, environment = module_command("tolka.recipes.child", command)
+    line, environment = module_command("tolka.recipes.child", [str(lock), *command])
     process = subprocess.Popen(
         line,
         env=environment,

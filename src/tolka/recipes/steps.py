@@ -93,7 +93,7 @@ class Steps:
             if words := figures.get("words"):
                 self._say(str(words))
         else:
-            run_tolka(step.command)
+            run_tolka(step.command, lock=self._folder / ".process")
         if missing := [path for path in step.writes if not path.exists()]:
             raise DataError(f"the step {step.name} left no {missing[0]}")
         seconds = time.perf_counter() - started_at
