@@ -89,3 +89,22 @@ def test_given_translations_are_scored_token_by_token(model: ModelConfig) -> Non
             expected.append(built.logits(features)[0, 0].log_softmax(dim=0)[reference].item())
             token = reference
         assert scores == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_large_vocabulary_is_scored_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logits of NLLB-200's 256 000 subwords for a batch of 4096 tokens would take 4 GB."""
+    size = 200_000
+    built = RnnConfig(d_model=4, layers=1).build(20, size, False)
+    real, largest = built.logits, list[int]()
+
+    def logits(features: torch.Tensor) -> torch.Tensor:
+        found = real(features)
+        largest.append(found.numel())
+        return found
+
+    monkeypatch.setattr(built, "logits", logits)
+    scores = TorchEngine(built, torch.device("cpu")).score([[5]] * 40, [[7, 8]] * 40)
+    assert scores is not None
+    assert [len(row) for row in scores] == [3] * 40
+    assert max(largest) <= 2**22
+    assert sum(largest) == 120 * size

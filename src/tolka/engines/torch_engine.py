@@ -12,6 +12,7 @@ from tolka.engines.dtypes import convert_model, device_and_dtype
 from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError
+from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import Seq2Seq
 from tolka.models.tagged import Tagged
 from tolka.search.base import SearchConfig
@@ -20,8 +21,6 @@ from tolka.system.device import use_threads
 from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
 from tolka.tokenizer.tags import NO_TAGS, Tags
-
-_SCORED_AT_ONCE = 1024  # target tokens: each has logits of the whole vocabulary in memory
 
 
 class TorchEngine(Engine):
@@ -80,13 +79,8 @@ class TorchEngine(Engine):
         try:
             with torch.inference_mode():
                 features, references = self.model(batch), batch.targets  # of the valid target tokens: (N, D), (N,)
-                parts = [
-                    self.model.logits(part).float().log_softmax(dim=-1).gather(1, ids[:, None])[:, 0]
-                    for part, ids in zip(
-                        features.split(_SCORED_AT_ONCE), references.split(_SCORED_AT_ONCE), strict=True
-                    )
-                ]
-                scores = torch.cat(parts).tolist()
+                # Numbers at once: tensors that are kept would stand where the next chunk's logits need space.
+                scores = [-nll for part in token_nll(self.model, features, references) for nll in part.tolist()]
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise
