@@ -276,19 +276,6 @@ def test_a_line_of_100000_characters_is_counted(command: Command, tiny: list[str
     assert "training text: 61 pairs, 60 kept, 1 left out: 1 over 2000 characters" in outcome.err
 
 
-@pytest.mark.slow
-def test_a_run_from_before_there_was_a_setting_for_blanks_resumes(
-    command: Command, tiny: list[str], tmp_path: Path
-) -> None:
-    """Its text has all blanks, whatever cleaning=standard does now, and so has its store."""
-    as_then = [*tiny, "cleaning=standard"]
-    assert command("mt-train", *as_then, "cleaning.blanks=keep", "trainer.updates=5").code == 0
-    config = tmp_path / "run" / "config.yaml"
-    config.write_text(re.sub(r" *blanks: .*\n", "", config.read_text()))
-    for begin, end in ((5, 7), (7, 8)):
-        assert f"resuming from update {begin}" in command("mt-train", *as_then, f"trainer.updates={end}").err
-
-
 def test_a_resumed_run_leaves_the_same_weights(command: Command, begun: list[str], tmp_path: Path) -> None:
     """Through files and checksums: 5 updates and 2 more are 7, bit for bit, dropout on."""
     resumed = command("mt-train", *begun, "trainer.updates=7")

@@ -65,7 +65,7 @@ def train_config(
     values = _ended_by_epochs(values, typed)
     values["run"]["choose"] = settings_to_choose(values, typed, choices, source)
     values["scheduler"] = _scheduler(values, typed, trains and "scheduler.warmup" not in values["run"]["choose"])
-    values["cleaning"] = _cleaning(values, typed)
+
     config = TrainConfig(**build_groups(values))
     if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
         # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.
@@ -229,13 +229,10 @@ def _ended_by_epochs(values: Mapping[str, Any], typed: Collection[str]) -> dict[
 
 def _check_languages(config: TrainConfig, typed: Collection[str]) -> None:
     """Raise ConfigError for a value that is not a language code."""
-    # Earlier versions took any text: their runs resume, and their models can be tuned, under the names that they have.
-    begun = begun_settings(config.run.folder).get("corpus")
     for side in ("source", "target"):
-        key, code = f"corpus.{side}", getattr(config.corpus, side)
-        inherits = config.run.init_from and key not in typed
-        if not (inherits or (isinstance(begun, Mapping) and begun.get(side) == code)):
-            check_code(key, code)
+        # A model may have names of its own.
+        if not config.run.init_from or f"corpus.{side}" in typed:
+            check_code(f"corpus.{side}", getattr(config.corpus, side))
 
 
 def _check_warmup(config: TrainConfig, typed: Collection[str]) -> None:
@@ -269,14 +266,6 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str], notes: bool = 
         what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())
         say(f"note: shortened to fit into the training: {what}; type a value to choose it yourself")
     return fitted
-
-
-def _cleaning(values: Mapping[str, Any], typed: Collection[str]) -> Any:
-    """Return the steps of cleaning; a run that keeps blanks, as older ones do, continues to keep them."""
-    begun = begun_settings(_folder(values["run"])).get("cleaning")
-    # cleaning.blanks is newer than such a run's config.yaml, whose missing key means what its version did: keep.
-    keeps = isinstance(begun, Mapping) and begun.get("blanks", "keep") == "keep" and "cleaning.blanks" not in typed
-    return {**values["cleaning"], "blanks": "keep"} if keeps else values["cleaning"]
 
 
 def _folder(run: Mapping[str, Any]) -> Path:

@@ -7,17 +7,8 @@ from typing import Any
 
 from tolka.options.registry import Registry
 
-_PARTS = (
-    "child",
-    "outcome",
-    "pace",
-    "processes",
-    "settings",
-    "speed",
-    "steps",
-    "task",
-    "texts",
-)  # modules that are no recipes
+# Modules that are no recipes.
+_PARTS = ("child", "outcome", "pace", "processes", "settings", "speed", "steps", "task", "texts")
 
 
 @dataclass(frozen=True)

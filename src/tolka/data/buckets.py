@@ -12,9 +12,7 @@ from tolka.options.checks import at_least, share_below_one, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.noise import KINDS
 
-# A sort key is one number of 64 bits: target length, 22 bits of source length, 20 bits of position in the block.
 _SORTED_TOGETHER = 2**20  # rows of a block
-_POSITION_MASK, _SOURCE_MASK = np.uint64(2**20 - 1), np.uint64(2**22 - 1)
 _MEASURED_BATCHES = 4000  # of an epoch, for statistics
 _NOISE = 0.03  # share of the pairs that gets a kind of noise
 Indices = npt.NDArray[np.int64]
@@ -120,23 +118,13 @@ def make_batches(
 
 def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
     """Sort rows in place by target, source (in alternating order), position; return the longer lengths, with </s>."""
-    # By target length first, which keeps nearly all padding out of the decoder, where a position costs most. The
-    # position, which is random, breaks ties, so that batches differ between epochs. Packing the three into one number
-    # is faster than `numpy.lexsort`, and spares gathering the lengths a second time.
-    targets = target[block].astype(np.uint64)
-    keys = targets << np.uint64(42)
-    keys |= _reversed_if_odd(source[block].astype(np.uint64), targets) << np.uint64(20)
-    keys |= np.arange(len(block), dtype=np.uint64)
-    keys.sort()
-    block[:] = block[(keys & _POSITION_MASK).astype(np.int64)]
-    targets = keys >> np.uint64(42)
-    return np.maximum(targets, _reversed_if_odd((keys >> np.uint64(20)) & _SOURCE_MASK, targets)).astype(np.int64) + 1
-
-
-def _reversed_if_odd(sources: npt.NDArray[np.uint64], targets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Reverse the order of source lengths where the target length is odd; applied twice, it restores them."""
-    # Where a batch spans two target lengths, its sources are still of similar length.
-    return np.where(targets & np.uint64(1), _SOURCE_MASK - sources, sources)
+    # By target length first, which keeps nearly all padding out of the decoder, where a position costs most. Where a
+    # batch spans two target lengths, its sources are still of similar length. The order of equals, which is random,
+    # stays, so that batches differ between epochs.
+    sources, targets = (lengths[block].astype(np.int64) for lengths in (source, target))
+    order = np.lexsort((np.where(targets % 2, -sources, sources), targets))
+    block[:] = block[order]
+    return np.maximum(sources, targets)[order] + 1
 
 
 def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences: int = 0) -> list[Indices]:

@@ -103,11 +103,7 @@ def direction_of(settings: Mapping[str, Any]) -> Direction:
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:
     """Return the form of characters of a training configuration, which every text for its model gets."""
     cleaning = settings.get("cleaning", {})
-    control = cleaning.get("control", "keep")
-    # Before there was cleaning.blanks, training kept all blanks. A source gets ordinary ones all the same where unseen
-    # characters were removed: hardly any training text has as many others. Translations keep those that were learnt.
-    blanks = cleaning.get("blanks", "keep" if control == "keep" else "source")
-    return CharacterForm(cleaning.get("unicode", "keep"), control, blanks)
+    return CharacterForm(*(cleaning.get(key, "keep") for key in ("unicode", "control", "blanks")))
 
 
 def read_yaml(path: Path) -> Any:
