@@ -70,12 +70,10 @@ def test_cleaning_makes_of_a_pair_what_is_made_of_input(source: str, target: str
     assert unicodedata.is_normalized("NFC", cleaned.source)
 
 
-def test_models_from_before_blanks_could_be_kept_or_not() -> None:
-    """Their training kept blanks; a source gets ordinary ones where unseen characters were removed."""
-    stripped = {"unicode": "nfc", "control": "strip"}
+def test_a_model_says_which_characters_it_knows() -> None:
     assert character_form({}) == KEEP
-    assert character_form({"cleaning": stripped}) == CharacterForm("nfc", "strip", "source")
-    assert character_form({"cleaning": {**stripped, "blanks": "keep"}}) == CharacterForm("nfc", "strip", "keep")
+    settings = {"unicode": "nfc", "control": "strip", "blanks": "source"}
+    assert character_form({"cleaning": settings}) == CharacterForm("nfc", "strip", "source")
 
 
 def test_the_table_in_the_docs_is_made_from_the_code() -> None:
