@@ -65,7 +65,6 @@ def train_config(
     values = _ended_by_epochs(values, typed)
     values["run"]["choose"] = settings_to_choose(values, typed, choices, source)
     values["scheduler"] = _scheduler(values, typed, trains and "scheduler.warmup" not in values["run"]["choose"])
-
     config = TrainConfig(**build_groups(values))
     if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
         # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.

@@ -12,7 +12,8 @@ from tolka.options.checks import at_least, share_below_one, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.noise import KINDS
 
-_SORTED_TOGETHER = 2**20  # rows of a block
+_POSITION_BITS = 20  # of a sort key; those above are for lengths
+_SORTED_TOGETHER = 2**_POSITION_BITS  # rows of a block
 _MEASURED_BATCHES = 4000  # of an epoch, for statistics
 _NOISE = 0.03  # share of the pairs that gets a kind of noise
 Indices = npt.NDArray[np.int64]
@@ -119,12 +120,16 @@ def make_batches(
 def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
     """Sort rows in place by target, source (in alternating order), position; return the longer lengths, with </s>."""
     # By target length first, which keeps nearly all padding out of the decoder, where a position costs most. Where a
-    # batch spans two target lengths, its sources are still of similar length. The order of equals, which is random,
-    # stays, so that batches differ between epochs.
-    sources, targets = (lengths[block].astype(np.int64) for lengths in (source, target))
-    order = np.lexsort((np.where(targets % 2, -sources, sources), targets))
+    # batch spans two target lengths, its sources are still of similar length. The position, which is random, breaks
+    # ties, so that batches differ between epochs. All three in one number are sorted four times as fast as by lexsort.
+    sources, targets = (each[block].astype(np.int64) for each in (source, target))
+    lengths = (targets << 23) + np.where(targets % 2, -sources, sources)
+    keys = (lengths << _POSITION_BITS) + np.arange(len(block))
+    keys.sort()
+    order = keys % 2**_POSITION_BITS
     block[:] = block[order]
-    return np.maximum(sources, targets)[order] + 1
+    longest: npt.NDArray[np.int64] = np.maximum(sources, targets)[order] + 1
+    return longest
 
 
 def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences: int = 0) -> list[Indices]:

@@ -262,7 +262,7 @@ def made_up_lines(
     has at most `longest` subwords. There are fewer lines, or none, for a vocabulary with hardly any ordinary subwords.
     """
     pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
-    tags = [] if direction.target in tokenizer.typed_tags else [f">>{code}<<" for code in tokenizer.typed_tags]
+    tags = [] if tokenizer.giving_way(direction) else [f">>{code}<<" for code in tokenizer.typed_tags]
     words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
     most = min(16, longest - bool(tags))
     draw, lines = random.Random(seed), list[str]()

@@ -124,8 +124,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
     with open_output(job.output, job.stdout, config, job.models, options, say) as out:
         journal = Journal(out, config.decoding.window)
         translator = open_model(job.models, config.search, config.decoding, job.needs_attention(config), say)
-        typed = translator.tokenizer.typed_tags
-        giving_way = typed if translator.direction.target in typed else ()
+        giving_way = translator.tokenizer.giving_way(translator.direction)
         tally = UnusualLines(translator.direction, job.are_given, journal.tally, giving_way)
         form = _format(job, config, translator, journal.done)
         windows = _windows(job, texts, journal, config.decoding.window)

@@ -218,8 +218,8 @@ class Tokenizer:
     def tags(self, direction: Direction) -> Tags:
         """Return the ids of the tags of a direction; none for a model that has no tags. ConfigError as `tags_of`."""
         form, (source, target) = self._tags
-        if direction.target in self.typed_tags:
-            return Tags((self.typed_tags[direction.target],))
+        if typed := self.giving_way(direction):
+            return Tags((typed[direction.target],))
         return tags_of(direction, source, target, form) if source else NO_TAGS
 
     @cached_property
@@ -230,6 +230,10 @@ class Tokenizer:
         """
         names = self.listed[0].subwords if self.listed and not self.languages else ()
         return {name[2:-2]: n for n, name in enumerate(names) if name.startswith(">>") and name.endswith("<<")}
+
+    def giving_way(self, direction: Direction) -> dict[str, int]:
+        """Return the typed tags that give way to the direction's own; none for a direction that has none of them."""
+        return self.typed_tags if direction.target in self.typed_tags else {}
 
     def tag_before(self, direction: Direction) -> str:
         """Return what has to be typed before a source in another program, as `>>ko<< `; "" if nothing has."""
@@ -244,7 +248,7 @@ class Tokenizer:
         direction: if it has a tag that may be typed, one that a text begins with is left out.
         """
         rows = [self._coders[0].encode(text) for text in texts]
-        typed = {*self.typed_tags.values()} if direction.target in self.typed_tags else ()
+        typed = {*self.giving_way(direction).values()}
         return [row[1:] if typed and row and row[0] in typed else row for row in rows]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
