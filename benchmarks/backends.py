@@ -23,7 +23,8 @@ import sentencepiece
 from tolka.engines.options import DecodingConfig
 from tolka.formats.ctranslate2.folder import write_folder
 from tolka.formats.ctranslate2.plain_model import read_plain_model
-from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import score
 from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.tokenizer.special_tokens import EOS
 from tolka.translation.opening import open_model

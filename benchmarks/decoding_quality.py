@@ -15,8 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tolka.engines.options import DecodingConfig
+from tolka.metrics.options import MetricsConfig
 from tolka.metrics.pairwise import PairwiseChrf
-from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.scores import score
 from tolka.model_directory.read import direction_of, load_model
 from tolka.model_directory.settings import digest
 from tolka.search.base import SearchConfig

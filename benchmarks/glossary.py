@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka.engines.options import DecodingConfig
-from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import score
 from tolka.search.beam import BeamConfig
 from tolka.terminology.glossary import Glossary, occurs_in, read_glossary
 from tolka.text.lines import read_lines

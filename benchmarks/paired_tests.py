@@ -19,8 +19,8 @@ import numpy.typing as npt
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from tolka.metrics.line_statistics import Counts, exchanged_sums, line_statistics, resampled_sums
-from tolka.metrics.scores import choose_bleu_tokenizer
+from tolka.metrics.languages import choose_bleu_tokenizer
+from tolka.metrics.line_statistics import Statistics, exchanged_sums, line_statistics, resampled_sums
 from tolka.metrics.significance import randomisation_p, sacrebleu_bootstrap_p
 from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
@@ -49,7 +49,7 @@ def chrf(sums: Numbers) -> Floats:
 METRICS = {"BLEU": bleu, "chrF2": chrf}
 
 
-def p_values(a: list[Counts], b: list[Counts], trials: int, seed: int) -> list[list[float]]:
+def p_values(a: list[Statistics], b: list[Statistics], trials: int, seed: int) -> list[list[float]]:
     """Return p under each metric of approximate randomisation, and of sacrebleu's bootstrap."""
     swapped = exchanged_sums(list(zip(a, b, strict=True)), trials, seed)
     samples = resampled_sums([*a, *b], trials, seed)
@@ -73,7 +73,7 @@ def main() -> None:
     options = parser.parse_args()
     a, b, references = (list(read_lines(path)) for path in options.files)
     metrics = {"BLEU": BLEU(tokenize=choose_bleu_tokenizer(options.language)[0], force=True), "chrF2": CHRF()}
-    statistics = [line_statistics(metric, [a, b], references) for metric in metrics.values()]
+    statistics = [line_statistics(metric, [a, b], [references]) for metric in metrics.values()]
     for (name, metric), (counts, _) in zip(metrics.items(), statistics, strict=True):
         assert np.isclose(METRICS[name](counts.sum(0)), metric._compute_score_from_stats(counts.sum(0).tolist()).score)
     per_line = [chrf(counts) for counts in statistics[1]]

@@ -16,7 +16,7 @@ from tolka.config.schemas import REGISTRIES, FilesToScore, RunConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.engines.options import DecodingConfig
 from tolka.jobs.options import InputConfig, OutputConfig
-from tolka.metrics.scores import MetricsConfig
+from tolka.metrics.options import MetricsConfig
 from tolka.options.settings import LISTED
 from tolka.report.page import ReportConfig
 from tolka.text.cleaning.steps import CleaningConfig

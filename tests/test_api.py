@@ -88,7 +88,7 @@ def test_models_and_texts_of_a_wrong_type() -> None:
         tolka.translate("runs/mine", 3)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("key", ["hypothesis", "reference", "source", "language"])
+@pytest.mark.parametrize("key", ["hypothesis", "source", "language"])
 def test_a_list_in_place_of_a_file_is_a_type_error(key: str) -> None:
     files = {"hypothesis": "a", "reference": "b", key: ["A text."]}
     with pytest.raises(TypeError, match=f"{key} is one name or path, and not a list: texts are read from the file"):

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from tolka.data.loader import in_order
 from tolka.data.store import TokenStore
 from tolka.engines.torch_engine import TorchEngine
-from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import score
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.verify import TrainingSources
 from tolka.models.transformer.config import TransformerConfig

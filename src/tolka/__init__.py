@@ -15,6 +15,7 @@ translate     translates texts with a model that is loaded for them
 translate_files  translates files, as mt-translate does
 follow_recipe  several trainings that make one model, as mt-train recipe=NAME
 evaluate      scores translations, or a model
+compare       tests which of several systems are better by more than chance
 calibrate     fits a model's quality estimates
 attention     returns what each subword of a translation attends to
 train_config  returns the TrainConfig of some settings
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from tolka.version import __version__
 
 if TYPE_CHECKING:
+    from tolka.api.compare import compare
     from tolka.api.evaluate import calibrate, evaluate
     from tolka.api.recipe import follow_recipe
     from tolka.api.train import train
@@ -49,6 +51,7 @@ __all__ = [
     "__version__",
     "attention",
     "calibrate",
+    "compare",
     "evaluate",
     "follow_recipe",
     "load",
@@ -67,6 +70,7 @@ _HOMES = {
     "Translator": "tolka.translation.translator",
     "attention": "tolka.api.translate",
     "calibrate": "tolka.api.evaluate",
+    "compare": "tolka.api.compare",
     "evaluate": "tolka.api.evaluate",
     "follow_recipe": "tolka.api.recipe",
     "load": "tolka.api.translate",

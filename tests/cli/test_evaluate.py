@@ -1,7 +1,10 @@
 """mt-eval: the scores of what mt-translate writes, as a table or as JSON."""
 
+import csv
 import json
 import os
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -144,7 +147,9 @@ def test_blank_references_are_scored_alike_wherever_a_model_is_scored(
 def test_odd_names_of_files(command: Command, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(name).write_text("tolo mirka pell dasun rive\n", encoding="utf-8")
-    scores = report(command("mt-eval", f"hypothesis={name}", f"reference={name}", "--json", PLAIN))
+    # In brackets are several references.
+    reference = f"./{name}" if name == "[a]" else name
+    scores = report(command("mt-eval", f"hypothesis={name}", f"reference={reference}", "--json", PLAIN))
     assert scores[0]["score"] == pytest.approx(100)
 
 
@@ -187,10 +192,29 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
         (["source=h", "reference=h"], 2, "give either MODEL source=FILE reference=FILE"),
         (["a", "b", "reference=h"], 2, "one model at most, not 2: a b"),
         (["hypothesis=h", "reference=h", "-o", "x"], 2, "-o OUT takes a model's translations"),
-        (["compare", "h", "reference=h"], 2, "compare takes two files"),
+        (["compare", "h", "reference=h"], 2, "compare takes two systems or more"),
+        (["compare", "h", "h", "hypothesis=h", "reference=h"], 2, "compare takes translations without hypothesis="),
+        (
+            ["compare", "h", "nowhere", "reference=h"],
+            1,
+            "nowhere: there is no such file; its folder holds: binary, empty, h, two",
+        ),
+        (["compare", "h", ".", "reference=h"], 2, "source=FILE is missing: . is a model, which translates it"),
+        (["compare", "h", "h", "reference=h", "-o", "x"], 2, "-o and --lines take one system's translations"),
+        (["hypothesis=h", "reference=[h,two]"], 1, "two has 2 lines but h has 1"),
+        (["hypothesis=h", "reference=h", "source=two"], 1, "two has 2 lines but h has 1"),
+        (["hypothesis=-", "reference=-"], 2, "- is standard input, which can be one of the files alone"),
+        (["hypothesis=h", "reference=h", "--lines", "x.txt"], 2, "name a file that ends in .tsv or .jsonl"),
+        (["hypothesis=h", "reference=h", "--lines", "h"], 1, "h is read, too, and its text would be lost"),
+        (["hypothesis=h", "reference=h", "metrics.command=false {hypothesis}"], 2, "metrics.command ended with 1"),
+        (["hypothesis=h", "reference=binary"], 1, "binary:1: a NUL byte"),
         (["compare", "h", "h", "reference=h", "metrics.bootstrap=0"], 2, "metrics.bootstrap (0) must be at least 40"),
         (["hypothesis=h", "reference=empty"], 1, "empty: the file is empty"),
-        (["hypothesis=h", "reference=nowhere"], 1, "nowhere: there is no such file; its folder holds: empty, h"),
+        (
+            ["hypothesis=h", "reference=nowhere"],
+            1,
+            "nowhere: there is no such file; its folder holds: binary, empty, h, two",
+        ),
         (["hypothesis=h", "reference=."], 1, "cannot be read"),
         (["nowhere", "source=h", "reference=h"], 1, "nowhere: there is no such model directory"),
         (["hyp=h", "reference=h"], 2, "unknown key 'hyp'. Here it is hypothesis=h"),
@@ -208,6 +232,8 @@ def test_bad_usage(
     monkeypatch.chdir(tmp_path)
     Path("h").write_text("tolo\n")
     Path("empty").write_text("")
+    Path("two").write_text("tolo\nmirka\n")
+    Path("binary").write_bytes(b"a\0b\n")
     outcome = command("mt-eval", *arguments)
     assert (outcome.code, outcome.out) == (code, "")
     assert complaint in outcome.error
@@ -255,3 +281,73 @@ def test_a_model_of_composed_text_is_scored_against_the_references_as_given(
     assert in_training == [score for score in report(of_apart) if score["name"] == "chrF2"]
     # To the model they are the same sentences.
     assert json.loads(of_apart.out)["perplexity"] == json.loads(of_composed.out)["perplexity"]
+
+
+def test_several_references_and_the_score_of_each_line(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = {"h": ["a b c d", "x\ty"], "one": ["a b c d", "no"], "two": ["d c b a", "x y"], "s": ["1", "2"]}
+    for name, lines in texts.items():
+        Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    arguments = ["hypothesis=h", "reference=[one,two]", "source=s", "metrics.names=[exact,chrf]", PLAIN]
+    first = report(command("mt-eval", *arguments, "--lines", "lines.tsv", "--json"))
+    assert [score["score"] for score in first] == [50, pytest.approx(100)]
+    assert "nrefs:2|" in first[1]["signature"]
+    with Path("lines.tsv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream, dialect="excel-tab"))
+    keys = ["line", "exact match", "chrF2", "source", "translation", "reference 1", "reference 2"]
+    assert [*rows[0]] == keys
+    assert [rows[1][key] for key in keys] == ["2", "0.0", "100.0", "2", "x\ty", "no", "x y"]
+    assert command("mt-eval", *arguments, "--lines", "lines.jsonl").code == 0
+    read = [json.loads(line) for line in Path("lines.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["references"] for row in read] == [["a b c d", "d c b a"], ["no", "x y"]]
+    assert [row["exact match"] for row in read] == [100, 0]
+
+
+def test_translations_from_standard_input(corpus: Path) -> None:
+    code = "from tolka.cli.evaluate import main; main()"
+    arguments = ["hypothesis=-", f"reference={corpus / 'test.xb'}", "--json", PLAIN]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        input=(corpus / "test.xb").read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["metrics"][0]["score"] == pytest.approx(100)
+
+
+def test_a_command_reads_the_files_and_gives_a_score(command: Command, corpus: Path) -> None:
+    """Such as COMET's; the score of a line is how many characters its source has."""
+    files = [f"hypothesis={corpus / 'test.xb'}", f"reference={corpus / 'test.xb'}", f"source={corpus / 'test.xa'}"]
+    wanted = "metrics.command=awk '{print length($0)}' {source} # {hypothesis} {reference}"
+    found = report(command("mt-eval", *files, wanted, "metrics.names=[]", "--json", "metrics.bootstrap=40"))
+    lengths = [len(line) for line in (corpus / "test.xa").read_text().splitlines()]
+    assert [score["name"] for score in found] == ["command"]
+    assert found[0]["score"] == pytest.approx(sum(lengths) / len(lengths))
+    assert "note: " in command("mt-eval", *files[:2], f"source={corpus / 'test.xb'}", PLAIN).err
+
+
+def test_models_and_texts_are_compared(
+    command: Command, trained: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [f"source={corpus / 'test.xa'}", f"reference={corpus / 'test.xb'}", "metrics.bootstrap=50"]
+    Path("translated").write_text(command("mt-translate", trained, corpus / "test.xa").out)
+    systems = [trained, "translated", corpus / "test.xb"]
+    found = json.loads(command("mt-eval", "compare", *systems, *files, "--json").out)
+    assert found["systems"] == [*map(str, systems)]
+    bleu = [row for row in found["comparisons"] if row["name"] == "BLEU"]
+    assert [row["systems"] for row in bleu] == [
+        [found["systems"][place] for place in pair] for pair in ((0, 1), (0, 2), (1, 2))
+    ]
+    assert [row["difference"] == 0 for row in bleu] == [True, False, False]
+    assert [row["p_adjusted"] >= row["p_value"] for row in bleu] == [True] * 3
+    assert found["contrasts"][0] == {**found["contrasts"][0], "better": 0, "worse": 0, "gained": []}
+    assert found["contrasts"][1]["lines"] == 8
+    listed = list(csv.reader(command("mt-eval", "compare", *systems, *files, "--csv").out.splitlines()))
+    assert listed[0] == ["metric", "systems", "difference", "95% interval", "p", "p (Holm)", "found from"]
+    assert len(listed) == 13
+    shown = command("mt-eval", "compare", *systems, *files, "--markdown").out
+    assert "| BLEU | C - A |" in shown
+    assert "C is better in line" in shown

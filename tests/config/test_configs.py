@@ -303,14 +303,21 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     literal = {key: kind for key in known if (kind := literal_kind(key))}
     texts = {key for key, (is_list, _) in literal.items() if is_list}
     splits = {f"corpus.{key}" for key in ("train", "valid", "test")}
-    assert texts == splits | {"corpus.columns", "tokenizer.model", "batching.augment", "cleaning.own"}
+    assert texts == splits | {
+        "corpus.columns",
+        "tokenizer.model",
+        "batching.augment",
+        "cleaning.own",
+        "files.reference",
+    }
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
     read_only = {"input.prefix", "search.glossary", "search.banned", "corpus.glossary"}
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like", "score")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
     names |= read_only | {"input.column", "input.prefix_column", "decoding.source", "decoding.target"}
-    assert literal.keys() - texts - files == names | runs | {"files.language", "tracking.project", "trainer.teacher"}
+    names |= {"files.language", "tracking.project", "trainer.teacher", "metrics.command"}
+    assert literal.keys() - texts - files == names | runs
 
 
 @pytest.mark.slow

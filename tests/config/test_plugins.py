@@ -75,10 +75,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "text.bars").write_text("".join(lines), encoding="utf-8")
     own = ["plugins=[my_model,my_parts,my_search]", "model=mean_wide", "scheduler=halving", "search=first_word"]
     settings = [setting for setting in SETTINGS if not setting.startswith("search")]
-    more = ["corpus.test=10", "metrics.names=[bleu,exact]", "run.dir=run", "trainer.log_every=1"]
+    more = [
+        "corpus.test=10",
+        "metrics.names=[bleu,same,close]",
+        "trainer.metric=close",
+        "run.dir=run",
+        "trainer.log_every=1",
+    ]
     [trained] = commands(path, ("train", [*settings, *own, *FILES, *more], ""))
     assert trained.code == 0, trained.err
-    assert "Exact" in trained.err
+    assert "Same" in trained.err
     return path
 
 
@@ -92,7 +98,12 @@ def test_a_run_uses_them_and_its_configuration_names_their_modules(folder: Path)
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["lr"] for line in lines if "lr" in line][-1] == pytest.approx(0.001 / 4)  # update 5, halved every 2
     scores = json.loads((folder / "run" / "best" / "scores.json").read_text(encoding="utf-8"))
-    assert "Exact" in str(scores)
+    [test] = scores["test"].values()
+    assert [each["name"] for each in test["metrics"]] == ["BLEU", "Same", "Close"]
+    # The best of its validations, by the metric that chooses.
+    values = [line["close"] for line in lines if "close" in line]
+    assert scores["validation"]["close"] == max(values)
+    assert 0 < max(values) <= 1
 
 
 @pytest.mark.slow
@@ -110,7 +121,7 @@ def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path
         ("translate", ["run", "plugins=[my_model]", "search=greedy"], text),
         ("translate", ["run", "plugins=[my_model]", *searched], text),
         ("translate", ["run", "plugins=[my_model,my_search]", *searched], text),
-        ("evaluate", [*files, "plugins=[my_parts]", "metrics.names=[exact]"], ""),
+        ("evaluate", [*files, "plugins=[my_parts]", "metrics.names=[same]"], ""),
         ("train", [*SETTINGS, *cell, *FILES], ""),
         ("translate", ["leaky", "plugins=[my_cell]"], f"{XA[0]}\n"),
     )
@@ -123,7 +134,7 @@ def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path
     subwords = [json.loads(line)["hypotheses"][0]["tokens"] for line in found.out.splitlines()]
     assert [len(set(each) - {"</s>"}) for each in subwords] == [1, 1], found.err
     (metric,) = json.loads(scored.out)["metrics"]
-    assert (metric["name"], metric["score"]) == ("Exact", 75.0)
+    assert (metric["name"], metric["score"]) == ("Same", 75.0)
     assert metric["signature"]
     assert trained.code == 0, trained.err
     assert (of_cell.code, of_cell.out.count("\n")) == (0, 1), of_cell.err

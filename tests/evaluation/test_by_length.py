@@ -6,7 +6,9 @@ import random
 import pytest
 
 from tolka.evaluation.by_length import _spans, bleu_by_length
-from tolka.metrics.scores import MetricsConfig, score
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import score
+from tolka.text.pairs import Pair
 
 METRICS = MetricsConfig(bootstrap=0)
 
@@ -16,7 +18,7 @@ def test_every_sentence_is_in_one_bucket_and_scored_there() -> None:
     sources = [" ".join("w" * draw.randint(1, 12)) for _ in range(90)]
     references = [" ".join(draw.choice(["tolo", "mirka", "pell"]) for _ in range(6)) for _ in sources]
     hypotheses = [r if len(s.split()) < 5 else r[:-6] + " selk" for s, r in zip(sources, references, strict=True)]
-    found = bleu_by_length(sources, hypotheses, references, METRICS, "xb")
+    found = bleu_by_length([*map(Pair, sources, references)], hypotheses, METRICS, "xb")
     assert sum(bucket.sentences for bucket in found) == 90
     assert 3 <= len(found) <= 5
     for before, after in itertools.pairwise(found):
@@ -49,6 +51,6 @@ def test_spans_by_hand(lengths: list[int], spans: list[tuple[int, int]]) -> None
 
 def test_sources_without_spaces_are_counted_in_characters() -> None:
     sources = ["今天", "他在图书馆", "今天天气很好"]
-    found = bleu_by_length(sources, ["a b"] * 3, ["a b"] * 3, METRICS, "en", "zh", buckets=3)
+    found = bleu_by_length([Pair(each, "a b") for each in sources], ["a b"] * 3, METRICS, "en", "zh", buckets=3)
     assert [(bucket.shortest, bucket.longest) for bucket in found] == [(2, 2), (5, 5), (6, 6)]
     assert found[0].as_dict()["characters"] == [2, 2]

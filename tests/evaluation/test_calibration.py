@@ -131,7 +131,7 @@ def test_a_line_that_the_model_reads_as_blank_is_left_out(trained: Path) -> None
         ),
         (
             ["MODEL", "source=S", "reference=R", "-o", "out"],
-            "-o OUT takes a model's translations, and calibrate writes",
+            "-o and --lines take one system's translations, and not those of calibrate",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation import tester
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
-from tolka.metrics.scores import MetricsConfig
+from tolka.metrics.options import MetricsConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
 from tolka.text.characters import CharacterForm
@@ -47,7 +47,7 @@ def validation(pairs: list[Pair]) -> tuple[float, float, float]:
     """chrF, nll and the share of copies."""
     echo: Any = Echo()
     meter = PerplexityMeter(pairs, TOKENIZER, 1000, characters=echo.characters)
-    found = Validator({XA_DE: pairs}, echo, {XA_DE: meter}, FP32, METRICS, "", 0)(1)
+    found = Validator({XA_DE: pairs}, echo, {XA_DE: meter}, FP32, METRICS, "bleu", "", 0)(1)
     return found.values["chrf"], found.values["nll"], found.copied
 
 

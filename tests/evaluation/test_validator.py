@@ -8,7 +8,7 @@ import torch
 from tolka.engines.options import DecodingConfig
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
-from tolka.metrics.scores import MetricsConfig
+from tolka.metrics.options import MetricsConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
@@ -21,7 +21,7 @@ def test_a_model_without_finite_scores_has_an_nll_only(trained: Path) -> None:
     pairs = [Pair("lantern kettle .", "ferry .")]
     meter = PerplexityMeter(pairs, translator.tokenizer, 1000)
     own, precision = translator.direction, Precision(torch.device("cpu"), "fp32")
-    validator = Validator({own: pairs}, translator, {own: meter}, precision, MetricsConfig(), "", 0)
+    validator = Validator({own: pairs}, translator, {own: meter}, precision, MetricsConfig(), "bleu", "", 0)
     assert {"nll", "bleu", "chrf"} <= validator(1).values.keys()
     with torch.no_grad():
         next(translator.engine.model.parameters()).fill_(math.nan)

@@ -10,7 +10,8 @@ from sacrebleu.metrics.chrf import CHRF
 
 from tolka.metrics import line_statistics
 from tolka.metrics.line_statistics import exchanged_sums, resampled_sums, totals
-from tolka.metrics.scores import PRINTED_NAMES, MetricsConfig, score
+from tolka.metrics.options import PRINTED_NAMES, MetricsConfig
+from tolka.metrics.scores import score
 from tolka.metrics.significance import compare
 
 WORDS = ["river", "stone", "bread", "window", "letter", "garden", "silver", "morning"]
@@ -87,6 +88,6 @@ def test_n_grams_are_dropped_once_they_are_counted(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(line_statistics, "_LINES_AT_ONCE", 50)
     few, many = lines(100, 1), lines(400, 1)
     metric = CHRF()
-    line_statistics.line_statistics(metric, [few], few)  # what is kept from the first call on
-    one = peak(lambda: line_statistics.line_statistics(metric, [few], few))
-    assert peak(lambda: line_statistics.line_statistics(metric, [many], many)) < 1.5 * one
+    line_statistics.line_statistics(metric, [few], [few])  # what is kept from the first call on
+    one = peak(lambda: line_statistics.line_statistics(metric, [few], [few]))
+    assert peak(lambda: line_statistics.line_statistics(metric, [many], [many])) < 1.5 * one

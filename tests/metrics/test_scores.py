@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,15 +19,11 @@ from rows import each_row
 from sacrebleu.metrics.bleu import BLEU
 
 from tolka.errors import ConfigError, DataError
-from tolka.metrics import scores as scoring
-from tolka.metrics.scores import (
-    PRINTED_NAMES,
-    MetricsConfig,
-    Score,
-    choose_bleu_tokenizer,
-    language_notes,
-    score,
-)
+from tolka.metrics import languages
+from tolka.metrics.languages import choose_bleu_tokenizer, language_notes
+from tolka.metrics.metric import References
+from tolka.metrics.options import PRINTED_NAMES, MetricsConfig
+from tolka.metrics.scores import Score, score, scores_and_lines
 from tolka.metrics.significance import compare
 
 QUICK = MetricsConfig(bootstrap=0)
@@ -216,7 +213,7 @@ def test_ter_counts_what_the_language_has_for_words(
 def test_ter_of_chinese_equals_the_command(tmp_path: Path) -> None:
     lines = ["今天天气很好，我很高兴。", "他在图书馆读书"], ["今天天气很好，我不高兴。", "他在图书馆看书"]
     options = ("-m", "ter", "--ter-normalized", "--ter-asian-support")
-    (theirs,) = [json.loads(command(tmp_path, lines[1], [lines[0]], *options))]
+    (theirs,) = [json.loads(command(tmp_path, [lines[1]], [lines[0]], *options))]
     mine = only("ter", *lines, "zh")
     assert (round(mine.value, 10), mine.signature) == (theirs["score"], theirs["signature"])
 
@@ -250,9 +247,9 @@ def test_japanese_and_korean_tokenizers(
     monkeypatch: pytest.MonkeyPatch, language: str, extra: str, fallback: str
 ) -> None:
     wanted = f"{extra}-mecab"
-    monkeypatch.setattr(scoring, "_installed", lambda modules: True)
+    monkeypatch.setattr(languages, "_installed", lambda modules: True)
     assert choose_bleu_tokenizer(language) == (wanted, None)
-    monkeypatch.setattr(scoring, "_installed", lambda modules: False)
+    monkeypatch.setattr(languages, "_installed", lambda modules: False)
     tokenizer, note = choose_bleu_tokenizer(language)
     assert tokenizer == fallback
     assert note is not None
@@ -277,7 +274,8 @@ def test_installed_extras_are_used(language: str, module: str) -> None:
         ({"names": []}, "metrics.names is empty"),
         ({"names": ["ter", "ter"]}, "metrics.names (ter, ter) has a metric twice"),
         ({"tokenizer": "ja_mecab"}, "metrics.tokenizer ('ja_mecab') is unknown. Did you mean 'ja-mecab'?"),
-        ({"tokenizer": "flores200"}, "metrics.tokenizer ('flores200') is unknown."),
+        ({"tokenizer": "spm"}, "metrics.tokenizer ('spm') is unknown."),
+        ({"command": "comet-score"}, "metrics.command (comet-score) has no {hypothesis}, the file to score"),
         ({"bootstrap": -1}, "metrics.bootstrap (-1) must be 0"),
         ({"bootstrap": 39}, "metrics.bootstrap (39) must be 0"),
     ],
@@ -288,9 +286,17 @@ def test_config_errors_name_the_key(changes: dict[str, object], message: str) ->
     assert message in str(caught.value)
 
 
+def test_the_tokenizers_of_spbleu_need_their_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """sacreBLEU would download it."""
+    monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"metrics\.tokenizer \(flores200\) needs its model: download .* to .*models"):
+        score(["a"], ["a"], MetricsConfig(names=["bleu"], tokenizer="flores200"))
+
+
 def test_a_system_does_not_differ_from_itself() -> None:
     hypotheses, references = corpus(40, kept=0.7)
     for result in compare(hypotheses, hypotheses, references, MetricsConfig(names=[*PRINTED_NAMES], bootstrap=100)):
+        assert result.interval == (0, 0)
         assert (result.difference, result.p_value) == (0, 1)
         assert result.a == result.b
 
@@ -298,9 +304,12 @@ def test_a_system_does_not_differ_from_itself() -> None:
 def test_a_clearly_better_system_is_significant() -> None:
     (worse, references), (better, same_references) = corpus(100, kept=0.5), corpus(100, kept=0.9)
     assert references == same_references
-    results = compare(worse, better, references, MetricsConfig(names=[*PRINTED_NAMES], bootstrap=200))
-    assert [result.name for result in results] == ["BLEU", "chrF2", "chrF2++", "TER", "BLEU-4 lc tok"]
+    names = ["bleu", "chrf", "chrf++", "ter", "bleu-lc"]
+    results = compare(worse, better, references, MetricsConfig(names=names, bootstrap=200))
+    assert [result.name for result in results] == [PRINTED_NAMES[name] for name in names]
     for result in results:
+        assert result.interval is not None
+        assert result.interval[0] <= result.difference <= result.interval[1]
         assert result.difference == result.b.value - result.a.value
         assert (result.difference < 0) == (result.name == "TER")
         assert result.p_value < 0.02
@@ -331,13 +340,33 @@ def test_sacrebleu_stays_silent_and_unimported(caplog: pytest.LogCaptureFixture)
     subprocess.run([sys.executable, "-c", check], check=True)
 
 
-def command(folder: Path, references: list[str], systems: list[list[str]], *options: str) -> str:
+def test_exact_matches_and_length_by_hand() -> None:
+    config = MetricsConfig(names=["exact", "length"], bootstrap=0)
+    exact, length = score(["ab", "abcd", "x"], ["ab", "ab", "xyz"], config)
+    assert (exact.value, length.value) == pytest.approx((100 / 3, 100 * 7 / 7))
+    assert "nrefs:1|how:line|" in exact.signature
+    # Of several references any may be matched, and the length is that of the nearest: 2, 4 and 1.
+    both = References([["ab", "ab", "xyz"], ["no", "abcd", "z"]])
+    exact, length = score(["ab", "abcd", "xx"], both, config)
+    assert (exact.value, length.value) == pytest.approx((200 / 3, 100 * 8 / 7))
+
+
+def test_scores_of_lines_are_those_of_the_command(tmp_path: Path) -> None:
+    both = References([REFERENCES, REFERENCES[::-1]])
+    found = scores_and_lines(HYPOTHESES, both, MetricsConfig(names=["bleu", "chrf", "ter"]))[1]()
+    for name, option in (("BLEU", "bleu"), ("chrF2", "chrf"), ("TER", "ter")):
+        printed = command(tmp_path, both.lists, [HYPOTHESES], "-m", option, "--sentence-level", "--score-only")
+        assert [f"{value:.10f}" for value in found[name]] == printed.split()
+
+
+def command(folder: Path, references: Sequence[Sequence[str]], systems: list[list[str]], *options: str) -> str:
     """Run sacrebleu as a user does, with ten digits behind the point, and return what it prints."""
-    names = ["references", *(f"system{number}" for number in range(len(systems)))]
-    for name, lines in zip(names, [references, *systems], strict=True):
+    wanted = [f"references{number}" for number in range(len(references))]
+    names = [f"system{number}" for number in range(len(systems))]
+    for name, lines in zip([*wanted, *names], [*references, *systems], strict=True):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SACREBLEU_")}
-    line = [sys.executable, "-m", "sacrebleu", names[0], "-i", *names[1:], "-w", "10", "--quiet", "-nc", *options]
+    line = [sys.executable, "-m", "sacrebleu", *wanted, "-i", *names, "-w", "10", "--quiet", "-nc", *options]
     environment["PYTHONUTF8"] = "1"
     return subprocess.run(line, cwd=folder, env=environment, check=True, capture_output=True, encoding="utf-8").stdout
 
@@ -358,13 +387,21 @@ REFERENCES = [
 ]
 
 
-def test_scores_equal_the_command_to_the_digit(tmp_path: Path) -> None:
-    hypotheses, references = corpus(20, kept=0.8)
-    hypotheses, references = HYPOTHESES + hypotheses, REFERENCES + references
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow), 4])
+def test_scores_equal_the_command_to_the_digit(tmp_path: Path, count: int) -> None:
+    """With one reference a line or with several, whose lengths and edits TER averages."""
+    hypotheses, first = corpus(20, kept=0.8)
+    others = [corpus(20, kept=0.9, seed=seed)[0] for seed in range(1, count)]
+    hypotheses = HYPOTHESES + hypotheses
+    # The same other lines, in another order.
+    references = [
+        REFERENCES + first,
+        *(REFERENCES[number:] + REFERENCES[:number] + each for number, each in enumerate(others, 1)),
+    ]
     options = ("--confidence", "-f", "json", "-m")
     theirs = json.loads(command(tmp_path, references, [hypotheses], *options, "bleu", "chrf", "ter"))
     theirs.append(json.loads(command(tmp_path, references, [hypotheses], *options, "chrf", "--chrf-word-order", "2")))
-    ours = score(hypotheses, references, MetricsConfig())
+    ours = score(hypotheses, References(references), MetricsConfig())
     assert [result.name for result in ours] == ["BLEU", "chrF2", "chrF2++", "TER"]
     by_name = {result["name"]: result for result in theirs}
     for mine in ours:
@@ -381,7 +418,7 @@ def test_scores_equal_the_command_to_the_digit(tmp_path: Path) -> None:
 def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
     (a, references), (b, _) = corpus(30, kept=0.80), corpus(30, kept=0.84)
     # Not as JSON: the command fails to write its own float32 numbers.
-    printed = command(tmp_path, references, [a, b], "-m", "bleu", "chrf", "ter", "--paired-bs", "-f", "latex")
+    printed = command(tmp_path, [references], [a, b], "-m", "bleu", "chrf", "ter", "--paired-bs", "-f", "latex")
     cells = re.findall(r"(\d+\.\d+) \((\d+\.\d+) ± (\d+\.\d+)\)(?: \(p = (\d\.\d+)\))?", printed)
     config = MetricsConfig(names=["bleu", "chrf", "ter"], significance="paired-bs")
     ours = compare(a, b, references, config)
@@ -395,7 +432,7 @@ def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
         assert mine.signature in printed
 
     options = ["--paired-ar", "--paired-ar-n", "1000", "-f", "latex"]
-    printed = command(tmp_path, references, [a, b], "-m", "bleu", "chrf", "ter", *options)
+    printed = command(tmp_path, [references], [a, b], "-m", "bleu", "chrf", "ter", *options)
     bleu, chrf, ter = map(float, re.findall(r"\(p = (\d\.\d+)\)", printed))
     randomised = compare(a, b, references, replace(config, significance="paired-ar"))
     assert round(randomised[1].p_value, 4) == chrf

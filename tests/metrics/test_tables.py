@@ -52,7 +52,7 @@ def test_score_table_has_intervals_and_signatures() -> None:
     assert score_table(scores).split("\n") == [
         "metric  score  95% interval",
         "------  -----  ------------",
-        "BLEU     7.13  [6.50, 7.75]",
+        "BLEU     7.13  6.50 to 7.75",
         "TER     71.00",
         "",
         "BLEU: nrefs:1|tok:13a",
@@ -62,3 +62,18 @@ def test_score_table_has_intervals_and_signatures() -> None:
 
 def test_score_table_without_intervals_has_no_column_for_them() -> None:
     assert score_table([Score("BLEU", 7.0, None, "s")]) == "metric  score\n------  -----\nBLEU     7.00\n\nBLEU: s"
+
+
+def test_tables_in_other_forms() -> None:
+    scores = [Score("BLEU", 7.126, (6.5, 7.75), "nrefs:1|tok:13a"), Score("my, own", 0.71234, None, "s", digits=4)]
+    assert score_table(scores, "csv").split("\n") == [
+        "metric,score,95% interval,signature",
+        "BLEU,7.13,6.50 to 7.75,nrefs:1|tok:13a",
+        '"my, own",0.7123,,s',
+    ]
+    assert score_table(scores, "markdown").split("\n")[:3] == [
+        "| metric | score | 95% interval |",
+        "| --- | ---: | --- |",
+        "| BLEU | 7.13 | 6.50 to 7.75 |",
+    ]
+    assert table([["a|b"]], ["x"], "l", "markdown").endswith("| a\\|b |")

@@ -270,7 +270,10 @@ def test_clipping_by_hand(tmp_path: Path, norm: float, expected: list[float]) ->
     ("options", "complaint"),
     [
         ({"updates": 0}, r"trainer.updates \(0\) must be at least 1"),
-        ({"metric": "comet"}, r"trainer.metric \('comet'\) is unknown. Known: bleu, chrf, nll, ppl"),
+        (
+            {"metric": "comet"},
+            r"trainer.metric \('comet'\) is unknown. Known: bleu, bleu-lc, chrf, chrf\+\+, command",
+        ),
         ({"precision": "int8"}, r"trainer.precision \('int8'\) is unknown. Known: auto, bf16, fp16, fp32"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"patience": -1}, r"trainer.patience \(-1\) must be 0 \(off\) or more"),

@@ -1,38 +1,36 @@
 """Score translations, or a model by its translations: a configuration in, a typed result out."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tolka.api.scored_texts import ScoredTexts, read_text, read_texts
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.engines.torch_engine import TorchEngine
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError
 from tolka.evaluation.calibration import CalibrationResult, calibrate_translator
 from tolka.evaluation.input_notes import (
-    NamedText,
     as_text,
     blank_note,
     copied_note,
-    count_error,
     language_note,
     notes_on,
 )
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.formats.any_model import load_any
-from tolka.metrics.scores import Score, score
-from tolka.metrics.significance import Comparison, compare
-from tolka.metrics.tables import score_table
+from tolka.metrics.metric import References, Values
+from tolka.metrics.scores import Score, scores_and_lines
+from tolka.metrics.tables import Form, score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.read import Folders, load_model
 from tolka.model_directory.verify import QUALITY
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
-from tolka.system.number_format import count_text
 from tolka.system.progress import bar, say
-from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
 from tolka.text.normalization import mixed_forms_note, references_note
 from tolka.text.pairs import Pair
 from tolka.translation.opening import open_model
@@ -44,18 +42,34 @@ from tolka.translation.translator import Translator
 class EvaluateResult:
     """Scores of the translations, and the perplexity of the references if a model was given.
 
-    notes: reasons why the scores may mislead.
+    notes: reasons why the scores may mislead. texts: the references, and the sources if they are known. of_lines:
+    returns the score of each line, by the names of the metrics.
     """
 
     scores: list[Score]
     perplexity: Perplexity | None
     hypotheses: list[str]
     notes: list[str]
+    texts: References
+    of_lines: Callable[[], dict[str, Values]] = field(repr=False)
 
     def __repr__(self) -> str:
         """Return the table that mt-eval prints, and the notes."""
-        perplexity = [f"\n{self.perplexity}"] if self.perplexity else []
-        return "\n".join([score_table(self.scores), *perplexity, *(f"note: {note}" for note in self.notes)])
+        return "\n".join([self.as_text(), *(f"note: {note}" for note in self.notes)])
+
+    def as_text(self, form: Form = "text") -> str:
+        """Return the table of the scores, and the perplexity."""
+        perplexity = [f"\n{self.perplexity}"] if self.perplexity and form != "csv" else []
+        return "\n".join([score_table(self.scores, form), *perplexity])
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield of each line its number, its score under each metric, source, translation and references."""
+        found = {name: values.tolist() for name, values in self.of_lines().items()}
+        for row, text in enumerate(self.hypotheses):
+            references = [each[row] for each in self.texts.lists]
+            source = {} if self.texts.sources is None else {"source": self.texts.sources[row]}
+            scores = {name: values[row] for name, values in found.items()}
+            yield {"line": row + 1, **scores, **source, "translation": text, "references": references}
 
 
 def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **settings: Any) -> EvaluateResult:
@@ -69,33 +83,29 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
     """
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
     files = config.files
-    if not files.reference:
-        raise ConfigError("reference=FILE is missing: scores need references")
-    wanted, unwanted = ("source", "hypothesis") if model else ("hypothesis", "source")
-    if not getattr(files, wanted) or getattr(files, unwanted):
+    wanted = "source" if model else "hypothesis"
+    if files.reference and (not getattr(files, wanted) or (model and files.hypothesis)):
         raise ConfigError(
             "give either MODEL source=FILE reference=FILE (to translate and score) "
             "or hypothesis=FILE reference=FILE (only to score)"
         )
-    limit = config.decoding.line_limit
-    references = files.reference, _lines(files.reference, limit)
-    texts = getattr(files, wanted), _lines(getattr(files, wanted), limit)
+    texts = read_texts(config)
     if model:
-        return _evaluate_model(config, model, texts, references)
-    hypotheses, note = as_text(texts)
-    both = [hypotheses, references]
-    on_texts = notes_on([hypotheses], references, config.metrics, files.language)
-    notes = [note, *on_texts, blank_note(both), mixed_forms_note(dict(both))]
-    scores = score(hypotheses[1], references[1], config.metrics, files.language)
-    return EvaluateResult(scores, None, list(hypotheses[1]), [note for note in notes if note])
+        return _evaluate_model(config, model, texts)
+    hypotheses, note = as_text((files.hypothesis, read_text(files.hypothesis, config.decoding.line_limit)))
+    everything = [hypotheses, *texts.references]
+    on_texts = notes_on([hypotheses], texts.references, config.metrics, files.language)
+    notes = [note, *on_texts, blank_note(everything), mixed_forms_note(dict(everything))]
+    if texts.source:
+        notes.append(copied_note(hypotheses, texts.source))
+    lines, references = list(hypotheses[1]), texts.as_references
+    scores, of_lines = scores_and_lines(lines, references, config.metrics, files.language)
+    return EvaluateResult(scores, None, lines, [note for note in notes if note], references, of_lines)
 
 
-def _evaluate_model(
-    config: EvaluateConfig, model: Folders, sources: NamedText, references: NamedText
-) -> EvaluateResult:
+def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts) -> EvaluateResult:
     """Translate the sources, and score the translations and the references' perplexity."""
-    if len(sources[1]) != len(references[1]):
-        raise count_error(sources, references)
+    sources, references = texts.needed_source("the model translates it"), texts.references[0]
     # Loaded with torch in any case: the perplexity is computed with it, whatever translates.
     saved = load_any(model, to_translate=True)
     keep_freed_memory()
@@ -127,17 +137,18 @@ def _evaluate_model(
     # Of sources that are not blank to the model.
     written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]
     notes = [
-        blank_note([sources, references]),
+        blank_note([sources, *texts.references]),
         language_note(sources, source_language),
         copied_note(translations, sources),
         blank_translations_note(sum(not text.strip() for text in written), len(written)),
-        *notes_on([translations], references, config.metrics, language),
+        *notes_on([translations], texts.references, config.metrics, language),
         references_note(references[1], characters.unicode, references[0])
         or mixed_forms_note(dict([translations, references])),
         f"{perplexity.skipped} pairs are not in the PPL: a blank side, or too long" if perplexity.skipped else "",
     ]
-    scores = score(hypotheses, references[1], config.metrics, language)
-    return EvaluateResult(scores, perplexity, hypotheses, [note for note in notes if note])
+    scores, of_lines = scores_and_lines(hypotheses, texts.as_references, config.metrics, language)
+    told = [note for note in notes if note]
+    return EvaluateResult(scores, perplexity, hypotheses, told, texts.as_references, of_lines)
 
 
 def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> CalibrationResult:
@@ -147,18 +158,15 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     for fewer than 100 lines.
     """
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
-    files, limit = config.files, config.decoding.line_limit
-    if not files.source or not files.reference or files.hypothesis:
+    files = config.files
+    if not files.source or len(files.reference) != 1 or files.hypothesis:
         raise ConfigError("calibrate takes a model, source=FILE and reference=FILE: it translates the sources itself")
     if not isinstance(model, str | Path):
         if len(model) != 1:
             raise ConfigError(f"calibrate takes one model, not {len(model)}: estimates are of a single model")
         (model,) = model
-    sources, references = _lines(files.source, limit), _lines(files.reference, limit)
-    if len(sources) != len(references):
-        raise DataError(
-            f"{files.source} has {count_text(len(sources), 'line')} but {files.reference} has {len(references)}"
-        )
+    texts = read_texts(config)
+    (_, sources), (_, references) = texts.needed_source("the model translates it"), texts.references[0]
     saved = load_model(Path(model), or_int8=True)
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding, say)
@@ -169,31 +177,3 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     scores = {**saved.scores, QUALITY: values}
     rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
     return result
-
-
-def compare_files(a: Path, b: Path, config: EvaluateConfig) -> list[Comparison]:
-    """Test by metrics.significance whether translations `b` are better than `a`; raises as `evaluate` does."""
-    if not config.files.reference:
-        raise ConfigError("reference=FILE is missing: scores need references")
-    limit = config.decoding.line_limit
-    references = config.files.reference, _lines(config.files.reference, limit)
-    (one, note), (other, other_note) = (as_text((str(path), _lines(str(path), limit))) for path in (a, b))
-    language = config.files.language
-    texts = [one, other, references]
-    notes = [note, other_note, *notes_on([one, other], references, config.metrics, language)]
-    for each in (*notes, blank_note(texts), mixed_forms_note(dict(texts))):
-        if each:
-            say(f"note: {each}")
-    return compare(one[1], other[1], references[1], config.metrics, language)
-
-
-def _lines(path: str, limit: LineLimit) -> list[str]:
-    """Return the lines of a file; DataError if it cannot be read or is empty."""
-    file = user_path(path)
-    # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
-    if file.parts[:2] != ("/", "dev"):
-        refuse_pipe(file)
-    lines = list(read_lines(file, limit=limit))
-    if not lines:
-        raise DataError(f"{path}: the file is empty")
-    return lines

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from tolka.metrics.scores import has_spaces
+from tolka.metrics.languages import has_spaces
 from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair

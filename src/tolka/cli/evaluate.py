@@ -1,10 +1,12 @@
 """mt-eval: BLEU, chrF, TER and perplexity, each with its signature and interval."""
 
 import argparse
+import csv
+import io
+import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tolka.cli import common
 from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, separate_files, settings_help
@@ -14,10 +16,16 @@ from tolka.system.progress import say
 from tolka.text.lines import user_path
 from tolka.version import __version__
 
+if TYPE_CHECKING:
+    from tolka.metrics.tables import Form
+
 _EXAMPLES = """examples:
   mt-eval runs/sample source=test.en reference=test.ko    translate and score
   mt-eval hypothesis=mine.de reference=test.de language=de only score
-  mt-eval compare a.de b.de reference=test.de             is b better than a? a paired test
+  mt-eval hypothesis=mine.de reference=[a.de,b.de] --lines lines.tsv
+                                                          several references; a score for each line
+  mt-eval compare runs/a runs/b theirs.de source=test.en reference=test.de
+                                                          which is better, and by more than chance?
   mt-eval calibrate runs/sample source=valid.en reference=valid.ko search.n_best=5
                                                           let mt-translate estimate the quality of each line
 source, hypothesis, reference and language are short for files.source and so on.
@@ -37,9 +45,9 @@ def run(arguments: Sequence[str]) -> int:
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:
-        if options.output:
-            raise ConfigError(f"-o OUT takes a model's translations, and {word} writes none")
-        _SUBCOMMANDS[word](plain[1:], settings, options.json)
+        if options.output or options.lines:
+            raise ConfigError(f"-o and --lines take one system's translations, and not those of {word}")
+        _SUBCOMMANDS[word](plain[1:], settings, options.form)
         return DONE
     # As in `sacrebleu` and other scorers, whose arguments are files.
     if len(plain) == 2 and all(map(Path.is_file, plain)):
@@ -52,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
     models = models_of(word) if plain else []
     if options.output and not models:
         raise ConfigError("-o OUT takes a model's translations; without a model there are none to write")
-    _score(models, settings, options.output, options.json)
+    _score(models, settings, options)
     return DONE
 
 
@@ -64,7 +72,14 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    forms = parser.add_mutually_exclusive_group()
+    for form, words in (("json", "JSON"), ("markdown", "Markdown"), ("csv", "CSV")):
+        forms.add_argument(
+            f"--{form}", dest="form", action="store_const", const=form, default="text", help=f"print {words} instead"
+        )
+    parser.add_argument(
+        "--lines", type=Path, metavar="OUT", help="write the score of each line there, as OUT.tsv or OUT.jsonl"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
@@ -72,59 +87,68 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(arguments)
 
 
-def _score(models: Sequence[Path], settings: Sequence[str], output: Path | None, as_json: bool) -> None:
-    """Print the scores of models, or of a file of translations. output: where to write the models' translations."""
+def _score(models: Sequence[Path], settings: Sequence[str], options: argparse.Namespace) -> None:
+    """Print the scores of models, or of a file of translations; write the translations, and the scores of lines."""
     from tolka.api.evaluate import evaluate
     from tolka.config.command_line import evaluate_config
 
     config = evaluate_config(settings)
-    if output:  # before the translation, which may take hours
-        check_output(output)
-        if is_among(output, [user_path(config.files.source), user_path(config.files.reference)]):
-            raise DataError(f"{output} is read, too, and its text would be lost: name another file to write")
+    read = [user_path(path) for path in (config.files.source, config.files.hypothesis, *config.files.reference)]
+    for path in filter(None, (options.output, options.lines)):  # before the translation, which may take hours
+        check_output(path)
+        if is_among(path, read):
+            raise DataError(f"{path} is read, too, and its text would be lost: name another file to write")
+    if options.lines and options.lines.suffix not in (".tsv", ".jsonl"):
+        raise ConfigError(f"--lines {options.lines}: name a file that ends in .tsv or .jsonl")
     result = evaluate(config, models)
-    if output:
-        with whole_file(output) as stream:
+    if options.output:
+        with whole_file(options.output) as stream:
             stream.writelines(f"{line}\n".encode() for line in result.hypotheses)
+    if options.lines:
+        _write_lines(list(result.lines()), options.lines)
     for note in result.notes:
         say(f"note: {note}")
-    if as_json:
+    if options.form == "json":
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
         print_json(report)
     else:
-        print(replace(result, notes=[]))
+        print(result.as_text(options.form))
 
 
-def _compare(systems: Sequence[Path], settings: Sequence[str], as_json: bool) -> None:
-    """Print whether the second file of translations is better than the first."""
-    if len(systems) != 2:
-        raise ConfigError("compare takes two files of translations: mt-eval compare A B reference=FILE")
+def _write_lines(lines: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write the score and the texts of each line, as TSV with a header or as a JSON object a line."""
+    text = io.StringIO()
+    if path.suffix == ".tsv":
+        count = len(lines[0]["references"])
+        names = ["reference" if count == 1 else f"reference {number + 1}" for number in range(count)]
+        rows = [{**row, **dict(zip(names, row["references"], strict=True))} for row in lines]
+        keys = [key for key in rows[0] if key != "references"]
+        writer = csv.DictWriter(text, keys, extrasaction="ignore", dialect="excel-tab", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
+        text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in lines)
+    with whole_file(path) as stream:
+        stream.write(text.getvalue().encode())
 
-    from tolka.api.evaluate import compare_files
+
+def _compare(systems: Sequence[Path], settings: Sequence[str], form: str) -> None:
+    """Print which systems differ by more than chance, and where."""
+    from tolka.api.compare import compare
     from tolka.config.command_line import evaluate_config
 
-    results = compare_files(systems[0], systems[1], evaluate_config(settings))
-    if as_json:
-        keys = ("difference", "p_value", "signature")
-        rows = [{"a": r.a.as_dict(), "b": r.b.as_dict()} | {key: getattr(r, key) for key in keys} for r in results]
-        print_json({"comparisons": rows})
-        return
-    from tolka.metrics.significance import paired_test
-    from tolka.metrics.tables import table
-
-    cells = [
-        [r.name, f"{r.a.value:.2f}", f"{r.b.value:.2f}", f"{r.difference:+.2f}", f"{r.p_value:.4f}"] for r in results
-    ]
-    print(table(cells, ["metric", "A", "B", "B - A", "p"], "lrrrr"))
-    test = paired_test(results[0].signature)
-    print(f"\np: how often so large a difference comes by chance ({test}); below 0.05 is taken as real")
-    for result in results:
-        print(f"{result.name}: {result.signature}")
+    result = compare(systems, evaluate_config(settings))
+    for note in result.notes:
+        say(f"note: {note}")
+    if form == "json":
+        print_json(result.as_dict())
+    else:
+        print(result.as_text(cast("Form", form)))
 
 
-def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) -> None:
+def _calibrate(model: Sequence[Path], settings: Sequence[str], form: str) -> None:
     """Fit the quality estimates of a model, write them into its directory, and print how good they are."""
     if len(model) != 1:
         raise ConfigError("calibrate takes one model: mt-eval calibrate MODEL source=FILE reference=FILE")
@@ -133,7 +157,7 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], as_json: bool) ->
     from tolka.config.command_line import evaluate_config
 
     result = calibrate(models_of(str(model[0])), evaluate_config(settings))
-    if as_json:
+    if form == "json":
         print_json(result.as_dict())
     else:
         print(result)

@@ -19,10 +19,11 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from tolka.errors import ConfigError
+from tolka.metrics.options import MINIMIZED
 from tolka.options.checks import at_least, at_most, one_of
 from tolka.options.parsing import build
 from tolka.system.progress import say
-from tolka.training.options import METRICS, model_rank
+from tolka.training.options import model_rank
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -105,7 +106,7 @@ class OptunaSweeper(Sweeper):
         fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
-        higher_is_better = METRICS[self.config.trainer.metric] > 0
+        higher_is_better = self.config.trainer.metric not in MINIMIZED
         direction = self.options.direction or ("maximize" if higher_is_better else "minimize")
         study = _study(optuna, folder / JOURNAL, direction, self.options.seed)
         number = _ended_trials(study)

@@ -14,7 +14,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.jobs.options import TranslateConfig as TranslateConfig
-from tolka.metrics.scores import MetricsConfig
+from tolka.metrics.options import COMMAND, MetricsConfig
 from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
@@ -132,11 +132,11 @@ class FilesToScore:
     """The files that mt-eval reads."""
 
     hypothesis: str = setting("", literal=True, any_bytes=True)
-    """file of translations to score; not with a model"""
-    reference: str = setting("", literal=True, any_bytes=True)
-    """file of reference translations, line by line"""
+    """file of translations to score, - for standard input; not with a model"""
+    reference: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
+    """file of reference translations, line by line, or [SEVERAL,FILES] where each line has several"""
     source: str = setting("", literal=True, any_bytes=True)
-    """file of sources: the model given first translates it"""
+    """file of sources, which models translate; with translations alone, for a metrics.command that reads it"""
     language: str = setting("", literal=True)
     """language code of the references, for BLEU's tokenizer; empty = the model's target language"""
 
@@ -216,6 +216,8 @@ def _training_conflicts(config: TrainConfig) -> Iterator[str]:
     codes = [direction.code for direction in config.corpus.directions]
     if trainer.best_direction and trainer.best_direction not in codes:
         yield f"trainer.best_direction ({trainer.best_direction}) must be one that is trained: {', '.join(codes)}"
+    if trainer.metric == COMMAND and not config.metrics.command:
+        yield "trainer.metric=command needs metrics.command, as in metrics.command='COMMAND {hypothesis} {reference}'"
     if config.batching.sampling and not config.tokenizer.can_sample:
         yield (
             "batching.sampling draws other segmentations of the same words, and tokenizer.type="

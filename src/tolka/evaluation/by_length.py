@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.metrics.scores import MetricsConfig, Score, has_spaces, score
+from tolka.metrics.languages import has_spaces
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import Score, score
+from tolka.text.pairs import Pair
 
 
 @dataclass(frozen=True)
@@ -23,9 +26,8 @@ class LengthBucket:
 
 
 def bleu_by_length(
-    sources: Sequence[str],
+    pairs: Sequence[Pair],
     hypotheses: Sequence[str],
-    references: Sequence[str],
     metrics: MetricsConfig,
     language: str,
     source_language: str = "",
@@ -36,13 +38,13 @@ def bleu_by_length(
     metrics: its tokenizer, resamples and seed are used. language: of the target.
     """
     unit = "words" if has_spaces(source_language) else "characters"
-    lengths = [len(source.split() if unit == "words" else source) for source in sources]
+    lengths = [len(pair.source.split() if unit == "words" else pair.source) for pair in pairs]
     config = MetricsConfig(names=["bleu"], tokenizer=metrics.tokenizer, bootstrap=metrics.bootstrap)
     # By the source, which all systems share: of outputs, each would have buckets of its own.
     results = []
     for shortest, longest in _spans(lengths, buckets):
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
-        (bleu,) = score([hypotheses[row] for row in rows], [references[row] for row in rows], config, language)
+        (bleu,) = score([hypotheses[row] for row in rows], [pairs[row].target for row in rows], config, language)
         results.append(LengthBucket(shortest, longest, len(rows), bleu, unit))
     return results
 

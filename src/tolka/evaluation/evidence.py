@@ -10,8 +10,10 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.figures import Evidence
 from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.tester import TestResult
+from tolka.metrics.languages import choose_bleu_tokenizer, has_spaces
+from tolka.metrics.options import MetricsConfig
 from tolka.metrics.pairwise import PairwiseChrf
-from tolka.metrics.scores import MetricsConfig, choose_bleu_tokenizer, has_spaces, score
+from tolka.metrics.scores import score
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator

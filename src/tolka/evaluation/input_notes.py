@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import regex
 
 from tolka.errors import DataError
-from tolka.metrics.scores import MetricsConfig, language_notes
+from tolka.metrics.languages import language_notes
+from tolka.metrics.options import MetricsConfig
 from tolka.system.number_format import count_text
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.scripts import is_in_other_script, is_known
@@ -51,21 +52,21 @@ def as_text(hypotheses: NamedText) -> tuple[NamedText, str]:
 
 
 def notes_on(
-    systems: Sequence[NamedText], references: NamedText, metrics: MetricsConfig, language: str
+    systems: Sequence[NamedText], references: Sequence[NamedText], metrics: MetricsConfig, language: str
 ) -> Iterator[str]:
     """Yield what is likely a mistake in systems' translations or references, "" included; DataError for line counts.
 
     language: of the target; "" if unknown.
     """
     for number, system in enumerate(systems):
-        if len(system[1]) != len(references[1]):
-            raise count_error(system, references)
-        yield from text_notes(system, references)
-        yield equal_note(system, references, _REPRODUCED)
+        if len(system[1]) != len(references[0][1]):
+            raise count_error(system, references[0])
+        yield from text_notes(system, references[0])
+        yield from (equal_note(system, each, _REPRODUCED) for each in references)
         yield from (equal_note(earlier, system, 1.0) for earlier in systems[:number])
     # The references, too: the language, and not the translation, may be the mistake.
-    yield from (language_note(each, language) for each in (*systems, references))
-    yield unnamed_language_note(references) if not language else ""
+    yield from (language_note(each, language) for each in (*systems, *references))
+    yield unnamed_language_note(references[0]) if not language else ""
     yield from language_notes(metrics, language)
 
 

@@ -14,7 +14,7 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
-from tolka.metrics.scores import has_spaces
+from tolka.metrics.languages import has_spaces
 from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision
 from tolka.system.memory import is_out_of_memory

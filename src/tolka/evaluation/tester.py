@@ -9,7 +9,9 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.by_length import LengthBucket, bleu_by_length
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
-from tolka.metrics.scores import MetricsConfig, Score, score
+from tolka.metrics.metric import References
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import Score, score
 from tolka.metrics.significance import Comparison, compare
 from tolka.system.device import Precision
 from tolka.system.progress import bar
@@ -83,7 +85,8 @@ class Tester:
 
         zero_shot: whether no training text is in this direction.
         """
-        references, language = [pair.target for pair in pairs], direction.target
+        language = direction.target
+        references = References([[pair.target for pair in pairs]], [pair.source for pair in pairs])
         started_at = time.perf_counter()
         hypotheses = self._translate(f"testing on {name}", pairs, self._translator, direction)
         seconds = time.perf_counter() - started_at
@@ -100,8 +103,7 @@ class Tester:
         meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, characters, language, tags=tags)
         perplexity = meter.measure(self._translator.engine.model, self._precision, ranks=self._ranks)
         scores = score(hypotheses, references, self._metrics, language)
-        sources = [pair.source for pair in pairs]
-        buckets = bleu_by_length(sources, hypotheses, references, self._metrics, language, direction.source)
+        buckets = bleu_by_length(pairs, hypotheses, self._metrics, language, direction.source)
         return TestResult(
             name, direction, zero_shot, scores, perplexity, len(pairs), seconds, buckets, changes, hypotheses
         )

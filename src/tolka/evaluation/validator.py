@@ -9,8 +9,10 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter, exp_nats
-from tolka.metrics.scores import MetricsConfig, Score, score
-from tolka.metrics.validation import Sample, Validation
+from tolka.metrics.metric import References
+from tolka.metrics.options import COMMAND, PRINTED_NAMES, MetricsConfig
+from tolka.metrics.scores import Score, score
+from tolka.metrics.validation import ALWAYS_MEASURED, Sample, Validation
 from tolka.system.device import Precision
 from tolka.system.number_format import number_text
 from tolka.system.progress import bar
@@ -39,19 +41,24 @@ class Validator:
         meters: Mapping[Direction, PerplexityMeter],
         precision: Precision,
         metrics: MetricsConfig,
+        metric: str,
         decides: str,
         samples: int,
         flow: GradientFlowMeter | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        """metrics: its tokenizer is used, its list is not. decides: the direction whose scores are those of the model.
+        """metrics: its tokenizer and its command are used, its list is not. metric: measured beside BLEU and chrF.
 
-        decides: as in "en-ko"; "" for the mean of all. samples: pairs to show. ranks: share the sentences out.
+        decides: the direction whose scores are those of the model, as in "en-ko"; "" for the mean of all. samples:
+        pairs to show. ranks: share the sentences out.
         """
         self._sets, self._translator, self._meters, self._precision = sets, translator, meters, precision
         self._pairs = [pair for pairs in sets.values() for pair in pairs]
         # Without resamples: the points of a curve have no intervals.
-        self._metrics = MetricsConfig(names=["bleu", "chrf"], tokenizer=metrics.tokenizer, bootstrap=0)
+        own = [] if metric in (COMMAND, *ALWAYS_MEASURED) else [metric]
+        self._names = ["bleu", "chrf", *own, *([COMMAND] if metric == COMMAND else [])]
+        command = metrics.command if metric == COMMAND else ""
+        self._metrics = MetricsConfig(["bleu", "chrf", *own], command, metrics.tokenizer, bootstrap=0)
         self._deciding = [each for each in sets if not decides or each.code == decides]
         self._samples, self._flow, self._ranks = samples, flow, ranks
 
@@ -68,25 +75,23 @@ class Validator:
         if not math.isfinite(nll := sum(loss.nll for loss in losses.values())):
             return Validation({"nll": nll}, "")
         hypotheses = self._translate(tick)
-        scores = {
-            direction: score(hypotheses[direction], [pair.target for pair in pairs], self._metrics, direction.target)
-            for direction, pairs in self._sets.items()
-        }
-        values = _mean([losses[each] for each in self._deciding], [scores[each] for each in self._deciding])
+        # By the first rank alone: a command may take minutes, and need not print the same again.
+        scores = self._ranks.outcomes(lambda: self._scores(hypotheses) if self._ranks.is_first else None)[0]
+        values = self._mean(losses, scores, self._deciding)
         signatures = [
             dict.fromkeys(each.signature for each in of_metric) for of_metric in zip(*scores.values(), strict=True)
         ]
         title = f"update {update}, {what}" if what else f"update {update}"
         texts = list(chain.from_iterable(hypotheses.values()))
         is_single = len(self._sets) == 1
-        apart = {} if is_single else {each: _mean([losses[each]], [scores[each]]) for each in self._sets}
+        apart = {} if is_single else {each: self._mean(losses, scores, [each]) for each in self._sets}
         details = [f"  {each.code}: {_in_words(own)} ({scores[each][0].signature})" for each, own in apart.items()]
         codes = [each.code for each in self._deciding]
         how = codes[0] if len(codes) == 1 else f"mean of {' and '.join(codes) if len(codes) == 2 else 'all directions'}"
         return Validation(
             values,
             f"{title}: validation {_in_words(values)} ({next(iter(signatures[0])) if is_single else how})",
-            {name: " and ".join(each) for name, each in zip(("bleu", "chrf"), signatures, strict=True)},
+            {name: " and ".join(each) for name, each in zip(self._names, signatures, strict=True)},
             *self._suspect_shares(texts),
             texts,
             self._pick_samples(texts),
@@ -94,6 +99,31 @@ class Validator:
             details,
             {each.code: own for each, own in apart.items()},
         )
+
+    def _scores(self, hypotheses: Mapping[Direction, Sequence[str]]) -> dict[Direction, list[Score]]:
+        """Score the translations of each direction."""
+        return {
+            direction: score(
+                hypotheses[direction],
+                References([[pair.target for pair in pairs]], [pair.source for pair in pairs]),
+                self._metrics,
+                direction.target,
+            )
+            for direction, pairs in self._sets.items()
+        }
+
+    def _mean(
+        self,
+        losses: Mapping[Direction, Perplexity],
+        scores: Mapping[Direction, Sequence[Score]],
+        directions: Sequence[Direction],
+    ) -> dict[str, float]:
+        """Return the nll per token of several directions together, and the means of their scores."""
+        found = [losses[each] for each in directions]
+        nll = sum(loss.nll for loss in found) / sum(loss.tokens for loss in found)
+        of_metrics = zip(*(scores[each] for each in directions), strict=True)
+        means = [math.fsum(each.value for each in of_metric) / len(of_metric) for of_metric in of_metrics]
+        return {"nll": nll, "ppl": exp_nats(nll), **dict(zip(self._names, means, strict=True))}
 
     def _translate(self, tick: Callable[[], object]) -> dict[Direction, list[str]]:
         """Translate the set of each direction."""
@@ -134,17 +164,13 @@ class Validator:
         return [Sample(self._pairs[i].source, hypotheses[i], self._pairs[i].target, of_pairs[i]) for i in chosen]
 
 
-def _mean(losses: Sequence[Perplexity], scores: Sequence[Sequence[Score]]) -> dict[str, float]:
-    """Return the nll per token of several directions together, and the means of their BLEU and chrF."""
-    nll = sum(loss.nll for loss in losses) / sum(loss.tokens for loss in losses)
-    bleu, chrf = (
-        math.fsum(each.value for each in of_metric) / len(of_metric) for of_metric in zip(*scores, strict=True)
-    )
-    return {"nll": nll, "ppl": exp_nats(nll), "bleu": bleu, "chrf": chrf}
-
-
 def _in_words(values: Mapping[str, float]) -> str:
+    others = "".join(
+        f", {name if name == COMMAND else PRINTED_NAMES[name]} {number_text(value)}"
+        for name, value in values.items()
+        if name not in ALWAYS_MEASURED
+    )
     return (
         f"nll {values['nll']:.3f}, PPL {number_text(values['ppl'])}, BLEU {values['bleu']:.2f}, "
-        f"chrF2 {values['chrf']:.2f}"
+        f"chrF2 {values['chrf']:.2f}{others}"
     )

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tolka.data.batch import EOS, UNK, collate
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, DataError
-from tolka.metrics.scores import MetricsConfig, Score, score
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import Score, score
 from tolka.model_directory.read import SavedModel, character_form, direction_of
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import Say, bar, silent

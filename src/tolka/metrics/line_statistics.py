@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Counts = npt.NDArray[np.int32]
+Statistics = npt.NDArray[Any]
+"""int32 where all are whole numbers, else float64."""
 Sums = npt.NDArray[np.float32]
 Totals = npt.NDArray[np.float64]
 _Weights = npt.NDArray[np.int64] | npt.NDArray[np.bool_]
@@ -19,29 +20,33 @@ _DRAWS_AT_ONCE = 2**22  # of lines, 8 bytes each
 _ROWS_AT_ONCE = 2**16  # of the statistics, as float64
 
 
-def line_statistics(metric: Any, systems: Sequence[Sequence[str]], references: Sequence[str]) -> list[Counts]:
+def line_statistics(
+    metric: Any, systems: Sequence[Sequence[str]], references: Sequence[Sequence[str]]
+) -> list[Statistics]:
     """Return (L, K) statistics of each system under a sacrebleu metric, computed in chunks of lines.
 
-    Lines are compared with one reference each, so that all statistics are whole numbers.
+    references: one or more lists of lines. Statistics are whole numbers, but for TER with several references.
     """
-    chunks: list[list[Counts]] = [[] for _ in systems]
-    for start in range(0, len(references), _LINES_AT_ONCE):
+    chunks: list[list[Statistics]] = [[] for _ in systems]
+    for start in range(0, len(references[0]), _LINES_AT_ONCE):
         rows = slice(start, start + _LINES_AT_ONCE)
         # sacrebleu's own cache of the references, which are counted once for all systems.
-        metric._ref_cache = metric._cache_references([references[rows]])
+        metric._ref_cache = metric._cache_references([each[rows] for each in references])
         for system, matrices in zip(systems, chunks, strict=True):
-            matrices.append(np.array(metric._extract_corpus_statistics(system[rows], None), dtype=np.int32))
+            found = np.array(metric._extract_corpus_statistics(system[rows], None))
+            whole = found.astype(np.int32)
+            matrices.append(whole if (whole == found).all() else found)
     metric._ref_cache = None
     return [np.concatenate(matrices) for matrices in chunks]
 
 
-def totals(statistics: Counts) -> list[int]:
+def totals(statistics: Statistics) -> list[float]:
     """Return the sums over the lines, (K,)."""
-    sums: list[int] = statistics.sum(0, dtype=np.int64).tolist()
+    sums: list[float] = statistics.sum(0, dtype=np.int64 if statistics.dtype.kind == "i" else np.float64).tolist()
     return sums
 
 
-def resampled_sums(statistics: Sequence[Counts], resamples: int, seed: int) -> list[Sums]:
+def resampled_sums(statistics: Sequence[Statistics], resamples: int, seed: int) -> list[Sums]:
     """Return (R, K) of each matrix: sums over L lines drawn with replacement, the same lines for all of them.
 
     The draws are those of sacrebleu for this seed.
@@ -56,7 +61,9 @@ def resampled_sums(statistics: Sequence[Counts], resamples: int, seed: int) -> l
     return [total.astype(np.float32) for total in _weighted_sums(statistics, times_drawn, resamples, 1)]
 
 
-def exchanged_sums(systems: Sequence[tuple[Counts, Counts]], trials: int, seed: int) -> list[tuple[Totals, Totals]]:
+def exchanged_sums(
+    systems: Sequence[tuple[Statistics, Statistics]], trials: int, seed: int
+) -> list[tuple[Totals, Totals]]:
     """Return (R, K) twice for each metric's two systems: sums after a coin per line decided which system has which.
 
     The same lines are exchanged for all metrics. The coins are those of sacrebleu for this seed.
@@ -75,7 +82,7 @@ def exchanged_sums(systems: Sequence[tuple[Counts, Counts]], trials: int, seed: 
 
 
 def _weighted_sums(
-    statistics: Sequence[Counts], draw: Callable[[int], _Weights], count: int, multiple: int
+    statistics: Sequence[Statistics], draw: Callable[[int], _Weights], count: int, multiple: int
 ) -> list[Totals]:
     """Return (count, K) of each matrix: sums over the lines, each taken as often as `draw` says.
 

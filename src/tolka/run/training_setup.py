@@ -292,6 +292,7 @@ def _validator(
         meters,
         precision,
         config.metrics,
+        config.trainer.metric,
         config.trainer.best_direction,
         config.trainer.samples,
         gradient_flow_meter(config, inputs, precision.device),

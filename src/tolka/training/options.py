@@ -5,23 +5,24 @@ from dataclasses import dataclass
 
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
+from tolka.metrics.options import COMMAND, MINIMIZED, PRINTED_NAMES
+from tolka.metrics.validation import ALWAYS_MEASURED
 from tolka.models.base import Seq2Seq
 from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
 PARALLEL = ("auto", "ddp", "fsdp")
-METRICS = {"bleu": 1, "chrf": 1, "nll": -1, "ppl": -1}  # 1: higher is better
-# Decimals of BLEU and chrF in tables; a difference that they do not show does not count.
-_SHOWN_DIGITS = 2
+# Decimals of these in tables; a difference that they do not show does not count.
+_SHOWN_DIGITS = {"bleu": 2, "chrf": 2}
 
 
 def model_rank(metric: str, value: float, nll: float | None) -> tuple[float, float]:
-    """Return a sort key for models, larger for better ones: a metric of METRICS, then the validation loss `nll`.
+    """Return a sort key for models, larger for better ones: a trainer.metric, then the validation loss `nll`.
 
     BLEU and chrF are rounded to two decimals. An nll that is not known counts as the worst.
     """
-    rank = round(value, _SHOWN_DIGITS) if METRICS[metric] > 0 else -value
+    rank = -value if metric in MINIMIZED else round(value, _SHOWN_DIGITS.get(metric, 15))
     return rank, -math.inf if nll is None else -nll
 
 
@@ -40,7 +41,7 @@ class TrainerConfig:
     patience: int = setting(10, resumable=True)
     """stop after this many validations without a better trainer.metric; 0 = never"""
     metric: str = "bleu"
-    """which model is best, on the validation set: bleu, chrf, nll or ppl; of equals the one with the lower nll"""
+    """which model is best in validation: bleu, chrf, nll, ppl, command or others of metrics; of equals by lower nll"""
     best_direction: str = setting("", needs=("corpus.is_of_several_directions", "texts of several directions"))
     """of several directions, the one whose trainer.metric counts, as in en-ko; empty = the mean of all"""
     log_every: int = setting(50, resumable=True)
@@ -98,7 +99,7 @@ class TrainerConfig:
         at_most(self, "trainer", MOST_THREADS, "threads", "devices")
         at_least(self, "trainer", 0.01, "timeout")
         share_below_one(self, "trainer", "label_smoothing", "ema")
-        one_of(self, "trainer", "metric", METRICS)
+        one_of(self, "trainer", "metric", {*ALWAYS_MEASURED, COMMAND, *PRINTED_NAMES})
         one_of(self, "trainer", "precision", PRECISIONS)
         one_of(self, "trainer", "parallel", PARALLEL)
         if not 0 < self.teacher_weight <= 1:

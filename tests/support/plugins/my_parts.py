@@ -1,6 +1,6 @@
-"""A user's own schedule, reader and metric."""
+"""A user's own schedule, reader and two metrics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,15 +39,15 @@ class BarsFile(BothSides):
             yield Pair(source, target)
 
 
-class ExactSignature(Signature):
+class SameSignature(Signature):
     """Nothing beside what all metrics have."""
 
 
-@register_metric("exact", "Exact")
-class Exact(Metric):
+@register_metric("same", "Same")
+class Same(Metric):
     """Percentage of lines that are the reference."""
 
-    _SIGNATURE_TYPE = ExactSignature
+    _SIGNATURE_TYPE = SameSignature
 
     def _preprocess_segment(self, sent: str) -> str:
         return sent
@@ -59,7 +59,20 @@ class Exact(Metric):
         return [int(hypothesis == ref_kwargs["reference"]), 1]
 
     def _compute_score_from_stats(self, stats: list[int]) -> Score:
-        return Score("Exact", 100.0 * stats[0] / stats[1])
+        return Score("Same", 100.0 * stats[0] / stats[1])
 
     def _aggregate_and_compute(self, stats: list[list[int]]) -> Score:
         return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+
+@register_metric("close", "Close")
+def close() -> Callable[..., list[float]]:
+    """Return a function that says for each line how much of its reference a translation has, from 0 to 1."""
+
+    def score_lines(
+        texts: Sequence[str], references: Sequence[Sequence[str]], sources: Sequence[str] | None
+    ) -> list[float]:
+        assert sources is not None
+        return [len({*text} & {*wanted}) / len({*wanted}) for text, wanted in zip(texts, references[0], strict=True)]
+
+    return score_lines

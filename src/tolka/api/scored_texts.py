@@ -1,0 +1,88 @@
+"""The texts that mt-eval reads: references, sources, and translations of files or of models."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tolka.config.schemas import EvaluateConfig
+from tolka.errors import ConfigError, DataError
+from tolka.evaluation.input_notes import NamedText, as_text, count_error
+from tolka.metrics.metric import References
+from tolka.model_directory.names import models_of
+from tolka.system.progress import bar, say
+from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
+from tolka.translation.opening import open_model
+from tolka.translation.translator import Translator
+
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class ScoredTexts:
+    """References of the same lines, at least one, and the sources, if they are given."""
+
+    references: Sequence[NamedText]
+    source: NamedText | None
+
+    @property
+    def as_references(self) -> References:
+        """The lines alone."""
+        return References([lines for _, lines in self.references], self.source[1] if self.source else None)
+
+    def needed_source(self, what: str) -> NamedText:
+        """Return the sources; ConfigError where there are none. what: needs them."""
+        if self.source is None:
+            raise ConfigError(f"source=FILE is missing: {what}")
+        return self.source
+
+
+def read_texts(config: EvaluateConfig) -> ScoredTexts:
+    """Read the references and the sources that a configuration names.
+
+    ConfigError without references; DataError for files that cannot be read, are empty or differ in their lines.
+    """
+    files, limit = config.files, config.decoding.line_limit
+    if not files.reference:
+        raise ConfigError("reference=FILE is missing: scores need references")
+    if [files.hypothesis, files.source, *files.reference].count(STDIN) > 1:
+        raise ConfigError("- is standard input, which can be one of the files alone")
+    references = [(path, read_text(path, limit)) for path in files.reference]
+    source = (files.source, read_text(files.source, limit)) if files.source else None
+    for other in (*references[1:], *([source] if source else [])):
+        if len(other[1]) != len(references[0][1]):
+            raise count_error(other, references[0])
+    return ScoredTexts(references, source)
+
+
+def read_text(path: str, limit: LineLimit) -> list[str]:
+    """Return the lines of a file, or of standard input for "-"; DataError if it cannot be read or is empty."""
+    file, is_stdin = user_path(path), path == STDIN
+    # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
+    if not is_stdin and file.parts[:2] != ("/", "dev"):
+        refuse_pipe(file)
+    lines = list(
+        read_lines(Path("standard input") if is_stdin else file, None, limit, sys.stdin.buffer if is_stdin else None)
+    )
+    if not lines:
+        raise DataError(f"{path}: the file is empty")
+    return lines
+
+
+def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig) -> tuple[NamedText, str, str]:
+    """Return the translations of a system, their language ("" if unknown) and a note on them.
+
+    system: a file of translations, or what stands for models in mt-translate, which then translate the sources.
+    DataError where it is neither.
+    """
+    path = user_path(system)
+    # What is neither is told as a file is.
+    if system == STDIN or (not path.is_dir() and not system.startswith("hub:") and "," not in system):
+        text, note = as_text((system, read_text(system, config.decoding.line_limit)))
+        return text, config.files.language, note
+    _, lines = texts.needed_source(f"{system} is a model, which translates it")
+    translator: Translator[Any] = open_model(models_of(system), config.search, config.decoding, say=say)
+    with bar(f"translating by {system}", len(lines), " lines") as progress:
+        translations = system, translator(lines, tick=progress.update)
+    return translations, config.files.language or translator.direction.target, ""

@@ -1,0 +1,60 @@
+"""Comparisons of several systems: every pair, Holm's correction, and intervals of differences."""
+
+import random
+
+import numpy as np
+import pytest
+
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.significance import compare, compare_systems, holm
+
+
+def test_holm_by_hand() -> None:
+    """The smallest is multiplied by 4, the next by 3 and so on; none is smaller than one before it, or above 1."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
+    assert holm([0.6, 0.7]) == pytest.approx([1, 1])
+    assert holm([0.2]) == [0.2]
+
+
+def systems() -> tuple[list[list[str]], list[str]]:
+    """Three systems that keep three, five and eight of ten words of 60 lines."""
+    draw = random.Random(1)
+    words = [f"word{number}" for number in range(50)]
+    references = [[draw.choice(words) for _ in range(9)] for _ in range(60)]
+    made = [
+        [[word if draw.random() < kept else draw.choice(words) for word in line] for line in references]
+        for kept in (0.3, 0.5, 0.8)
+    ]
+    return [[" ".join(line) for line in each] for each in made], [" ".join(line) for line in references]
+
+
+def test_each_pair_is_compared_as_if_it_were_alone() -> None:
+    made, references = systems()
+    config = MetricsConfig(names=["bleu", "ter"], bootstrap=200)
+    found = compare_systems(made, references, config)
+    assert [(each.name, each.systems) for each in found] == [
+        (name, pair) for name in ("BLEU", "TER") for pair in ((0, 1), (0, 2), (1, 2))
+    ]
+    for each in found:
+        a, b = each.systems
+        [alone] = (one for one in compare(made[a], made[b], references, config) if one.name == each.name)
+        assert (alone.a, alone.b, alone.difference, alone.p_value) == (each.a, each.b, each.difference, each.p_value)
+        assert (alone.interval, alone.signature) == (each.interval, each.signature)
+        assert alone.p_adjusted == alone.p_value
+    assert [each.p_adjusted for each in found[:3]] == holm([each.p_value for each in found[:3]])
+
+
+def test_the_interval_of_a_difference_is_of_resamples_that_both_share() -> None:
+    """Length is a ratio of sums, so that resamples can be drawn again here: the same lines for both systems."""
+    made, references = systems()
+    a, b = made[0], [f"{line} more" for line in made[0][:30]] + made[0][30:]
+    (found,) = compare(a, b, references, MetricsConfig(names=["length"], bootstrap=400))
+    sizes = [np.array([*map(len, each)]) for each in (a, b, references)]
+    drawn = np.random.default_rng(12345).choice(60, size=(400, 60))
+    first, second, wanted = (each[drawn].sum(1).astype(np.float32).astype(float) for each in sizes)
+    changes = np.sort(100 * second / wanted - 100 * first / wanted)
+    assert found.interval is not None
+    low, high = found.interval
+    assert (high - low) == pytest.approx(changes[389] - changes[10])
+    assert (high + low) / 2 == pytest.approx(changes.mean())
