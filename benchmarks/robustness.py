@@ -7,7 +7,8 @@
 CORPUS: a folder with train, valid and test of two languages. Settings are of the training; `augmented` has
 batching.augment=all unless another is typed. Each runs on one thread, so that two can run at once; minutes are those
 of CPU time. The noises are those of tolka.text.noise, which change references as well where a translation should keep
-what they do: with tags, and without end marks. BLEU ignores case where a noise changes it.
+what they do: with tags, and without end marks. A model's loss is what its translations of the clean text would have,
+if they were changed like their references. BLEU ignores case where a noise changes it.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 import tolka
 from cpu_minutes import train
+from tolka.evaluation.robustness import undisturbed
 from tolka.text.lines import read_lines
 from tolka.text.noise import NOISES
 from tolka.text.pairs import Pair
@@ -43,13 +45,19 @@ def table(corpus: Path, source: str, target: str, out: Path) -> None:
     ]
     models = {name: tolka.load(out / name) for name in MODELS if (out / name / "best").is_dir()}
     plain = {name: translator([pair.source for pair in clean]) for name, translator in models.items()}
-    for kind in (None, *KINDS):
-        draw, ignores_case = random.Random(1), kind in CASED
-        pairs = [NOISES[kind](pair, draw) for pair in clean] if kind else clean
+    for name, texts in plain.items():
+        print(f"clean: {name} {bleu(texts, clean, False)[0]:.1f} ({bleu(texts, clean, False)[1]})")
+    for kind in KINDS:
+        noise, ignores_case = NOISES[kind], kind in CASED
+        pairs = [noise(pair, random.Random(row)) for row, pair in enumerate(clean)]
         for name, translator in models.items():
-            texts = translator([pair.source for pair in pairs]) if kind else plain[name]
-            (before, _), (now, signature) = bleu(plain[name], clean, ignores_case), bleu(texts, pairs, ignores_case)
-            print(f"{kind or 'clean'}: {name} {now:.1f}, {now - before:+.1f} ({signature})")
+            same = [
+                undisturbed(noise, pair, text, changed, row)
+                for row, (pair, text, changed) in enumerate(zip(clean, plain[name], pairs, strict=True))
+            ]
+            texts = translator([pair.source for pair in pairs])
+            (before, _), (now, signature) = bleu(same, pairs, ignores_case), bleu(texts, pairs, ignores_case)
+            print(f"{kind}: {name} {now:.1f}, {now - before:+.1f} ({signature})")
 
 
 def main() -> None:

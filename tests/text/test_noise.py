@@ -1,10 +1,11 @@
 """Noise: both sides stay translations of each other, and each kind does what it says."""
 
 import random
+import re
 
 import pytest
 
-from tolka.text.noise import KINDS, NOISES, scrambled
+from tolka.text.noise import KINDS, NOISES, UNTRAINED, scrambled
 from tolka.text.pairs import Pair
 
 PAIR = Pair("The 12 dogs are sleeping quietly in 3 houses.", "Die 12 Hunde schlafen ruhig in 3 Häusern.")
@@ -89,3 +90,23 @@ def test_scrambled_words_stay_near_their_place_and_a_tenth_each_is_lacking_or_bl
     assert moved == 50
     assert all(scrambled("one", random.Random(seed)) in ("one", "_") for seed in range(40))
     assert scrambled("", random.Random(1)) == ""
+
+
+def test_noises_that_models_are_tested_by_alone() -> None:
+    def made(kind: str, pair: Pair = PAIR) -> set[Pair]:
+        return {UNTRAINED[kind](pair, random.Random(seed)) for seed in range(60)}
+
+    for pair in made("blanks"):
+        assert pair.target == PAIR.target
+        assert len(pair.source) == len(PAIR.source) + 1
+        assert re.sub(r"[ \u200b\u00a0\u00ad]+", "", pair.source) == PAIR.source.replace(" ", "")
+    assert len(made("blanks")) > 20
+    for kind in ("urls", "emoji"):
+        for pair in made(kind):
+            assert pair.source.removeprefix(PAIR.source) == pair.target.removeprefix(PAIR.target) != ""
+    named = Pair("Tom saw Anna in Boston. Tom fled.", "Tom sah Anna in Boston. Tom floh.")
+    assert made("names") == {PAIR}  # "The" is not on the other side
+    for pair in made("names", named):
+        [new] = {*pair.source.replace(".", "").split()} - {*named.source.replace(".", "").split()}
+        [old] = {"Tom", "Anna", "Boston"} - {*re.findall(r"\w+", pair.source)}
+        assert pair == Pair(named.source.replace(old, new), named.target.replace(old, new))

@@ -26,6 +26,8 @@ _EXAMPLES = """examples:
                                                           several references; a score for each line
   mt-eval compare runs/a runs/b theirs.de source=test.en reference=test.de
                                                           which is better, and by more than chance?
+  mt-eval robustness runs/a source=test.en reference=test.de
+                                                          what capitals, typing errors or tags in a text cost
   mt-eval calibrate runs/sample source=valid.en reference=valid.ko search.n_best=5
                                                           let mt-translate estimate the quality of each line
 source, hypothesis, reference and language are short for files.source and so on.
@@ -165,5 +167,20 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], form: str) -> Non
         say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
 
 
+def _robustness(model: Sequence[Path], settings: Sequence[str], form: str) -> None:
+    """Print what changes of a text cost a model, and write it into the model's card."""
+    if len(model) != 1:
+        raise ConfigError("robustness takes one model: mt-eval robustness MODEL source=FILE reference=FILE")
+
+    from tolka.api.robustness import robustness
+    from tolka.config.command_line import evaluate_config
+
+    result = robustness(models_of(str(model[0])), evaluate_config(settings))
+    if form == "json":
+        print_json(result.as_dict())
+    else:
+        print(result.as_text(cast("Form", form)))
+
+
 # A model's folder of such a name is ./compare.
-_SUBCOMMANDS = {"compare": _compare, "calibrate": _calibrate}
+_SUBCOMMANDS = {"compare": _compare, "calibrate": _calibrate, "robustness": _robustness}

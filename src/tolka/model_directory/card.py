@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
+ROBUSTNESS = "robustness"  # the key in scores.json of what changes of a text cost
 DATA_SET, MADE_OF = "data set", "made of"  # facts: the training text on the Hub; the models of a combined one
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)  # OWNER/NAME on the Hub
 _PARITY = "## Parity"  # the section of an imported model
@@ -64,6 +65,7 @@ def model_card(
                 signatures=scores.get("signatures") or {},
                 tests=scores.get("test") or {},
                 verdict=scores.get("verdict"),
+                robustness=scores.get(ROBUSTNESS),
                 repository=repository,
                 folder=repository.rpartition("/")[2] or "THIS_FOLDER",
                 has_config=has_config,

@@ -26,6 +26,11 @@ _NEIGHBOURS = {
 _WRAPPED = ("<b>", "</b>"), ("<i>", "</i>"), ("<a>", "</a>"), ("<g1>", "</g1>"), ("[b]", "[/b]")
 _PLACEHOLDER = re.compile(r"(<[^<>]*>|\{+[^{}]*\}+|%\w|\$\w+|@@\d+@@|__\w+__|&\w+;)")
 _PLACED = "{name}", "{0}", "%s", "%d", "$NAME", "<br>", "<x1/>", "{{user}}", "__NAME__", "@@1@@"
+_UNSEEN = " ", "\u200b", "\u00a0", "\u00ad"  # a second blank; of no width; that does not break; a soft hyphen
+_NAME = regex.compile(r"\b\p{Lu}\p{Ll}{2,}\b")
+_INVENTED = "Zorvak", "Mirelda", "Tandrow", "Quibley", "Ostrenko", "Velmarra"
+_PATHS = "help?id=", "a/b_", "Index-", "news/2031/"
+_PICTURES = "😀", "🎉", "❤️", "👍🏽", "🚀", "☕"
 _FEWEST = 4  # words of which one may be lacking
 _LACKING, _BLANKED, _FURTHEST = 0.1, "_", 3  # share, what stands in place of a word, and how far one moves
 
@@ -106,6 +111,34 @@ def numbers(pair: Pair, draw: random.Random) -> Pair:
     return Pair(*(pattern.sub(new, text) for text in (pair.source, pair.target)))
 
 
+def blanks(pair: Pair, draw: random.Random) -> Pair:
+    """Double a blank of the source, or put a character there that nobody sees."""
+    places = [match.start() for match in re.finditer(" ", pair.source)]
+    place = draw.choice(places) if places else len(pair.source)
+    return Pair(f"{pair.source[:place]}{draw.choice(_UNSEEN)}{pair.source[place:]}", pair.target)
+
+
+def names(pair: Pair, draw: random.Random) -> Pair:
+    """Exchange a name, as which counts a word with a capital that both sides have, for one that nobody has."""
+    both = sorted({*_NAME.findall(pair.source)} & {*_NAME.findall(pair.target)})
+    if not both:
+        return pair
+    pattern, new = re.compile(rf"\b{re.escape(draw.choice(both))}\b"), draw.choice(_INVENTED)
+    return Pair(pattern.sub(new, pair.source), pattern.sub(new, pair.target))
+
+
+def urls(pair: Pair, draw: random.Random) -> Pair:
+    """Put an address behind both sides."""
+    address = f"https://example.org/{draw.choice(_PATHS)}{draw.randrange(100, 1000)}"
+    return Pair(f"{pair.source} {address}", f"{pair.target} {address}")
+
+
+def emoji(pair: Pair, draw: random.Random) -> Pair:
+    """Put a picture character behind both sides."""
+    picture = draw.choice(_PICTURES)
+    return Pair(f"{pair.source} {picture}", f"{pair.target} {picture}")
+
+
 def scrambled(text: str, draw: random.Random) -> str:
     """Return a text with a tenth of its words lacking, a tenth blanked, and none further than three from its place.
 
@@ -128,6 +161,8 @@ NOISES: dict[str, Noise] = {
     "numbers": numbers,
 }
 """Name -> what changes one pair."""
+UNTRAINED: dict[str, Noise] = {"blanks": blanks, "names": names, "urls": urls, "emoji": emoji}
+"""The same of further noises, by which models are tested alone."""
 JOIN = "join"
 """The noise of two pairs: both on one line."""
 KINDS = (*NOISES, JOIN)

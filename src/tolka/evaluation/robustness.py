@@ -1,0 +1,190 @@
+"""What it costs a model in chrF2 when a text is not as its training text was.
+
+The lines of a test set are changed on both sides, so that their references are right again, and translated. What a
+translator that is not disturbed would get is the score of the translations of the unchanged lines, changed like their
+references; the difference has a 95 % interval of resamples that both share.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tolka.metrics.line_statistics import resampled_sums, totals
+from tolka.metrics.metric import SEED, Metric, References
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import interval_of, metrics_of
+from tolka.metrics.tables import Form, table
+from tolka.text.noise import NOISES, UNTRAINED, Noise
+from tolka.text.pairs import Pair
+
+_MOST = 500  # lines: a cost of some points is seen, and a small model takes a minute
+_RESAMPLES = 1000
+_SHORT = 0.1  # share of the lines that count as very short
+_JOINED = {"two sentences on a line": 2, "five sentences on a line": 5}
+_SHOWN = 2  # examples of each cost
+_WORDS = {
+    "upper": "capitals",
+    "title": "title case",
+    "no_end": "no end mark",
+    "typos": "typing errors",
+    "blanks": "doubled and invisible blanks",
+    "numbers": "other numbers",
+    "names": "unknown names",
+    "urls": "addresses",
+    "emoji": "emoji",
+    "tags": "tags and placeholders",
+}
+
+
+@dataclass(frozen=True)
+class Example:
+    """A line that a change spoils: the changed source, its reference, and translations of the line before and now."""
+
+    source: str
+    reference: str
+    before: str
+    translation: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a change does to the lines that it changes, and the 95 % interval of after minus before.
+
+    before: chrF2 of the translations of the unchanged lines, changed like their references; after: of the new ones.
+    """
+
+    name: str
+    lines: int
+    before: float
+    after: float
+    interval: tuple[float, float]
+    examples: list[Example]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the interval is below 0."""
+        return self.interval[1] < 0
+
+
+@dataclass(frozen=True, repr=False)
+class Robustness:
+    """The costs of all changes, on evenly spaced lines of a test set, and the signature of the scores."""
+
+    costs: list[Cost]
+    lines: int
+    signature: str
+
+    def __repr__(self) -> str:
+        """Return the table that mt-eval prints."""
+        return self.as_text()
+
+    def as_dict(self, with_examples: bool = True) -> dict[str, Any]:
+        """Return plain values, for JSON and scores.json."""
+        costs = [asdict(cost if with_examples else replace(cost, examples=[])) for cost in self.costs]
+        return {"robustness": costs, "lines": self.lines, "signature": self.signature}
+
+    def as_text(self, form: Form = "text") -> str:
+        """Return a table of the costs, the dearest first, and examples of those that are certain."""
+        rows = [
+            [
+                *(cost.name, str(cost.lines), f"{cost.before:.1f}", f"{cost.after:.1f}"),
+                f"{cost.after - cost.before:+.1f}",
+                " to ".join(f"{end:+.1f}" for end in cost.interval),
+            ]
+            for cost in self.costs
+        ]
+        shown = table(rows, ["change", "lines", "undisturbed", "chrF2", "cost", "95% interval"], "lrrrrl", form)
+        if form == "csv":
+            return shown
+        blocks = [shown, f"chrF2: {self.signature}"]
+        for cost in self.costs:
+            for example in cost.examples if cost.is_certain else ():
+                texts = {"source": example.source, "translation": example.translation, "reference": example.reference}
+                lines = [f"  {name:13} {text}" for name, text in {**texts, "undisturbed": example.before}.items()]
+                blocks.append("\n".join([f"{cost.name}:", *lines]))
+        return "\n\n".join(blocks)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of some lines. before: translations of an undisturbed translator. after: the changed pairs."""
+
+    name: str
+    before: list[str]
+    after: list[Pair]
+
+
+def measure(translate: Callable[[Sequence[str]], Sequence[str]], pairs: Sequence[Pair], language: str) -> Robustness:
+    """Return what changes of a test set cost a model. translate: by it. language: of the target."""
+    step = -(-len(pairs) // _MOST)
+    chosen = [pair for pair in pairs[::step] if pair.source.strip() and pair.target.strip()]
+    translated = translate([pair.source for pair in chosen])
+    metric = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)[0]
+    costs = [_cost(metric, change, translate) for change in _changes(chosen, translated) if change.after]
+    costs.append(_of_short_lines(metric, chosen, translated))
+    return Robustness(
+        sorted(costs, key=lambda cost: cost.after - cost.before), len(chosen), metric.signature(_RESAMPLES)
+    )
+
+
+def _changes(pairs: Sequence[Pair], translated: Sequence[str]) -> Iterator[_Change]:
+    """Yield each change, of the lines that it changes. translated: the lines as they are."""
+    for kind, words in _WORDS.items():
+        noise = {**NOISES, **UNTRAINED}[kind]
+        changed = [noise(pair, random.Random(row)) for row, pair in enumerate(pairs)]
+        rows = [row for row, pair in enumerate(pairs) if changed[row] != pair]
+        yield _Change(
+            words,
+            [undisturbed(noise, pairs[row], translated[row], changed[row], row) for row in rows],
+            [changed[row] for row in rows],
+        )
+    for words, count in _JOINED.items():
+        groups = [slice(start, start + count) for start in range(0, len(pairs) + 1 - count, count)]
+        joined = [
+            Pair(" ".join(pair.source for pair in pairs[each]), " ".join(pair.target for pair in pairs[each]))
+            for each in groups
+        ]
+        yield _Change(words, [" ".join(translated[each]) for each in groups], joined)
+
+
+def undisturbed(noise: Noise, pair: Pair, translation: str, changed: Pair, seed: int) -> str:
+    """Return a translation changed as its reference was; as it is, where it lacks what was changed, such as a number.
+
+    changed: the pair after the noise. seed: of the draws that it made.
+    """
+    other = noise(Pair(pair.source, translation), random.Random(seed))
+    return other.target if other.source == changed.source else translation
+
+
+def _cost(metric: Metric, change: _Change, translate: Callable[[Sequence[str]], Sequence[str]]) -> Cost:
+    after = list(translate([pair.source for pair in change.after]))
+    references = [pair.target for pair in change.after]
+    statistics = metric.statistics([change.before, after], References([references]))
+    sums = resampled_sums(statistics, _RESAMPLES, SEED)
+    lost = np.subtract(*map(metric.line_values, statistics))
+    examples = [
+        Example(change.after[row].source, references[row], change.before[row], after[row])
+        for row in np.argsort(-lost, kind="stable")[:_SHOWN]
+        if lost[row] > 0
+    ]
+    before, now = (float(metric.value(totals(each))) for each in statistics)
+    interval = interval_of(np.subtract(*map(metric.values, sums[::-1])))
+    return Cost(change.name, len(after), before, now, interval, examples)
+
+
+def _of_short_lines(metric: Metric, pairs: Sequence[Pair], translated: Sequence[str]) -> Cost:
+    """Return the chrF2 of the shortest lines beside that of all others, which are resampled apart."""
+    order = sorted(range(len(pairs)), key=lambda row: len(pairs[row].source))
+    cut = max(1, round(_SHORT * len(order)))
+    statistics = [
+        metric.statistics([[translated[row] for row in rows]], References([[pairs[row].target for row in rows]]))[0]
+        for rows in (order[cut:] or order, order[:cut])
+    ]
+    others, short = (
+        metric.values(resampled_sums([each], _RESAMPLES, SEED + number)[0]) for number, each in enumerate(statistics)
+    )
+    before, now = (float(metric.value(totals(each))) for each in statistics)
+    return Cost("very short lines, beside others", cut, before, now, interval_of(short - others), [])
