@@ -15,6 +15,7 @@ translate     translates texts with a model that is loaded for them
 translate_files  translates files, as mt-translate does
 follow_recipe  several trainings that make one model, as mt-train recipe=NAME
 evaluate      scores translations, or a model
+robustness    measures what capitals, typing errors or tags in a text cost
 compare       tests which of several systems are better by more than chance
 calibrate     fits a model's quality estimates
 attention     returns what each subword of a translation attends to
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tolka.api.compare import compare
     from tolka.api.evaluate import calibrate, evaluate
     from tolka.api.recipe import follow_recipe
+    from tolka.api.robustness import robustness
     from tolka.api.train import train
     from tolka.api.translate import attention, load, translate, translate_files
     from tolka.config.command_line import train_config
@@ -55,6 +57,7 @@ __all__ = [
     "evaluate",
     "follow_recipe",
     "load",
+    "robustness",
     "train",
     "train_config",
     "translate",
@@ -71,6 +74,7 @@ _HOMES = {
     "attention": "tolka.api.translate",
     "calibrate": "tolka.api.evaluate",
     "compare": "tolka.api.compare",
+    "robustness": "tolka.api.robustness",
     "evaluate": "tolka.api.evaluate",
     "follow_recipe": "tolka.api.recipe",
     "load": "tolka.api.translate",
