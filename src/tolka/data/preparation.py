@@ -22,9 +22,10 @@ import numpy as np
 from tolka.data.buckets import BatchingConfig
 from tolka.data.shards import SHARD_PAIRS, Shard, Task
 from tolka.data.store import PartTags, TokenStore, write_store
-from tolka.data.workers import PLAN, cores, load_plan, save_plan, shard_folder, work_on
+from tolka.data.workers import PLAN, load_plan, save_plan, shard_folder, work_on
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import name_in_disk_errors, one_at_a_time, replace_text, whole_folder
+from tolka.system.child_processes import cores
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
 from tolka.text.check.loss import main_reason

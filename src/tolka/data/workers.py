@@ -1,7 +1,6 @@
 """Cleaning and encoding shards in several processes, with the same result as in one."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -20,12 +19,6 @@ PLAN = "plan.json"
 _POLL_SECONDS = 0.1
 # These take about as long as it takes to start a process.
 _PAIRS_PER_PROCESS = 10_000
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def save_plan(

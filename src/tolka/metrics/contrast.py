@@ -20,7 +20,7 @@ from tolka.metrics.metric import References, Values
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import metrics_of, statistics_of
 
-MOST_LINES = 20_000
+MOST_LINES = 5000
 Gram = tuple[str, ...]
 _DECIDING, _GRAMS, _LONGEST = 3, 8, 4  # lines and n-grams that are shown for each side, and the longest of these
 _EQUAL = 1e-9  # difference of chrF2 of a line up to which it counts as none
@@ -63,7 +63,7 @@ def contrasts(
 ) -> list[Contrast]:
     """Return how every two of several systems differ, the later from the earlier. config: its tokenizer is used.
 
-    Of more than 20 000 lines as many are looked at, evenly spaced.
+    Of more than 5000 lines as many are looked at, evenly spaced.
     """
     rows = range(0, len(references), -(-len(references) // MOST_LINES))
     looked_at = references.rows(rows)

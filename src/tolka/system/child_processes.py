@@ -12,6 +12,12 @@ from typing import IO
 from tolka.system import interrupts
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 @dataclass
 class Child:
     """A running child process, and the file that collects its stderr."""
