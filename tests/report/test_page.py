@@ -13,7 +13,7 @@ from tolka.errors import CheckpointError
 from tolka.report import comparison
 from tolka.report.comparison import compare_runs
 from tolka.report.page import write_page
-from tolka.report.runs import EXAMPLES, FinishedRun, read_run
+from tolka.report.runs import EXAMPLES, LINES, FinishedRun, read_run
 
 SIGNATURE = "nrefs:1|case:mixed|<tok>"
 WEIGHTS = [[0.75, 0.25], [0.1, 0.9]]
@@ -297,3 +297,32 @@ def test_runs_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "a" / "metrics.jsonl").write_text("{")
     with pytest.raises(CheckpointError, match="is damaged"):
         read_run(tmp_path / "a", "a")
+
+
+def test_the_worst_and_the_best_lines_come_first_and_all_can_be_found(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", "dot")
+    texts = [
+        {
+            "line": n + 1,
+            "chrf": 10.0 * n,
+            "source": f"I <love> you {n}.",
+            "translation": f"사랑 {n}",
+            "reference": "사랑해",
+        }
+        for n in range(8)
+    ]
+    (folder / EXAMPLES / LINES).write_text("".join(f"{json.dumps(line)}\n" for line in texts))
+    alone = write_page(tmp_path / "page", "run", [read_run(folder, "run")], {}).read_text("utf-8")
+    page = Reader(alone.replace("<input", "<meta"))
+    assert not page.open
+    first_screen = page.text[: page.text.index("Scores")]
+    assert [f"I <love> you {n}." in first_screen for n in range(8)] == [True] * 3 + [False] * 2 + [True] * 3
+    assert first_screen.index("you 0.") < first_screen.index("you 2.") < first_screen.index("you 7.")
+    assert [row for row in page.rows if row[:1] == ["8 "]] == [
+        ["8 ", "70.0 ", "I <love> you 7. ", "사랑 7 ", "사랑해 "]
+    ]
+    # Of several runs, each of which has others, there is neither.
+    other = write_run(tmp_path / "other", "dot")
+    several = write_page(tmp_path / "both", "both", [read_run(folder, "run"), read_run(other, "other")], {})
+    assert "Where it is worst" not in several.read_text("utf-8")
+    assert "The lines of the test set" not in several.read_text("utf-8")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tolka.report.runs import FinishedRun
+from tolka.report.runs import FinishedRun, worst_and_best
 
 
 def test_a_run_of_several_directions_has_a_curve_for_each() -> None:
@@ -23,3 +23,12 @@ def test_a_run_of_several_directions_has_a_curve_for_each() -> None:
     ]
     single = FinishedRun("mine", {}, {}, [{"update": 1, "valid_loss": 2.0, "bleu": 1.0}], [])
     assert single.by_direction() == [single]
+
+
+def test_the_worst_and_the_best_lines_are_the_longest_of_equal_ones() -> None:
+    lines = [{"chrf": value, "source": "x" * length} for value, length in ((0, 1), (0, 9), (50, 2), (100, 3), (100, 8))]
+    assert worst_and_best(lines) == ([], [])  # too few to show six
+    lines += [{"chrf": 70, "source": "x"}, {"chrf": 10, "source": "x"}]
+    worst, best = worst_and_best(lines)
+    assert [(line["chrf"], len(line["source"])) for line in worst] == [(0, 9), (0, 1), (10, 1)]
+    assert [(line["chrf"], len(line["source"])) for line in best] == [(100, 8), (100, 3), (70, 1)]

@@ -1,6 +1,7 @@
 """The report page about one run, or several side by side: HTML that needs nothing else."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.page_tables import change_tables, cost_table, score_tables
 from tolka.report.render import render
-from tolka.report.runs import FinishedRun
+from tolka.report.runs import FinishedRun, worst_and_best
 from tolka.report.sweep_tables import sweep_tables
 from tolka.system.atomic import replace_text
 
@@ -49,7 +50,9 @@ def write_page(
     common = _common_facts(runs)
     scores, costs, changes = score_tables(runs), cost_table(runs, common), change_tables(runs)
     sweep = sweep_tables(runs)
-    sentences = list(_sentences(runs))
+    lines = runs[0].lines if len(runs) == 1 else []
+    worst, best = worst_and_best(lines)
+    sentences = list(_sentences(runs, {line["source"] for line in (*worst, *best)} if lines else ()))
     has_maps = any(example["maps"] for sentence in sentences for _, example in sentence["translations"])
     score_terms = in_order(term for table in scores for term in table.terms)
     cost_terms = in_order(costs.terms)
@@ -78,6 +81,8 @@ def write_page(
         pictures=pictures,
         note=note,
         sentences=sentences,
+        extremes=[(words, each) for words, each in (("worst", worst), ("best", best)) if each],
+        lines=lines,
         score_terms=score_terms,
         cost_terms=cost_terms,
         p=entry("p"),
@@ -112,11 +117,15 @@ def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dic
     return {name: list(each) for name, each in signatures.items()}
 
 
-def _sentences(runs: Sequence[FinishedRun]) -> Iterator[dict[str, Any]]:
-    """Yield each example sentence with every run's translation."""
-    # By the source itself: runs with other test sets have chosen other sentences.
-    sources = dict.fromkeys(example["source"] for run in runs for example in run.examples)
-    for source in sources:
+def _sentences(runs: Sequence[FinishedRun], first: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield each example sentence with every run's translation. first: sources that come before the others.
+
+    Of several runs, only what all of them have chosen, unless they share nothing.
+    """
+    # By the source itself: runs with other test sets have chosen other sentences, as each has its own worst and best.
+    counts = Counter(example["source"] for run in runs for example in run.examples)
+    shared = [source for source, count in counts.items() if count == len(runs)]
+    for source in sorted(shared or counts, key=lambda source: source not in first):
         translations = [(run, each) for run in runs for each in run.examples if each["source"] == source]
         references = [example["reference"] for _, example in translations if "reference" in example]
         yield {"source": source, "reference": next(iter(references), ""), "translations": translations}

@@ -1,8 +1,8 @@
 """Reading a finished run's files: settings, scores, measurements and example sentences."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,17 +14,21 @@ from tolka.system.whole_files import read_text
 
 EXAMPLES = "shown"
 """Folder within a run's folder: a JSON file per example sentence (`report.attention.AttentionFolder`)."""
+LINES = "lines.jsonl"
+"""File in it: a JSON object per line of the first test set, with its texts and its chrF2."""
+_EXTREMES = 3
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The content of a run's files. label: distinguishes it from the runs beside it."""
+    """The content of a run's files. label: distinguishes it from the runs beside it. lines: of its first test set."""
 
     label: str
     config: Mapping[str, Any]
     scores: Mapping[str, Any]
     metrics: list[dict[str, Any]]
     examples: list[dict[str, Any]]
+    lines: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def tests(self) -> Mapping[str, Mapping[str, Any]]:
@@ -97,6 +101,16 @@ class FinishedRun:
         return timed[0]["sentences"] / timed[0]["decoding_seconds"] if timed else None
 
 
+def worst_and_best(lines: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Return three lines with the lowest chrF2 and three with the highest, of equal ones the longest; none of few."""
+    if len(lines) < 2 * _EXTREMES:
+        return [], []
+    # One short sentence that is all right or all wrong says little.
+    worst = sorted(lines, key=lambda line: (line["chrf"], -len(line["source"])))
+    best = sorted(lines, key=lambda line: (-line["chrf"], -len(line["source"])))
+    return worst[:_EXTREMES], best[:_EXTREMES]
+
+
 def read_run(folder: Path, label: str) -> FinishedRun:
     """Read a run's folder; CheckpointError when a file is missing or damaged."""
     try:
@@ -106,6 +120,7 @@ def read_run(folder: Path, label: str) -> FinishedRun:
             json.loads(read_text(folder / "best" / "scores.json")),
             read_metrics(folder),
             [json.loads(read_text(path)) for path in sorted((folder / EXAMPLES).glob("*.json"))],
+            [json.loads(line) for path in (folder / EXAMPLES).glob(LINES) for line in read_text(path).splitlines()],
         )
     except OSError as error:
         raise CheckpointError(f"{folder} is not a finished run: {error.filename} cannot be read") from None

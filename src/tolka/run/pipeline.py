@@ -120,7 +120,7 @@ def _train(
         ranks.wait()
         interrupts.check()
         if ranks.is_first:
-            _report(config, run, inputs, texts, translator)
+            _report(config, run, inputs, texts, translator, tests)
     # Also after Ctrl-C: a tracker would show the run as running for ever.
     except BaseException as error:
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
@@ -228,7 +228,12 @@ def _write_scores(
 
 
 def _report(
-    config: TrainConfig, run: RunFolder, inputs: Inputs, texts: ValidationTexts, translator: Translator[TorchEngine]
+    config: TrainConfig,
+    run: RunFolder,
+    inputs: Inputs,
+    texts: ValidationTexts,
+    translator: Translator[TorchEngine],
+    tests: Sequence[TestResult],
 ) -> None:
     """Show samples of the last validation, draw the plots, and write the page."""
     if texts.samples:
@@ -241,5 +246,5 @@ def _report(
         if inputs.test_pairs:
             name, known = next(iter(inputs.test_pairs.items()))
             direction = inputs.direction_of(name)
-        shown = translator.for_direction(direction)
-        write_report(run, config.run.name or run.path.name, shown, known, config.report.plots)
+        shown, translations = translator.for_direction(direction), tests[0].translations if tests else ()
+        write_report(run, config.run.name or run.path.name, shown, known, translations, config.report.plots)

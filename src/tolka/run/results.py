@@ -1,20 +1,25 @@
 """What a training leaves in its folder for people: plots, the report page and its sentences."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
+from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import scores_and_lines
 from tolka.report.attention import AttentionFolder
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves
-from tolka.report.runs import EXAMPLES, read_run
+from tolka.report.runs import EXAMPLES, LINES, read_run, worst_and_best
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
 from tolka.translation.translator import Translator
 
 # Of the sentences that are shorter than those shown.
 _SHARES = (0.1, 0.5, 0.9)
+_MOST_LINES = 1000  # on the page
 
 
 def draw_plots(run: RunFolder, gradient_flow: bool) -> None:
@@ -28,14 +33,45 @@ def draw_plots(run: RunFolder, gradient_flow: bool) -> None:
 
 
 def write_report(
-    run: RunFolder, title: str, translator: Translator[TorchEngine], known: Sequence[Pair], plots: bool
+    run: RunFolder,
+    title: str,
+    translator: Translator[TorchEngine],
+    known: Sequence[Pair],
+    translations: Sequence[str],
+    plots: bool,
 ) -> None:
-    """Write report.html, with some sentences of `known` translated. plots: whether it has pictures."""
+    """Write report.html, with some sentences of `known` shown. translations: of all of them, or none.
+
+    plots: whether it has pictures.
+    """
     references = {pair.source: pair.target for pair in known}
+    lines = _scored_lines(known, translations) if translations else []
+    extremes = [line["source"] for each in worst_and_best(lines) for line in each]
+    sentences = list(dict.fromkeys([*choose_sentences(known), *extremes]))
     # A picture that cannot be drawn is noted; the page is written without it.
-    if complaint := show(translator, choose_sentences(known), references, run.path / EXAMPLES):
+    if complaint := show(translator, sentences, references, run.path / EXAMPLES):
         run.log(f"note: {complaint}")
+    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+    run.leave(f"{EXAMPLES}/{LINES}", text)  # empty where a test set was taken away: an earlier run's lines are gone
     run.log(f"report: {write_page(run.path, title, [read_run(run.path, title)], {}, plots)}")
+
+
+def _scored_lines(pairs: Sequence[Pair], translations: Sequence[str]) -> list[dict[str, Any]]:
+    """Return texts and chrF2 of at most 1000 lines, evenly spaced. The lines are counted from 1."""
+    rows = range(0, len(pairs), -(-len(pairs) // _MOST_LINES))
+    texts, references = [translations[row] for row in rows], [pairs[row].target for row in rows]
+    _, of_lines = scores_and_lines(texts, references, MetricsConfig(names=["chrf"], bootstrap=0))
+    (values,) = of_lines().values()
+    return [
+        {
+            "line": row + 1,
+            "chrf": round(value, 1),
+            "source": pairs[row].source,
+            "translation": text,
+            "reference": pairs[row].target,
+        }
+        for row, text, value in zip(rows, texts, values.tolist(), strict=True)
+    ]
 
 
 def choose_sentences(pairs: Sequence[Pair]) -> list[str]:
