@@ -1,4 +1,4 @@
-"""Verdicts on eight sound trainings and twelve spoiled ones: is the first sentence the right one?
+"""Verdicts on eight sound trainings and thirteen spoiled ones: is the first sentence the right one?
 
     python benchmarks/verdicts.py OUT --corpora DIR [NAME ...]
 
@@ -62,6 +62,12 @@ def half_shuffled(source: list[str], target: list[str]) -> Sides:
     return source, target
 
 
+def shifted(source: list[str], target: list[str]) -> Sides:
+    """From the middle on, every target stands a line too early."""
+    half = len(target) // 2
+    return source[:-1], target[:half] + target[half + 1 :]
+
+
 def repeated(source: list[str], target: list[str]) -> Sides:
     """One target for all sources."""
     return source, [target[0]] * len(target)
@@ -80,6 +86,7 @@ RUNS = {
     "tatoeba_1k": Run("tatoeba_1k", 400, TINY, {"little_text"}, WEAK | USELESS),
     # Spoiled.
     "shuffled": Run("tatoeba_10k", 600, TINY, {"unrelated"}, USELESS, shuffled),
+    "shifted": Run("tatoeba_10k", 600, TINY, {"shift"}, WEAK | USELESS, shifted),
     "swapped": Run("tatoeba_10k", 250, TINY, {"sides"}, USELESS, lambda source, target: (target, source)),
     "short": Run(
         "multi30k", 50, [*TINY, "scheduler.warmup=10", "trainer.validate_every=10"], {"stopped_early"}, USELESS

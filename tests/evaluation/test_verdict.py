@@ -60,6 +60,7 @@ BLIND = replace(
 SPOILED = {
     "one_target": replace(BLIND, one_target=0.9, commonest=0.95),
     "copies": replace(WEAK, copied=0.8),
+    "shift": replace(SOUND, shift="pairs 500 to 999 are not parallel", unrelated=0.5),
     "sides": replace(BLIND, sides="data/train: the sides are swapped"),
     "high_rate": replace(BLIND, valid_loss=6.1, rate=0.5),
     "low_rate": replace(BLIND, valid_loss=5.9, rate=1e-5),
@@ -69,6 +70,7 @@ SPOILED = {
     "narrow": replace(BLIND, width=16),
     "unrelated": BLIND,
     "other_domain": replace(SOUND, bleu=2.0, chrf=20.0),
+    "long_lines": replace(WEAK, too_long=0.6, longest=100),
     "subwords": replace(WEAK, subwords_per_word=5.0, vocabulary=100),
     "by_heart": replace(WEAK, train_loss=0.1, valid_loss=5.0, dropout=0.0, pairs=1000, passes=200.0),
     "little_text": replace(WEAK, train_loss=2.0, valid_loss=4.0, dropout=0.3, pairs=1000, passes=100.0),

@@ -1,17 +1,21 @@
 """The verdict that a training leaves in its folder."""
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
+from tolka.data.store import TokenStore
 from tolka.evaluation.figures import Evidence
 from tolka.evaluation.perplexity import Perplexity
 from tolka.evaluation.tester import TestResult
 from tolka.evaluation.verdict import verdict
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
-from tolka.run.judgement import forgotten, longer, weakest
+from tolka.run.judgement import forgotten, longer, shifted, weakest
 from tolka.text.direction import Direction
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
@@ -61,6 +65,22 @@ def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
     assert forgotten({"old": change(14.1, 10.1, 0.001)}) == ("BLEU went from 14.1 to 10.1 on old")
     assert forgotten({"a": change(14.1, 13.5, 0.001), "b": change(14.1, 10.1, 0.2), "c": change(1.0, 9.0, 0.001)}) == ""
     assert forgotten({"a": None}) == ""
+
+
+def test_where_the_sides_of_the_training_text_stop_to_be_parallel() -> None:
+    draw = np.random.default_rng(1)
+    source = draw.integers(2, 40, 4000)
+    target = np.maximum(1, source + draw.integers(-1, 2, 4000))
+
+    def store(target: npt.NDArray[np.int64]) -> TokenStore:
+        offsets = [np.concatenate([[0], np.cumsum(side)]) for side in (source, target)]
+        ids = [np.zeros(each[-1], dtype=np.uint16) for each in offsets]
+        return TokenStore(ids[0], offsets[0], ids[1], offsets[1])
+
+    assert shifted(store(target)) == ""
+    found = shifted(store(np.concatenate([target[:1500], target[1501:], [9]])))
+    assert re.match(r"pairs 1\d\d\d to 4000 are not parallel: their lengths correlate by ", found)
+    assert re.search(r", and near pair 1\d\d\d the source has a line too many, or the target too few$", found)
 
 
 def test_the_verdict_is_on_the_weakest_direction_that_was_trained() -> None:

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +168,35 @@ def test_hub_data_sets_and_other_kinds_of_files(tmp_path: Path) -> None:
     sets += [pairs(split(config(tmp_path, [f"all.{ending}"], valid=["40"])))[0] for ending in ("jsonl", "tmx")]
     assert len(sets[0]) == 40
     assert sets[0] == sets[1] == sets[2]
+
+
+def test_of_running_text_blocks_are_held_out(tmp_path: Path) -> None:
+    """Ten lines in a row are about the same thing, and the next ten about another; of mixed lines each is alone."""
+    rows = [(f"the story of hero{n // 10} goes on {n}", f"target {n}") for n in range(2000)]
+    write_tsv(tmp_path / "story.tsv", rows)
+    said: list[str] = []
+    running = config(tmp_path, ["story.tsv"], valid=["100"], test=["60"])
+    corpus, _ = hold_out_sets(running.open(), tmp_path / "cache", said.append)
+    assert len(said) == 1
+    assert re.search(r"belong together, as 90\.\d% of them and 0\.0% of distant ones .*: blocks of 20 lines", said[0])
+    places = [[int(pair.source.split()[-1]) for pair in side] for side in pairs(corpus)]
+    assert [len(each) for each in places] == [100, 60]
+    for each in places:
+        blocks = [each[start : start + 20] for start in range(0, len(each), 20)]
+        assert [block == list(range(block[0], block[0] + 20)) for block in blocks] == [True] * len(blocks)
+        assert all(block[0] % 20 == 0 for block in blocks)
+    assert not {*places[0]} & {*places[1]}
+    # The second time from the cache, with the same words.
+    assert hold_out_sets(running.open(), tmp_path / "cache", said.append)[0].valid[0].count() == 100
+    assert said[0] == said[1]
+    write_tsv(tmp_path / "mixed.tsv", random.Random(1).sample(rows, len(rows)))
+    alone, _ = hold_out_sets(config(tmp_path, ["mixed.tsv"], valid=["100"]).open(), tmp_path / "cache", said.append)
+    assert len(said) == 2
+    assert len({int(pair.source.split()[-1]) // 20 for pair in pairs(alone)[0]}) > 50
+
+
+def test_a_line_that_comes_twice_is_held_out_once_of_blocks_too(tmp_path: Path) -> None:
+    rows = [(f"the story of hero{n // 10} goes on", f"target {n // 2}") for n in range(400)]
+    write_tsv(tmp_path / "story.tsv", rows)
+    valid, _ = pairs(split(config(tmp_path, ["story.tsv"], valid=["40"])))
+    assert len(valid) == len({*valid}) == 40

@@ -57,11 +57,20 @@ def gather(
         one_target=repeats / len(targets),
         **_of_translations(tested, result.translations, commonest_target, language),
         **_of_losses(translator, validation, training, result.direction),
+        longest=translator.max_length,
+        too_long=_too_long(translator, tested),
         peak_until=curve.peak_until,
         gained=curve.gained("bleu" if scale == "BLEU" else "chrf"),
         loss_fell=curve.loss_fell,
         **facts,
     )
+
+
+def _too_long(translator: Translator[TorchEngine], tested: Sequence[Pair]) -> float:
+    """Return the share of sources that are longer than any in training, and are translated in parts."""
+    sources = [translator.characters.source(pair.source) for pair in tested[:: max(1, len(tested) // _MOST)]]
+    lengths = map(len, translator.tokenizer.encode_source(sources))
+    return sum(length > translator.max_length for length in lengths) / len(sources)
 
 
 def _of_translations(

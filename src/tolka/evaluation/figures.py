@@ -31,6 +31,7 @@ FIGURES = {
     "pairs": "training pairs",
     "passes": "passes through them",
     "subwords_per_word": "subwords for a word",
+    "too_long": "share of sources longer than any in training",
 }
 """Names of what stands below a verdict for readers, besides what its sentences say."""
 FEW_PAIRS = 500
@@ -55,7 +56,9 @@ class Evidence:
     fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the optimizer's usual rates
     are not known. sides: what is wrong with those of the texts. parent: the name that a model of these languages would
     have; "" where training began with one. began_as: that one. before: its score on the test, in words; "" where it was
-    not measured. forgotten: other tests that are worse now, in words. longer: how the training would go on.
+    not measured. forgotten: other tests that are worse now, in words. longer: how the training would go on. shift:
+    where the training text's sides stop to be parallel, in words. too_long: share of the scored sources with more than
+    the `longest` subwords that the model was trained on.
     """
 
     test: str
@@ -96,6 +99,9 @@ class Evidence:
     before: str
     forgotten: str
     longer: str
+    shift: str = ""
+    too_long: float = 0.0
+    longest: int = 0
 
     @property
     def score(self) -> float:

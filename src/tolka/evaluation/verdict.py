@@ -54,6 +54,12 @@ RULES = [
         "it copies: {copied:.0%} of its translations are their sources",
         "Drop pairs of two equal sides (cleaning.copies=true), and train again ({again}).",
     ),
+    Rule(
+        "shift",
+        lambda e: bool(e.shift) and e.unrelated - e.unrelated_valid > 0.05,
+        "its training text stops to be parallel: {shift}",
+        "Mend the files there; mt-train --check with the same settings shows each range.",
+    ),
     Rule("sides", lambda e: bool(e.sides) and e.level in (USELESS, WEAK), "{sides}", _CHECK),
     Rule(
         "high_rate",
@@ -103,6 +109,13 @@ RULES = [
         lambda e: not e.is_validation and e.chrf < 0.7 * e.valid_chrf and e.valid_chrf > 25.0,
         "it was trained on text of another kind than the test set {test} (chrF2 {chrf:.1f}, not {valid_chrf:.1f})",
         "Add training text of the kind to be translated, or fine-tune on it (run.init_from=RUN).",
+    ),
+    Rule(
+        "long_lines",
+        lambda e: e.too_long > 0.2 and e.level in (USELESS, WEAK, ROUGH),
+        "{too_long:.0%} of the lines of {set} have more than the {longest} subwords that it was trained on, and are "
+        "translated in parts",
+        "Train on longer lines (batching.max_length={twice_as_long}; {again}), or give one sentence a line.",
     ),
     Rule(
         "subwords",
@@ -223,6 +236,7 @@ def _words(evidence: Evidence) -> dict[str, Any]:
         "begin": evidence.parent
         and " Or begin with a model that knows these languages, if there is one of this name: "
         f"run.init_from={evidence.parent}",
+        "twice_as_long": 2 * evidence.longest,
         "wider": max(128, 2 * evidence.width),
     }
 

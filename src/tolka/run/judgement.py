@@ -2,9 +2,13 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from tolka.config.schemas import TrainConfig
+from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.evidence import gather
@@ -13,7 +17,9 @@ from tolka.evaluation.verdict import Verdict, minutes_text, verdict
 from tolka.formats.hub import opus_mt_name
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
+from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
+from tolka.text.check.misalignment import find_shift
 from tolka.text.direction import Direction
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
@@ -65,6 +71,7 @@ def judge(
         "dropout": settings["model"].get("dropout", 0.0),
         "width": settings["model"]["d_model"],
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
+        "shift": shifted(store),
         "parent": "" if config.run.init_from else opus_mt_name(*result.direction),
         "began_as": config.run.init_from,
         "before": _score_text(_main_change(result)),
@@ -74,6 +81,13 @@ def judge(
     sample = inputs.sample(result.direction) or inputs.sample()
     validation = inputs.validation.get(result.direction) or inputs.validation_pairs
     return verdict(gather(translator, result, pairs, validation, sample, history, facts))
+
+
+def shifted(store: TokenStore) -> str:
+    """Return where the sides of a training text stop to be parallel, in words; "" where they do not."""
+    # By subwords, as the characters are not kept; of the kept pairs, so that numbers of lines are about right.
+    shift = find_shift(*(side.astype(np.float64) for side in (store.source_lengths, store.target_lengths)))
+    return ", and ".join(shift_words(asdict(shift))) if shift else ""
 
 
 def weakest(tests: Sequence[TestResult], trained: Collection[Direction]) -> TestResult:
