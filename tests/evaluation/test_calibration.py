@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from tolka.evaluation.calibration import calibrate_translator, estimate_quality,
 from tolka.search.options import BeamConfig
 from tolka.text.characters import CharacterForm
 from tolka.translation.opening import open_model
-from tolka.translation.quality import Features, estimate
+from tolka.translation.quality import Features, LinearMap, estimate
 
 Command = Callable[..., Any]
 QUICK = ["decoding.device=cpu", "search.max_length_factor=0", "search.max_length_extra=9"]
@@ -40,6 +41,35 @@ def test_a_linear_relation_is_found() -> None:
         assert estimate(one, found.calibration).value == pytest.approx(value)
     low = [estimate(one, found.calibration).is_low for one in features]
     assert sum(low) / len(low) == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("drift", [0.0, 6.0])
+def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float) -> None:
+    """Lines in a row share what the features do not tell, or nothing; files of the calibration's kind."""
+    draw = random.Random(1)
+
+    def text(lines: int) -> tuple[list[Features], list[float]]:
+        features, chrf = synthetic(lines, 8.0, draw.randrange(10**6))
+        shared = [draw.gauss(0, drift) for _ in range(0, lines, 50)]
+        return features, [value + shared[number // 50] for number, value in enumerate(chrf)]
+
+    found = fit_calibration(*text(4000), "").calibration.map_for(True)
+    assert found.error == pytest.approx((8.0**2 + drift**2) ** 0.5, rel=0.1)
+    assert found.drift == pytest.approx(drift, abs=2)
+    right = 0
+    for _ in range(200):
+        features, chrf = text(draw.choice([40, 50]) if drift else draw.randint(40, 200))
+        interval = found.forecast([found.chrf(each.values(True)) for each in features])
+        assert interval is not None
+        right += interval[0] <= sum(chrf) / len(chrf) <= interval[1]
+    assert right >= 180
+
+
+def test_a_calibration_of_before_has_no_forecast() -> None:
+    assert LinearMap([1.0], 0.0).forecast([50.0]) is None
+    assert LinearMap([1.0], 0.0, 8.0, 0.0).forecast([]) is None
+    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([50.0] * 4) == pytest.approx((40.2, 59.8))
+    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([99.0]) == pytest.approx((79.4, 100))
 
 
 def test_agreement_helps_only_where_it_tells_something() -> None:
@@ -95,6 +125,11 @@ def test_the_command_writes_the_calibration_into_the_model(
         first, blank = map(json.loads, after.out.splitlines())
         assert 0 <= first["quality"]["chrf"] <= 100
         assert blank["quality"] is None
+        forecast = re.search(r"expected: a mean chrF2 of (\S+) \((\S+) to (\S+)\) over 1 line, if the text", after.err)
+        assert forecast
+        mean, low, high = map(float, forecast.groups())
+        assert low <= mean <= high
+        assert mean == pytest.approx(first["quality"]["chrf"], abs=0.06)
         assert first["hypotheses"][0]["text"] == json.loads(before.out.splitlines()[0])["hypotheses"][0]["text"]
     again = command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK)
     assert again.code == 0

@@ -3,6 +3,7 @@
 Shapes: L lines, F features of a line.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ _FEWEST_DIFFERENT = 20  # of them, with features of their own
 _FOLDS = 5
 _WORST = 0.1  # share of lines that are called the worst
 _BINS = 5
+_IN_A_ROW = 25  # lines
 _Values = npt.NDArray[np.float64]
 
 
@@ -171,7 +173,18 @@ def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bo
         predicted[fold] = (values[fold] @ weights).clip(0, 100)
     # Below this a line is among the worst tenth, by estimates of lines that the map was not fitted on.
     low = float(np.quantile(predicted, _WORST))
-    return LinearMap(_least_squares(values, y).tolist(), low), predicted.tolist()
+    return LinearMap(_least_squares(values, y).tolist(), low, *_errors(y - predicted)), predicted.tolist()
+
+
+def _errors(residuals: _Values) -> tuple[float, float]:
+    """Return the standard deviation of a line's residual, and of that which many lines in a row share."""
+    error = float(residuals.std(ddof=1))
+    means = np.array([part.mean() for part in np.array_split(residuals, max(2, len(residuals) // _IN_A_ROW))])
+    # The means of lines that share nothing vary as well, by error ** 2 / _IN_A_ROW. The variance is raised by its own
+    # standard error, of some dozen means, so that a forecast is rather too wide than too narrow.
+    variance = float(means.var(ddof=1)) * (1 + math.sqrt(2 / (len(means) - 1)))
+    shared = variance - error**2 / _IN_A_ROW
+    return error, math.sqrt(max(0.0, shared))
 
 
 def _least_squares(values: _Values, y: _Values) -> _Values:

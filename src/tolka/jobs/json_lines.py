@@ -56,6 +56,8 @@ class JsonLines(Format):
         super().__init__(attention)
         self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
+        self._estimates: list[float] = []  # of chrF2, of all lines
+        self._has_agreement = False
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         if self._maps:
@@ -69,11 +71,26 @@ class JsonLines(Format):
                 self._hypothesis(each, tokens, next(alignments)) for each, tokens in zip(of_result, scores, strict=True)
             ]
             quality = self._quality(scores[0], of_result)
+            if quality and quality.kind == "chrf":
+                self._estimates.append(quality.value)
+                self._has_agreement = len(of_result) > 1
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             value = quality and {quality.kind: rounded_score(quality.value)}
             yield json_text(
                 {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags},
                 ensure_ascii=False,
+            )
+
+    def last_notes(self) -> Iterator[str]:
+        yield from super().last_notes()
+        calibration = self._translator.calibration
+        interval = calibration and calibration.map_for(self._has_agreement).forecast(self._estimates)
+        if interval:
+            count, mean = len(self._estimates), sum(self._estimates) / len(self._estimates)
+            low, high = (f"{end:.1f}" for end in interval)
+            yield (
+                f"expected: a mean chrF2 of {mean:.1f} ({low} to {high}) over {count_text(count, 'line')}, if the text "
+                "is of the kind that the model was calibrated on"
             )
 
     def _quality(self, token_scores: Sequence[float], candidates: Sequence[Candidate]) -> Estimate | None:

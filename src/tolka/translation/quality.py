@@ -64,15 +64,29 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LinearMap:
-    """A linear map from features to chrF. weights: of `Features.values`. low: a tenth of its estimates is below it."""
+    """A linear map from features to chrF. weights: of `Features.values`. low: a tenth of its estimates is below it.
+
+    error, drift: standard deviations, in chrF, of a line from its estimate, and of the mean of many lines in a row from
+    that of their estimates; None of a calibration before these were measured.
+    """
 
     weights: list[float]
     low: float
+    error: float | None = None
+    drift: float | None = None
 
     def chrf(self, values: Sequence[float]) -> float:
         """Return the expected chrF, from 0 to 100."""
         # A linear map knows no bounds: far from its data it would leave the scale.
         return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
+
+    def forecast(self, estimates: Sequence[float]) -> tuple[float, float] | None:
+        """Return the 95 % interval of the mean chrF2 of lines with these estimates; None without known errors."""
+        if self.error is None or self.drift is None or not estimates:
+            return None
+        mean = math.fsum(estimates) / len(estimates)
+        half_width = 1.96 * math.sqrt(self.drift**2 + self.error**2 / len(estimates))
+        return max(0.0, mean - half_width), min(100.0, mean + half_width)
 
 
 @dataclass(frozen=True)
@@ -118,11 +132,14 @@ class Calibration:
         others = (scores.get(QUALITY) or {}).get("directions", {})
         return {"directions": {**others, str(direction): self.as_dict()}}
 
+    def map_for(self, has_agreement: bool) -> LinearMap:
+        """Return the map for translations with alternatives, or without."""
+        return (self.with_agreement if has_agreement else None) or self.plain
+
     def estimate(self, features: Features) -> Estimate:
         """Return the expected chrF of a translation."""
-        with_agreement = self.with_agreement if features.agreement is not None else None
-        chosen = with_agreement or self.plain
-        value = chosen.chrf(features.values(with_agreement is not None))
+        chosen = self.map_for(features.agreement is not None)
+        value = chosen.chrf(features.values(chosen is self.with_agreement))
         return Estimate("chrf", value, value < chosen.low)
 
 
@@ -131,7 +148,8 @@ def _map(values: Mapping[str, Any], count: int) -> LinearMap:
     weights, low = [float(weight) for weight in values["weights"]], float(values["low"])
     if len(weights) != count or not all(map(math.isfinite, (*weights, low))):
         raise ValueError(f"{count} finite weights and a limit were expected, not {weights} and {low}")
-    return LinearMap(weights, low)
+    errors = [None if values.get(key) is None else float(values[key]) for key in ("error", "drift")]
+    return LinearMap(weights, low, *errors)
 
 
 def estimate(features: Features, calibration: Calibration | None) -> Estimate:
