@@ -61,6 +61,17 @@ def test_a_last_line_with_the_mean_is_left_out() -> None:
     assert found.value == pytest.approx(0.5 / 3)
 
 
+def test_the_mean_of_scores_near_0_is_left_out_too() -> None:
+    (found,) = score(HYPOTHESES, REFERENCES, config("print(0.0001, 0.0004, -0.0003, 0.0001, sep='\\n')"))
+    assert found.value == pytest.approx(0.0002 / 3)
+
+
+def test_a_carriage_return_ends_no_line_in_the_files() -> None:
+    """As Python reads files by default, and comet-score does."""
+    (found,) = score(["a\rb", "c", ""], REFERENCES, config(COUNT))
+    assert found.value == pytest.approx(1)
+
+
 def test_it_is_compared_like_any_other() -> None:
     better = ["a b c", "c d", "e f"]
     (found,) = compare(HYPOTHESES, better, REFERENCES, config(COUNT, bootstrap=200))

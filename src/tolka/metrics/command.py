@@ -10,7 +10,8 @@ from pathlib import Path
 from tolka.errors import ConfigError, DataError
 from tolka.metrics.metric import Metric, Ratio, References
 
-_ROUNDING = 0.01  # of the mean that a command prints in the end, relative to the largest score
+# Of the mean that a command prints in the end: relative to the largest score, and of four decimals near 0.
+_ROUNDING, _DECIMALS = 0.01, 1e-4
 
 
 def command_metric(name: str, command: str) -> Metric:
@@ -38,7 +39,9 @@ def _numbers(command: str, system: Sequence[str], references: References) -> lis
         for key, texts in files.items():
             paths = [Path(folder, f"{key}{number or ''}.txt") for number in range(len(texts))]
             for path, lines in zip(paths, texts, strict=True):
-                path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+                # A carriage return ends a line for programs that read files as Python does by default: comet-score
+                # would pair all lines behind it wrongly, and say nothing.
+                path.write_bytes("".join(line.replace("\r", " ") + "\n" for line in lines).encode())
             filled = filled.replace(f"{{{key}}}", shlex.join(map(str, paths)))
         done = subprocess.run(filled, shell=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     printed, errors = (stream.decode(errors="replace").strip().splitlines() for stream in (done.stdout, done.stderr))
@@ -48,7 +51,7 @@ def _numbers(command: str, system: Sequence[str], references: References) -> lis
     wanted = len(system)
     if len(values) == wanted + 1:
         mean = math.fsum(values[:-1]) / wanted
-        if abs(mean - values[-1]) <= _ROUNDING * max(map(abs, values)):
+        if abs(mean - values[-1]) <= max(_ROUNDING * max(map(abs, values)), _DECIMALS):
             values.pop()
     if len(values) != wanted:
         raise DataError(f"metrics.command printed {len(values)} lines for {wanted}: it must print one number a line")

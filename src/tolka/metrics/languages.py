@@ -79,7 +79,7 @@ def ter_splits_characters(language: str) -> bool:
 
 def language_notes(config: MetricsConfig, language: str) -> list[str]:
     """Return a line for the user for each kind of score that does not suit the target language."""
-    _, note = choose_bleu_tokenizer(language) if config.tokenizer == "auto" else ("", None)
+    _, note = choose_bleu_tokenizer(language) if {config.tokenizer, *config.names} >= {"auto", "bleu"} else ("", None)
     # TER counts the characters of Chinese and Japanese; published chrF2++ is of whole clauses, and so is ours.
     by_words = ["chrf++"] if ter_splits_characters(language) else ["chrf++", "ter"]
     named = [PRINTED_NAMES[name] for name in by_words if name in config.names]
