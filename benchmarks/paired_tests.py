@@ -7,7 +7,8 @@ For each comparison lines of them are drawn with replacement, and a coin for eac
 line and which has B's: the two are equal but for chance, and p < 0.05 should come in 5 % of the comparisons. Then the
 better of both lines, by sentence chrF, goes to the second system more often than to the first: a difference to find.
 The last column counts p below what 5 % of the equal systems' p are below: how often each test finds a difference if
-both are wrong equally often.
+both are wrong equally often. Before that, test sets are drawn from A and B as they are: how often do the intervals of
+both scores and of their difference hold the score of all lines?
 """
 
 import argparse
@@ -21,6 +22,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from tolka.metrics.languages import choose_bleu_tokenizer
 from tolka.metrics.line_statistics import Statistics, exchanged_sums, line_statistics, resampled_sums
+from tolka.metrics.scores import interval_of
 from tolka.metrics.significance import randomisation_p, sacrebleu_bootstrap_p
 from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
@@ -62,11 +64,45 @@ def p_values(a: list[Statistics], b: list[Statistics], trials: int, seed: int) -
     return found
 
 
+def coverage(statistics: list[list[Statistics]], test_sets: int, lines: int, resamples: int) -> None:
+    """Print how often intervals hold the score of all lines, and of how many differences `detectable` ones are found.
+
+    Test sets are drawn from all lines with replacement.
+    """
+    draw = np.random.default_rng(2)
+    inside = {name: np.zeros(3) for name in METRICS}
+    widths: dict[str, list[float]] = {name: [] for name in METRICS}
+    differences: dict[str, list[float]] = {name: [] for name in METRICS}
+    for number in range(test_sets):
+        rows = draw.choice(len(statistics[0][0]), lines)
+        drawn = [counts[rows] for pair in statistics for counts in pair]
+        sums = resampled_sums(drawn, resamples, number + 1)
+        for place, (name, score) in enumerate(METRICS.items()):
+            a, b = (score(sums[2 * place + system]) for system in (0, 1))
+            true = [float(score(counts.sum(0))) for counts in statistics[place]]
+            for column, (found, value) in enumerate(((a, true[0]), (b, true[1]), (b - a, true[1] - true[0]))):
+                low, high = interval_of(found)
+                inside[name][column] += low <= value <= high
+            widths[name].append(2.8 * float((b - a).std(ddof=1)))
+            own = [float(score(drawn[2 * place + system].sum(0))) for system in (0, 1)]
+            differences[name].append(own[1] - own[0] - (true[1] - true[0]))
+    for name, counts in inside.items():
+        shares = ", ".join(f"{share:.1%}" for share in counts / test_sets)
+        # A difference of the detectable size is found where the sampled one exceeds 1.96 of its standard errors.
+        errors = np.array(widths[name]) / 2.8
+        power = (np.abs(np.array(differences[name]) + np.array(widths[name])) > 1.96 * errors).mean()
+        print(
+            f"{name}: intervals of a, b and b - a hold the score of all lines in {shares} of {test_sets} test sets; "
+            f"a difference of {np.mean(widths[name]):.2f}, the detectable one, is found in {power:.1%}"
+        )
+
+
 def main() -> None:
     """Simulate, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs=3, type=Path, metavar="FILE")
     parser.add_argument("--comparisons", type=int, default=5000)
+    parser.add_argument("--test-sets", type=int, default=2000, help="drawn to see how often intervals are right")
     parser.add_argument("--lines", type=int, default=500)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--language", default="")
@@ -76,6 +112,7 @@ def main() -> None:
     statistics = [line_statistics(metric, [a, b], [references]) for metric in metrics.values()]
     for (name, metric), (counts, _) in zip(metrics.items(), statistics, strict=True):
         assert np.isclose(METRICS[name](counts.sum(0)), metric._compute_score_from_stats(counts.sum(0).tolist()).score)
+    coverage(statistics, options.test_sets, options.lines, options.trials)
     per_line = [chrf(counts) for counts in statistics[1]]
     # Line by line the worse translation and the better one, under each metric.
     is_better = (per_line[1] > per_line[0])[:, None]
