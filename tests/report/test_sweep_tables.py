@@ -1,7 +1,10 @@
 """Tables over several trainings: order, means over seeds, and how much of the differences a setting explains."""
 
 import math
+import random
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -40,6 +43,31 @@ def test_from_the_best_to_the_worst_and_over_seeds() -> None:
     ]
     # Between dropouts: 4 * 10.5 ** 2 = 441 of a total of 451; between seeds: 4 * 1.5 ** 2 = 9.
     assert cells(importance) == [("model.dropout", ["98 %"]), ("run.seed", ["2 %"])]
+
+
+def test_which_differences_from_the_best_may_be_chance() -> None:
+    """By lines of the test set: d is better than c in half of them, and than a in all."""
+    draw = random.Random(1)
+    base = [draw.uniform(20, 60) for _ in range(60)]
+    lines = {
+        "d": base,
+        "c": [value + 3 * (-1) ** number for number, value in enumerate(base)],
+        "b": [value - draw.uniform(0, 6) for value in base],
+        "a": [value - 5 for value in base],
+    }
+    runs = [
+        replace(each, lines=[{"source": str(n), "chrf": value} for n, value in enumerate(lines[each.label])])
+        for each in RUNS
+    ]
+    ranked = cells(sweep_tables(runs)[0])
+    assert sweep_tables(runs)[0].columns[1].name == "chrF2 beside the best"
+    assert ranked[0][1][1] == ""
+    assert ranked[1][1][1] == "+0.0, p = 1.000: may be chance"
+    assert re.fullmatch(r"-[23]\.\d, p = 0\.003", ranked[2][1][1])
+    assert ranked[3][1][1] == "-5.0, p = 0.003"
+    # Of runs with other test sets, nothing is said.
+    runs[0] = replace(runs[0], lines=[{"source": "x", "chrf": 1.0}])
+    assert cells(sweep_tables(runs)[0])[0] == ("d", ["34.00", "2", "0.3"])
 
 
 def test_a_lower_loss_is_better() -> None:

@@ -5,13 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import StatisticsError, correlation, fmean, stdev
 from typing import Any
 
+import numpy as np
+
+from tolka.metrics.metric import SEED as SEED_OF_TRIALS
 from tolka.metrics.options import MINIMIZED
+from tolka.metrics.significance import holm, randomisation_p
 from tolka.report.page_tables import Row, ScoreTable, figures_table
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
 
 SEED = "run.seed"
 _OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
+_TRIALS, _SIGNIFICANCE = 1000, 0.05
 _FEWEST = 3  # trainings from which on a setting's importance is computed
 
 
@@ -58,11 +63,14 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     metric, values = _metric(runs[0]), [best_value(run) for run in runs]
     order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric not in MINIMIZED)
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
-    ranked = [
-        Row(runs[i].label, "", [(number_text(values[i]), ""), *((found[i], "") for found in settings.values())])
-        for i in order
-    ]
-    tables = [figures_table("from the best to the worst", "training", [name, *settings], ranked)]
+    found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]
+    columns = [name, *settings]
+    if chances := _chances([runs[i].lines for i in order]):
+        columns.insert(1, "chrF2 beside the best")
+        for row, chance in zip(found, chances, strict=True):
+            row.insert(1, chance)
+    ranked = [Row(runs[i].label, "", [(text, "") for text in row]) for i, row in zip(order, found, strict=True)]
+    tables = [figures_table("from the best to the worst", "training", columns, ranked)]
     if SEED in settings:
         tables += _over_seeds(settings, values, name, metric)
     if len(runs) >= _FEWEST:
@@ -75,6 +83,25 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     return tables
 
 
+def _chances(of_runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return for each training whether it differs from the first by more than chance; none without common test lines.
+
+    By the mean chrF2 of the lines of the first test set, whose differences change their signs by coins (Riezler and
+    Maxwell 2005), with Holm's correction for all trainings.
+    """
+    scored = [{line["source"]: line["chrf"] for line in lines} for lines in of_runs]
+    if not scored[0] or any(scores.keys() != scored[0].keys() for scores in scored):
+        return []
+    signs = np.random.default_rng(SEED_OF_TRIALS).choice((-1.0, 1.0), size=(_TRIALS, len(scored[0])))
+    changes = [np.array([scores[source] - value for source, value in scored[0].items()]) for scores in scored[1:]]
+    adjusted = holm([randomisation_p(signs @ change, float(change.sum())) for change in changes])
+    told = (
+        f"{round(float(change.mean()), 1) + 0.0:+.1f}, p = {p:.3f}{': may be chance' if p >= _SIGNIFICANCE else ''}"
+        for change, p in zip(changes, adjusted, strict=True)
+    )
+    return ["", *told]
+
+
 def _over_seeds(
     settings: Mapping[str, Sequence[str]], values: Sequence[float], name: str, metric: str
 ) -> list[ScoreTable]:
@@ -85,7 +112,7 @@ def _over_seeds(
         groups.setdefault(tuple(found[number] for found in others.values()), []).append(value)
     if max(map(len, groups.values())) < 2:
         return []
-    ranked = sorted(groups.items(), key=lambda group: fmean(group[1]), reverse=metric != "nll")
+    ranked = sorted(groups.items(), key=lambda group: fmean(group[1]), reverse=metric not in MINIMIZED)
     rows = [
         Row(
             ", ".join(f"{key}={value}" for key, value in zip(others, chosen, strict=True)) or "all",
