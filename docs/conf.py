@@ -11,7 +11,9 @@ sys.path.insert(0, str(HERE.parent / "src"))
 
 project = "tolka"
 author = "The tolka authors"
-extensions = ["myst_nb", "sphinx.ext.autodoc"]  # myst_nb: MyST pages, and notebooks, which it executes
+# myst_nb: MyST pages, and notebooks, which it executes.
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
+highlight_language = "sh"  # of blocks that name no language
 root_doc = "index"
 exclude_patterns = ["_build", "README.md", "figures"]
 default_role = "code"  # a single backtick in a docstring is code
@@ -26,6 +28,8 @@ nb_merge_streams = True
 suppress_warnings = ["myst.xref_missing"]  # links into the source tree; tests/docs checks every link
 html_theme = "furo"  # its styles and scripts are copied into the pages: nothing is fetched from elsewhere
 html_title = "tolka"
+html_static_path = ["_static"]
+html_css_files = ["wrapped.css"]
 html_show_sphinx = False
 html_copy_source = False
 
