@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,24 +36,6 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Node:
-    """Some words in lower case, in a tree of terms: the words that may follow, and the terms that end here.
-
-    forms: a term's words as they are written -> its targets.
-    """
-
-    following: "dict[str, _Node]" = field(default_factory=dict)
-    forms: dict[tuple[str, ...], dict[str, None]] = field(default_factory=dict)
-
-    def add(self, words: tuple[str, ...], targets: Iterable[str]) -> None:
-        """Add a term to the tree below its first word, which is this node."""
-        node = self
-        for word in _casefolded(words[1:]):
-            node = node.following.setdefault(word, _Node())
-        node.forms.setdefault(words, {}).update(dict.fromkeys(targets))
-
-
-@dataclass(frozen=True)
 class Match:
     """A source term that stands in a text: as it is written there, and its translations."""
 
@@ -67,7 +49,10 @@ class Glossary:
     def __init__(self, entries: Sequence[Entry], characters: CharacterForm = KEEP) -> None:
         """Entries with the same source form have their targets together. characters: their form in texts and terms."""
         self._entries: dict[str, list[tuple[str, Entry]]] = {}  # by the first word of a source, in lower case
-        self._roots: dict[str, _Node] = {}  # of the first words that texts have had
+        # Of the first words that texts have had: first word -> numbers of words of its terms; a term's words in lower
+        # case -> its words as they are written -> its targets.
+        self._lengths: dict[str, set[int]] = {}
+        self._terms: dict[tuple[str, ...], dict[tuple[str, ...], dict[str, None]]] = {}
         self._characters = characters
         for entry in entries:
             for source in entry.sources:
@@ -97,24 +82,18 @@ class Glossary:
 
     def _longest(self, folded: tuple[str, ...], place: int) -> tuple[dict[tuple[str, ...], dict[str, None]], int]:
         """Return the forms of the longest term that begins at a place, and its end; none, and the next place."""
-        node, end = self._root(folded[place]), place + 1
-        longest: dict[tuple[str, ...], dict[str, None]] = {}
-        longest_end = end
-        while node is not None:
-            if node.forms:
-                longest, longest_end = node.forms, end
-            node = node.following.get(folded[end]) if end < len(folded) else None
-            end += 1
-        return longest, longest_end
-
-    def _root(self, word: str) -> _Node | None:
-        """Return the tree of the terms that begin with a word in lower case."""
+        first = folded[place]
         # Only when a text has the word: to split 300 000 terms into words takes longer than to translate a text.
-        if word in self._entries and word not in self._roots:
-            self._roots[word] = _Node()
-            for form, entry in self._entries[word]:
-                self._roots[word].add(tuple(_WORD.findall(form)), map(self._characters.target, entry.targets))
-        return self._roots.get(word)
+        for form, entry in self._entries.pop(first, ()):
+            words = tuple(_WORD.findall(form))
+            self._lengths.setdefault(first, set()).add(len(words))
+            targets = self._terms.setdefault(_casefolded(words), {}).setdefault(words, {})
+            targets.update(dict.fromkeys(map(self._characters.target, entry.targets)))
+        for length in sorted(self._lengths.get(first, ()), reverse=True):
+            end = place + length
+            if end <= len(folded) and (forms := self._terms.get(folded[place:end])):
+                return forms, end
+        return {}, place + 1
 
 
 def _casefolded(words: Sequence[str]) -> tuple[str, ...]:
