@@ -77,7 +77,7 @@ def multi30k(options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     settings = ["experiment=multi30k_best", f"corpus.root={options.corpus}", f"run.dir={folder}", "report.page=false"]
     minutes = max(0.5, seconds / 60 - 1)
     settings += [f"trainer.device={options.device}", "batching.tokens=16384", f"trainer.max_minutes={minutes:.1f}"]
-    main = "import sys; from tolka.cli.train import main; sys.exit(main())"
+    main = "from tolka.cli import mt_train; mt_train()"
     code, said = run([sys.executable, "-c", main, *settings], seconds)
     (options.out / "multi30k.txt").write_text(said, encoding="utf-8")
     score = BLEU.search(said)

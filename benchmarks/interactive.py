@@ -21,7 +21,7 @@ from pathlib import Path
 
 from memory import Watch, peak_so_far
 
-MAIN = [sys.executable, "-c", "from tolka.cli.translate import main; main()"]
+MAIN = [sys.executable, "-c", "from tolka.cli import mt_translate; mt_translate()"]
 LINES = 50
 
 

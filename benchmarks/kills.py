@@ -92,7 +92,7 @@ class Harness:
         text = [f"corpus.{key}={self.work / 'text' / name}" for key, name in names.items()]
         own = [f"run.dir={run}", f"run.prepared={self.work / 'prepared'}", "trainer.devices=2", "model.dropout=0.1"]
         arguments = [*SETTINGS, *MODELS["transformer"], *text, f"trainer.updates={UPDATES}", *own, *settings]
-        script = "from tolka.cli.train import main; main()"
+        script = "from tolka.cli import mt_train; mt_train()"
         command = [sys.executable, "-c", script, *arguments]
         return Life(run, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
 

@@ -21,7 +21,7 @@ from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
 
 PERTURBED = 0.1  # share of the words of a repeated line
-COMMAND = [sys.executable, "-c", "from tolka.cli.evaluate import main; main()"]
+COMMAND = [sys.executable, "-c", "from tolka.cli import mt_eval; mt_eval()"]
 JOBS = {
     "BLEU, chrF": ["metrics.names=[bleu,chrf]", "metrics.bootstrap=0"],
     "BLEU, chrF, intervals": ["metrics.names=[bleu,chrf]"],

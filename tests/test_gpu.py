@@ -280,7 +280,7 @@ def test_deterministic_runs_are_alike_and_go_on_exactly(tmp_path: Path) -> None:
 
     def trained(name: str, *updates: int) -> bytes:
         for number in updates:
-            code = "import sys; from tolka.cli.train import main; sys.exit(main())"
+            code = "from tolka.cli import mt_train; mt_train()"
             command = [sys.executable, "-c", code, *settings, f"trainer.updates={number}"]
             subprocess.run([*command, f"run.dir={tmp_path / name}"], check=True, capture_output=True)
         return (tmp_path / name / "last" / "model.safetensors").read_bytes()

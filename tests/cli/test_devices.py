@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32" or (os.cpu_count() or 1)
 
 def start(*arguments: str, script: str = "", **place: object) -> "subprocess.Popen[str]":
     """mt-train as a process of its own. script: code to run before. place: environment variables, as torchrun's."""
-    script += "from tolka.cli.train import main; main()"
+    script += "from tolka.cli import mt_train; mt_train()"
     environment = {**os.environ, **{name: str(value) for name, value in place.items()}}
     STARTED.append(
         subprocess.Popen([sys.executable, "-c", script, *arguments], stderr=subprocess.PIPE, text=True, env=environment)

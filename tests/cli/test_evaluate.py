@@ -306,7 +306,7 @@ def test_several_references_and_the_score_of_each_line(
 
 
 def test_translations_from_standard_input(corpus: Path) -> None:
-    code = "from tolka.cli.evaluate import main; main()"
+    code = "from tolka.cli import mt_eval; mt_eval()"
     arguments = ["hypothesis=-", f"reference={corpus / 'test.xb'}", "--json", PLAIN]
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],

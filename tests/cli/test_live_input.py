@@ -20,7 +20,7 @@ from tolka.cli.common import guarded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits for a pipe with select, and needs terminals")
 QUICK = ["search=greedy", "search.max_length_factor=0", "search.max_length_extra=3"]
-MAIN = "from tolka.cli.translate import main; main()"
+MAIN = "from tolka.cli import mt_translate; mt_translate()"
 _SECONDS = 120  # until a test fails that would otherwise wait for ever
 
 

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tolka.cli.common import guarded
 from tolka.system import interrupts
 
 PROCESS = """
@@ -57,7 +58,7 @@ def default_handlers() -> Any:
 
 @pytest.mark.usefixtures("default_handlers")
 @pytest.mark.parametrize("name", ["train", "translate", "evaluate"])
-def test_main_puts_everything_back(
+def test_a_command_puts_everything_back(
     name: str, tiny: list[str], trained: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, reference = corpus / "test.xa", corpus / "test.xb"
@@ -67,11 +68,9 @@ def test_main_puts_everything_back(
         "evaluate": [f"hypothesis={source}", f"reference={reference}", "metrics.bootstrap=0"],
     }
     monkeypatch.setattr(sys, "argv", [name, *map(str, arguments[name])])
-    main: Callable[[], None] = import_module(f"tolka.cli.{name}").main
+    run: Callable[[Sequence[str]], int] = import_module(f"tolka.cli.{name}").run
     before = facts()
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert (ended.value.code, facts()) == (0, before)
+    assert (guarded(run, sys.argv[1:]), facts()) == (0, before)
 
 
 CLOSED = (

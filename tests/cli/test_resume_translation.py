@@ -14,7 +14,7 @@ import pytest
 
 Command = Callable[..., Any]
 QUICK = ["search=greedy", "search.max_length_factor=0", "search.max_length_extra=3", "decoding.window=20"]
-MAIN = "from tolka.cli.translate import main; main()"
+MAIN = "from tolka.cli import mt_translate; mt_translate()"
 WORDS = ["ferry", "kettle", "", "pebble walnut", "copper lantern . saddle .", "a b"]
 TEXT = "".join(f"{WORDS[number % 6]} {WORDS[number % 5]}\n" for number in range(90)).encode()
 _SECONDS = 120

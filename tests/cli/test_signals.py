@@ -249,7 +249,7 @@ from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 pairs = [Pair("a" * 1000, "b" * 1000)] * 300
-common.main(lambda arguments: train_tokenizer(TokenizerConfig(), lambda: iter(pairs), print) and 0)
+common.own_process(lambda arguments: train_tokenizer(TokenizerConfig(), lambda: iter(pairs), print) and 0)
 """
 BUSY_FOR_EVER = """
 import ctypes, os, sys
@@ -313,7 +313,7 @@ def test_while_processes_prepare_the_text(tmp_path: Path, to_all: bool) -> None:
         "workers._start, workers._PAIRS_PER_PROCESS = start, 1\n"
         "def run(arguments):\n    work = Path(arguments[0])\n"
         "    workers.work_on(work, 'clean', 2, print)\n"
-        "common.main(run)"
+        "common.own_process(run)"
     )
     parent = python(code, tmp_path / "work", start_new_session=True)
     assert parent.stdout is not None
@@ -334,7 +334,7 @@ def run(arguments):
             say("said")
             progress.update()
             time.sleep(0.001)
-common.main(run)
+common.own_process(run)
 """
 
 

@@ -49,7 +49,7 @@ def test_a_streamed_data_set_trains_and_goes_on_where_it_stopped(
 @pytest.mark.slow
 def test_two_processes_read_the_stream_as_one(tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     streamed = [*streamed_from(tiny, corpus, tmp_path), "model.dropout=0", "trainer.log_every=1"]
-    script = "from tolka.cli.train import main; main()"
+    script = "from tolka.cli import mt_train; mt_train()"
     curves = []
     for name, devices in (("one", 1), ("two", 2)):
         arguments = [*streamed, f"run.dir={tmp_path / name}", f"trainer.devices={devices}"]

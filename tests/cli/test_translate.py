@@ -207,7 +207,7 @@ def test_torch_s_compiler_is_not_loaded(trained: Path) -> None:
 @pytest.mark.slow
 def test_a_closed_pipe_is_silent(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("ferry\n" * 3000)
-    run = f"'{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}' '{tmp_path}/text'"
+    run = f"'{sys.executable}' -c 'from tolka.cli import mt_translate; mt_translate()' '{trained}' '{tmp_path}/text'"
     script = f"set -o pipefail; {run} {' '.join(QUICK)} decoding.window=10 | head -1"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0
@@ -218,7 +218,7 @@ def test_a_closed_pipe_is_silent(trained: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_one_line(trained: Path) -> None:
-    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}'"
+    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli import mt_translate; mt_translate()' '{trained}'"
     done = subprocess.run(["bash", "-c", f"{run} > /dev/full"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "error: input or output: No space left on device"
@@ -227,7 +227,7 @@ def test_a_full_disk_is_one_line(trained: Path) -> None:
 
 @pytest.mark.slow
 def test_closed_standard_input(trained: Path) -> None:
-    run = f"'{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}' <&-"
+    run = f"'{sys.executable}' -c 'from tolka.cli import mt_translate; mt_translate()' '{trained}' <&-"
     done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "error: standard input is closed; name a file to translate\n"
@@ -235,7 +235,7 @@ def test_closed_standard_input(trained: Path) -> None:
 
 @pytest.mark.slow
 def test_closed_standard_output(trained: Path) -> None:
-    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli.translate import main; main()' '{trained}' >&-"
+    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli import mt_translate; mt_translate()' '{trained}' >&-"
     done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "error: standard output is closed; name a file with -o\n"

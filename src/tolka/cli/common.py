@@ -25,13 +25,8 @@ MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined 
 _SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate"}  # files of configs/
 
 
-def main(command: Callable[[Sequence[str]], int]) -> NoReturn:
-    """Run a command with the arguments typed, and exit with its code; the process is as before."""
-    sys.exit(guarded(command, sys.argv[1:]))
-
-
 def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
-    """Run a command as `main`, in a process that does nothing else: a signal at its very end changes nothing."""
+    """Run a command in a process that does nothing else: a signal at its very end changes nothing."""
     interrupts.handle_signals_until_exit()
     if sys.stderr is None:  # closed, as by 2>&-
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the process ends

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tolka.cli import common
 from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, separate_files, settings_help
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import check_output, is_among, whole_file
@@ -34,11 +33,6 @@ source, hypothesis, reference and language are short for files.source and so on.
 
 settings (key=value):
 """
-
-
-def main() -> None:
-    """Run `mt-eval` as a console script."""
-    common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -8,8 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tolka.cli import common
-from tolka.cli.common import DONE, FAILED, Parser, print_json, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, own_process, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.distributed import slurm
 from tolka.errors import ConfigError, DataError
@@ -45,11 +44,6 @@ batch, rate and end are chosen for the text (model=auto): --check shows them wit
 
 settings (key=value; a list is [a,b]):
 """
-
-
-def main() -> None:
-    """Run `mt-train` as a console script."""
-    common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -303,4 +297,4 @@ def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "Con
 
 
 if __name__ == "__main__":  # torchrun -m tolka.cli.train
-    main()
+    own_process(run)

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tolka.cli import common
 from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, separate_files, settings_help
 from tolka.version import __version__
 
@@ -24,11 +23,6 @@ _EXAMPLES = """examples:
 
 settings (key=value):
 """
-
-
-def main() -> None:
-    """Run `mt-translate` as a console script."""
-    common.main(run)
 
 
 def run(arguments: Sequence[str]) -> int:
