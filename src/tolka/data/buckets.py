@@ -71,32 +71,6 @@ class BatchingConfig:
         return rates
 
 
-@dataclass(frozen=True)
-class Padding:
-    """Numbers of positions, with padding, and of tokens on each side of some batches."""
-
-    batches: int
-    source_positions: int
-    source_tokens: int
-    target_positions: int
-    target_tokens: int
-
-    @property
-    def tokens_per_batch(self) -> float:
-        """Target tokens of a batch, on average."""
-        return self.target_tokens / self.batches
-
-    @property
-    def source_share(self) -> float:
-        """Share of the padded source positions that hold no token."""
-        return 1.0 - self.source_tokens / self.source_positions
-
-    @property
-    def target_share(self) -> float:
-        """Share of the padded target positions that hold no token."""
-        return 1.0 - self.target_tokens / self.target_positions
-
-
 def make_batches(
     source: Lengths, target: Lengths, config: BatchingConfig, seed: int, epoch: int, mixture: Mixture | None = None
 ) -> list[Indices]:
@@ -184,14 +158,8 @@ def largest_batch(source: Lengths, target: Lengths, batches: list[Indices]) -> i
     return int(np.argmax([len(rows) * (int(source[rows].max()) + int(target[rows].max()) + 2) for rows in measured]))
 
 
-def measure_padding(source: Lengths, target: Lengths, batches: list[Indices]) -> Padding:
-    """Return positions and tokens, with </s>, of the first `_MEASURED_BATCHES` batches."""
-    batches = batches[:_MEASURED_BATCHES]
-    rows = np.concatenate(batches)
-    sizes = np.array([len(batch) for batch in batches])
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    totals = []
-    for lengths in (source, target):
-        with_eos = lengths[rows] + 1
-        totals += [int((np.maximum.reduceat(with_eos, starts) * sizes).sum()), int(with_eos.sum())]
-    return Padding(len(batches), *totals)
+def tokens_per_batch(target: Lengths, batches: list[Indices]) -> float:
+    """Return how many target tokens, with </s>, the first `_MEASURED_BATCHES` batches have on average."""
+    measured = batches[:_MEASURED_BATCHES]
+    rows = np.concatenate(measured)
+    return (int(target[rows].sum()) + len(rows)) / len(measured)

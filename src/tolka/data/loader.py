@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tolka.data.batch import Batch
-from tolka.data.buckets import BatchingConfig, Indices, Padding, largest_batch, make_batches, measure_padding
+from tolka.data.buckets import BatchingConfig, Indices, largest_batch, make_batches, tokens_per_batch
 from tolka.data.mixture import Mixture
 from tolka.data.rank_share import Share, rank_share
 from tolka.data.store import TokenStore
@@ -88,10 +88,10 @@ class Batches(ABC):
         current = self._round or self._at(0)
         return self.batch(current.number, largest_batch(*current.store.lengths, current.batches))
 
-    def padding(self, epoch: int = 0) -> Padding:
-        """Return the padding of a round."""
+    def tokens_per_batch(self, epoch: int) -> float:
+        """Return how many target tokens a batch of a round has on average."""
         current = self._at(epoch)
-        return measure_padding(*current.store.lengths, current.batches)
+        return tokens_per_batch(current.store.lengths[1], current.batches)
 
     def state(self) -> dict[str, Any]:
         """Return plain values to resume from, besides the numbers of round and batch; there are none by default."""

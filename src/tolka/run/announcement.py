@@ -34,13 +34,9 @@ def announcement(
 
 
 def _batches(loader: Batches, epoch: int) -> str:
-    padding = loader.padding(epoch)
-    batches = len(loader.plan(epoch))
     which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
-    return (
-        f"batches: {batches} {which}, {padding.tokens_per_batch:.0f} target tokens on average; "
-        f"padding: {padding.target_share:.1%} of the target positions, {padding.source_share:.1%} of the source's"
-    )
+    batches, tokens = len(loader.plan(epoch)), loader.tokens_per_batch(epoch)
+    return f"batches: {batches} {which}, {tokens:.0f} target tokens on average"
 
 
 def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
