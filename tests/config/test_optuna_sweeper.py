@@ -39,7 +39,6 @@ class Trainings:
         self.folders: list[str] = []
         self.rates: list[float] = []
         self.interrupted_at = self.failed_at = 0
-        self.equal = False  # whether all have the same value, to two decimals, and the smaller rate the lower nll
 
     def __call__(self, config: Any) -> Any:
         self.folders.append(config.run.folder.name)
@@ -48,10 +47,7 @@ class Trainings:
             raise KeyboardInterrupt
         if len(self.folders) == self.failed_at:
             raise DataError("no text")
-        best, nll = (
-            (20.0 + config.optimizer.lr / 100, config.optimizer.lr) if self.equal else (-config.optimizer.lr, None)
-        )
-        return SimpleNamespace(state=SimpleNamespace(best=best, best_nll=nll))
+        return SimpleNamespace(state=SimpleNamespace(best=-config.optimizer.lr))
 
 
 @pytest.fixture
@@ -98,12 +94,6 @@ def test_the_search_goes_where_the_metric_is_better(
     backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "run" / "optuna.journal"))
     study = optuna.load_study(study_name="tolka", storage=optuna.storages.JournalStorage(backend))
     assert study.direction.name == direction
-
-
-def test_of_equal_values_the_lower_nll_decides(command: Command, tiny: list[str], trainings: Trainings) -> None:
-    trainings.equal = True
-    outcome = search(command, tiny, 4)
-    assert f"best of 4 trainings: 20 with optimizer.lr={min(trainings.rates):.6g}" in outcome.err
 
 
 def test_settings_of_hydra_s_that_are_wrong(command: Command, tiny: list[str]) -> None:

@@ -13,7 +13,6 @@ import torch
 from tolka.api.train import train
 from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
-from tolka.config.optuna_sweeper import Best
 from tolka.config.plugins import load_plugins
 from tolka.config.sweep import PlannedTraining, SweepPlan, plan
 from tolka.config.typed import quote_value
@@ -61,9 +60,7 @@ class SweepJob:
         one = self.sweep.training(number, list(hydra.overrides.task))
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
         try:
-            state = train(one.config).state
-            value = None if state.best is None else Best(state.best, state.best_nll)
-            outcome = Outcome(one.label, one.folder, "", value)
+            outcome = Outcome(one.label, one.folder, "", train(one.config).state.best)
         except StoppedError:  # ends the sweep; other errors are those of one training
             raise
         except TolkaError as error:

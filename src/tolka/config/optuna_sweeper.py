@@ -23,7 +23,6 @@ from tolka.metrics.options import MINIMIZED
 from tolka.options.checks import at_least, at_most, one_of
 from tolka.options.parsing import build
 from tolka.system.progress import say
-from tolka.training.options import model_rank
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -33,21 +32,7 @@ if TYPE_CHECKING:
 # the same values again with the same seed, and never end the killed one. Nor does it know which way a metric is better.
 TARGET = "hydra_plugins.tolka.OptunaSweeper"  # Hydra looks up plugins of this top-level package alone
 JOURNAL = "optuna.journal"
-# Attributes of a trial: Best.nll, and whether it was killed, and is tried again.
-_NLL, _INTERRUPTED = "nll", "interrupted"
-
-
-class Best(float):
-    """The best value of trainer.metric in a training. nll: of that model, which decides between equal values."""
-
-    # A float, since Hydra's launchers hand one value back, which other sweepers compare.
-    nll: float | None
-
-    def __new__(cls, value: float, nll: float | None = None) -> "Best":
-        """Return the value with its nll, which may be unknown."""
-        best = super().__new__(cls, value)
-        best.nll = nll
-        return best
+_INTERRUPTED = "interrupted"  # attribute of a trial: whether it was killed, and is tried again
 
 
 @dataclass(frozen=True)
@@ -106,8 +91,7 @@ class OptunaSweeper(Sweeper):
         fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
-        higher_is_better = self.config.trainer.metric not in MINIMIZED
-        direction = self.options.direction or ("maximize" if higher_is_better else "minimize")
+        direction = self.options.direction or ("minimize" if self.config.trainer.metric in MINIMIZED else "maximize")
         study = _study(optuna, folder / JOURNAL, direction, self.options.seed)
         number = _ended_trials(study)
         while (wanted := self.options.n_trials - _ended_trials(study)) > 0:
@@ -117,19 +101,11 @@ class OptunaSweeper(Sweeper):
             number += len(trials)
             for trial, result in zip(trials, results, strict=True):
                 failed = optuna.trial.TrialState.FAIL if result.return_value is None else None
-                trial.set_user_attr(_NLL, getattr(result.return_value, "nll", None))
                 study.tell(trial, result.return_value, state=failed)
-        if best := [trial for trial in study.get_trials(deepcopy=False) if trial.value is not None]:
-            metric, sign = self.config.trainer.metric, 1 if (direction == "maximize") == higher_is_better else -1
-            best_trial = max(best, key=lambda trial: _rank(trial, metric, sign))
-            values = " ".join(f"{key}={_text(value)}" for key, value in best_trial.params.items())
-            say(f"best of {len(best)} trainings: {best_trial.value:.4g} with {values}")
-
-
-def _rank(trial: Any, metric: str, sign: int) -> tuple[float, float]:
-    """Return a sort key for trials, as a run has one for its models. sign: -1 to prefer the worse ones."""
-    value, minus_nll = model_rank(metric, trial.value, trial.user_attrs.get(_NLL))
-    return sign * value, minus_nll
+        if succeeded := sum(trial.value is not None for trial in study.get_trials(deepcopy=False)):
+            best = study.best_trial
+            values = " ".join(f"{key}={_text(value)}" for key, value in best.params.items())
+            say(f"best of {succeeded} trainings: {best.value:.4g} with {values}")
 
 
 def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]":
