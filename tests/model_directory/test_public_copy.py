@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from tolka.errors import CheckpointError
 from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.public_copy import PublicCopy, write_public_copy
 from tolka.model_directory.verify import TrainingSources, checked_manifest, write_manifest
+from tolka.tokenizer.sentencepiece_model import model_proto
 
 
 @each_row(
@@ -108,9 +108,8 @@ def published(folder: Path, out: Path) -> PublicCopy:
 
 
 def test_a_sentencepiece_model_names_no_files(trained: Path, tmp_path: Path) -> None:
-    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
     folder = changed(trained, tmp_path / "model")
-    model = protobuf.ModelProto.FromString((folder / "tokenizer.model").read_bytes())
+    model = model_proto((folder / "tokenizer.model").read_bytes())
     model.trainer_spec.input.extend(["/home/ann/acme/train.xa", "/home/ann/acme/train.xb"])
     model.trainer_spec.model_prefix = "clients/acme/spm"
     model.normalizer_spec.normalization_rule_tsv = "clients/acme/rules.tsv"

@@ -6,8 +6,9 @@ from functools import cache
 import pytest
 
 from tolka.text.pairs import Pair
-from tolka.tokenizer.coders import Coder, processor_of
+from tolka.tokenizer.coders import Coder
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
+from tolka.tokenizer.sentencepiece_model import processor_of
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 from tolka.tokenizer.vocabulary import SPECIAL, Vocabulary

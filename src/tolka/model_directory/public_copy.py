@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from importlib import import_module
 from itertools import chain
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -23,7 +22,7 @@ from tolka.model_directory.settings import find_model_folder, read_yaml
 from tolka.model_directory.verify import QUALITY, as_written, read_json, verified_manifest
 from tolka.model_directory.write import finish
 from tolka.system.atomic import link_or_copy
-from tolka.tokenizer.coders import processor_of
+from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
 
 _STATE = Path(STATE_FACTS).parts[0]
 _SENTENCEPIECE = ".model"
@@ -83,12 +82,11 @@ class PublicCopy:
 
         CheckpointError if it is not a SentencePiece model.
         """
-        protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
         try:
             processor_of(content)
         except RuntimeError:
             raise CheckpointError(f"{name} is not a SentencePiece model") from None
-        model = protobuf.ModelProto.FromString(content)
+        model = model_proto(content)
         size = model.ByteSize()
         model.DiscardUnknownFields()  # self_test_data of earlier versions holds lines of the training text
         cleared = ["self_test_data"] if model.ByteSize() < size else []

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
 
+from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.tags import FORMS
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
@@ -26,10 +25,9 @@ def add_tags(tokenizer: Tokenizer, languages: Sequence[str], form: str) -> Token
 
 def _with_symbols(content: bytes, symbols: Sequence[str]) -> bytes:
     """Return a SentencePiece model with control symbols, which no text is spelt with, and which are no text."""
-    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
-    model = protobuf.ModelProto.FromString(content)
+    model = model_proto(content)
     for symbol in symbols:
-        model.pieces.add(piece=symbol, score=0.0, type=protobuf.ModelProto.SentencePiece.CONTROL)
+        model.pieces.add(piece=symbol, score=0.0, type=model.SentencePiece.CONTROL)
     model.trainer_spec.vocab_size = len(model.pieces)
     return bytes(model.SerializeToString())
 

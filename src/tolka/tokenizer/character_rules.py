@@ -1,13 +1,12 @@
 """Rules for characters in a SentencePiece model, for programs that do not clean the text before it."""
 
 from collections.abc import Callable
-from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from tolka.text.scripts import letters_of
+from tolka.tokenizer.sentencepiece_model import model_proto
 
 _LETTERS = "กກကកאب"  # of the scripts in which a character's fate depends on the letters beside it
 
@@ -19,7 +18,7 @@ def with_rules(model: bytes, rewrite: Callable[[str], str], language: str) -> by
     """
     from sentencepiece import SentencePieceTrainer
 
-    result, trained = _proto(model), BytesIO()
+    result, trained = model_proto(model), BytesIO()
     letters = letters_of(language)
     beside = next((letter for letter in _LETTERS if letters and letters.match(letter)), "a")
     # All control characters and blanks are in the first plane.
@@ -42,9 +41,5 @@ def with_rules(model: bytes, rewrite: Callable[[str], str], language: str) -> by
             minloglevel=2,
         )
     result.normalizer_spec.name = "user_defined"
-    result.normalizer_spec.precompiled_charsmap = _proto(trained.getvalue()).normalizer_spec.precompiled_charsmap
+    result.normalizer_spec.precompiled_charsmap = model_proto(trained.getvalue()).normalizer_spec.precompiled_charsmap
     return bytes(result.SerializeToString())
-
-
-def _proto(model: bytes) -> Any:
-    return import_module("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(model)

@@ -18,21 +18,6 @@ Rows = Sequence[Sequence[int]]
 S = TypeVar("S", int, str)
 
 
-def processor_of(model: bytes) -> Any:
-    """Load a SentencePiece model; RuntimeError, as SentencePiece raises it, also for a subword that is not UTF-8."""
-    from sentencepiece import SentencePieceProcessor
-
-    if not model:
-        raise RuntimeError("it is empty")
-    processor = SentencePieceProcessor(model_proto=model)
-    # Loading accepts any bytes as subwords; only reading them fails, later and with a traceback.
-    try:
-        processor.id_to_piece(list(range(processor.get_piece_size())))
-    except UnicodeDecodeError:
-        raise RuntimeError("a subword is not UTF-8") from None
-    return processor
-
-
 class Coder:
     """Text to ids and back, without `<s>` and `</s>`: the ids are the SentencePiece model's own.
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from importlib import import_module
 from itertools import chain, groupby
 from typing import Any
 
 from tolka.tokenizer.merges import continued_merges
+from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_model
@@ -245,8 +245,7 @@ class ExtendedSide:
 
 def _proto(content: bytes) -> Any:
     """Parse a model, without its self-test: new subwords may change the segmentations that it expects."""
-    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
-    model = protobuf.ModelProto.FromString(content)
+    model = model_proto(content)
     model.DiscardUnknownFields()  # in which Python's protobuf keeps the self-test
     return model
 

@@ -4,11 +4,11 @@ import math
 import random
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 from tolka.errors import ConfigError
+from tolka.tokenizer.sentencepiece_model import model_proto
 
 _BLANK = "\u2581"
 _CACHED_WORDS = 200_000  # text repeats its words
@@ -22,8 +22,7 @@ class Resampler:
 
     def __init__(self, processor: Any, allowed: Collection[int] | None = None) -> None:
         """allowed: ids that a segmentation may have; None = all. ConfigError if words have only one segmentation."""
-        proto: Any = import_module("sentencepiece.sentencepiece_model_pb2").ModelProto
-        model = proto.FromString(processor.serialized_model_proto())
+        model = model_proto(processor.serialized_model_proto())
         kinds = {model.trainer_spec.BPE: self._drop_merges, model.trainer_spec.UNIGRAM: self._choose}
         if model.trainer_spec.model_type not in kinds:
             raise ConfigError(
@@ -34,7 +33,7 @@ class Resampler:
         self._allowed = allowed
         self._processor = processor
         self._pieces = [piece.piece for piece in model.pieces]
-        normal = proto.SentencePiece.NORMAL
+        normal = model.SentencePiece.NORMAL
         self._ids = {piece.piece: number for number, piece in enumerate(model.pieces) if piece.type == normal}
         self._scores = [piece.score for piece in model.pieces]
         self._unsplittable = [piece.type != normal for piece in model.pieces]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from tolka.options.settings import setting
 from tolka.system.whole_files import read_whole
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.lines import user_path
-from tolka.tokenizer.coders import Coder, VocabularyCoder, processor_of
+from tolka.tokenizer.coders import Coder, VocabularyCoder
+from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.tokenizer.tags import FORMS, NO_TAGS, Tags, tags_of, written_tags
 from tolka.tokenizer.vocabulary import (
@@ -317,7 +317,6 @@ def load_pretrained(path: Path) -> bytes:
 
     Its segmentations do not change. DataError when the file is not a SentencePiece model.
     """
-    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
     try:
         content = read_whole(path, MOST_BYTES)
         processor = processor_of(content)
@@ -327,12 +326,12 @@ def load_pretrained(path: Path) -> bytes:
         raise DataError(
             f"tokenizer.model: {path} is not a SentencePiece model (as spm_train writes, NAME.model)"
         ) from None
-    model = protobuf.ModelProto.FromString(content)
+    model = model_proto(content)
     ids = _special_ids(processor)  # -1 for one that the model lacks
     if ids == (PAD, BOS, EOS, UNK):
         return content
     others = [piece for number, piece in enumerate(model.pieces) if number not in ids]
-    kinds = protobuf.ModelProto.SentencePiece
+    kinds = model.SentencePiece
     del model.pieces[:]
     for number, name in enumerate(SPECIAL):
         model.pieces.add(piece=name, score=0.0, type=kinds.UNKNOWN if number == UNK else kinds.CONTROL)

@@ -2,11 +2,10 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
 
 from tolka.text.scripts import script_of, written_in
 from tolka.tokenizer.merges import merge
+from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
@@ -24,7 +23,7 @@ def trim_tokenizer(
     subwords as before. languages: their tags are kept; for one that has no tag yet, all those of its script.
     """
     (content,), (vocabulary,) = tokenizer.models, tokenizer.listed
-    proto: Any = import_module("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(content)
+    proto = model_proto(content)
     normal = {piece.piece: piece.score for piece in proto.pieces if piece.type == proto.SentencePiece.NORMAL}
     belongs = written_in(languages)
     kept = {name for name in normal if belongs(name.replace(_BLANK, ""))}

@@ -4,7 +4,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from tolka.nn.initialization import SkipInitialization
 from tolka.options.registry import Registry
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import UNDETERMINED, Direction
+from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.version import __version__
 
@@ -179,8 +179,7 @@ def rate(config: Mapping[str, Any], key: str, where: str) -> float:
 
 def _tokenizer_options(tokenizer: Tokenizer) -> TokenizerConfig:
     """Return options that describe the tokenizer, for config.yaml."""
-    protobuf: Any = import_module("sentencepiece.sentencepiece_model_pb2")
-    spec = protobuf.ModelProto.FromString(tokenizer.models[0]).trainer_spec
+    spec = model_proto(tokenizer.models[0]).trainer_spec
     kinds = {spec.UNIGRAM: "unigram", spec.BPE: "bpe", spec.WORD: "word", spec.CHAR: "char"}
     fallback = bool(spec.byte_fallback)
     # Within the limits of TokenizerConfig, which are those of tokenizers to train.

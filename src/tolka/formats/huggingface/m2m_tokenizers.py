@@ -29,7 +29,7 @@ from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form
 from tolka.system.surrogates import is_utf8, printable
 from tolka.tokenizer.character_rules import with_rules
-from tolka.tokenizer.coders import processor_of
+from tolka.tokenizer.sentencepiece_model import processor_of
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 

@@ -9,7 +9,7 @@ from tolka.formats.huggingface.folder import ModelFolder
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form, direction_of
 from tolka.tokenizer.character_rules import with_rules
-from tolka.tokenizer.coders import processor_of
+from tolka.tokenizer.sentencepiece_model import processor_of
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 

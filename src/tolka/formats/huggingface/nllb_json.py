@@ -6,12 +6,12 @@ the tags, where the published models have it last.
 
 import base64
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.system.surrogates import is_utf8, printable
+from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.vocabulary import Vocabulary
 
 SPM, TOKENIZER_JSON = "sentencepiece.bpe.model", "tokenizer.json"
@@ -53,7 +53,7 @@ def tokenizer_json(model: bytes, vocabulary: Vocabulary) -> dict[str, Any]:
         "truncation": None,
         "padding": None,
         "added_tokens": [_added_token(number, token) for number, token in tokens.items()],
-        "normalizer": _normalizer(_proto(model).normalizer_spec.precompiled_charsmap),
+        "normalizer": _normalizer(model_proto(model).normalizer_spec.precompiled_charsmap),
         "pre_tokenizer": _BLANKS,
         "post_processor": _post_processor(tokens, next(iter(vocabulary.tags.values()))),
         "decoder": _BLANKS,
@@ -127,7 +127,7 @@ def sentencepiece_of(content: Mapping[str, Any], where: Path) -> bytes:
             f"{where} merges other subwords than SentencePiece would: copy {SPM} from the model that this one was made "
             "from"
         )
-    proto = import_module("sentencepiece.sentencepiece_model_pb2").ModelProto()
+    proto = model_proto()
     kinds = proto.SentencePiece
     for name, kind in (("<unk>", kinds.UNKNOWN), ("<s>", kinds.CONTROL), ("</s>", kinds.CONTROL)):
         proto.pieces.add(piece=name, score=0.0, type=kind)
@@ -192,9 +192,5 @@ def is_in_published_order(model: bytes, vocabulary: Vocabulary) -> bool:
 
 def subwords_in_fairseq_order(model: bytes) -> list[str]:
     """Return fairseq's special tokens and the subwords of a SentencePiece model."""
-    names = (each.piece for each in _proto(model).pieces)
+    names = (each.piece for each in model_proto(model).pieces)
     return [*FAIRSEQ_SPECIAL, *(name for name in names if name not in FAIRSEQ_SPECIAL)]
-
-
-def _proto(model: bytes) -> Any:
-    return import_module("sentencepiece.sentencepiece_model_pb2").ModelProto.FromString(model)
