@@ -8,7 +8,6 @@ from typing import Any
 from tolka.data.batch import Batch
 from tolka.data.buckets import BatchingConfig, Indices, largest_batch, make_batches, tokens_per_batch
 from tolka.data.mixture import Mixture
-from tolka.data.rank_share import Share, rank_share
 from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
 
@@ -23,6 +22,19 @@ class Round:
     number: int
     store: TokenStore
     batches: list[Indices]
+
+
+@dataclass(frozen=True)
+class Share:
+    """One rank's part of a batch. tokens: of the whole batch.
+
+    counts: False for a rank that is left without a pair; its part is then the first pair, to be computed in vain, as
+    all ranks have to compute together.
+    """
+
+    batch: Batch
+    tokens: int
+    counts: bool = True
 
 
 class Batches(ABC):
@@ -81,7 +93,12 @@ class Batches(ABC):
             return Share(whole, whole.tokens)
         # The plan is a function of the seed: every rank makes the same one, and nothing has to be sent.
         current = self._at(epoch)
-        return rank_share(current.store, current.batches[number], number, ranks)
+        store, rows = current.store, current.batches[number]
+        # A batch's pairs are in the order of their lengths: dealt out like cards, they give every rank about as many
+        # positions to compute. A pair that is left over goes to another rank in each batch.
+        own = rows[(ranks.rank + number) % ranks.size :: ranks.size]
+        # The tokens of all ranks, from the lengths alone: the other ranks' pairs are not read.
+        return Share(store.batch(own if len(own) else rows[:1]), store.target_tokens(rows), len(own) > 0)
 
     def largest(self) -> Batch:
         """Return the batch with the most positions, which needs the most memory, of the current round, or the first."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from tolka.data.batch import Batch
-from tolka.data.loader import Batches
-from tolka.data.rank_share import Share
+from tolka.data.loader import Batches, Share
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import TolkaError
 from tolka.tokenizer.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from tolka.data.batch import Batch
-from tolka.data.rank_share import Share
+from tolka.data.loader import Share
 from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
 from tolka.nn.lora import has_adapters
