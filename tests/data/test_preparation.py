@@ -18,13 +18,12 @@ import pytest
 from tolka.data import preparation as prepare_module
 from tolka.data import workers
 from tolka.data.buckets import BatchingConfig
-from tolka.data.preparation import Order, Prepared, prepare
+from tolka.data.preparation import REJECTED, Order, Prepared, prepare
 from tolka.data.shards import Shard, Task
 from tolka.errors import DataError, TolkaError
 from tolka.system.child_processes import Child
 from tolka.system.progress import Say, silent
 from tolka.text.cleaning.cleaner import Tally
-from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, apply_changes, changes_of
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction

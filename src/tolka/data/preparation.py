@@ -31,7 +31,6 @@ from tolka.system.progress import Say, bar, silent
 from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import MarkSet
-from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_of
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair, in_chunks
@@ -44,6 +43,8 @@ from tolka.tokenizer.training import train_tokenizer
 _FORMAT = 4
 # Written last, so that a folder that has it is whole.
 _REPORT = "report.json"
+REJECTED = "rejected.tsv"
+"""Name of the file of dropped pairs in a store's folder: reason, source and target of each."""
 _ABANDONED_DAYS = 7
 
 

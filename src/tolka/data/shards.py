@@ -7,7 +7,9 @@ Two processes that do the same step write the same bytes.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import compress
@@ -21,7 +23,6 @@ from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
 from tolka.system.atomic import replace_text, replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.rejected import rejects_file
 from tolka.text.cleaning.steps import CleaningConfig, own_modules
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
@@ -31,6 +32,7 @@ from tolka.tokenizer.tokenizer import Tokenizer
 SHARD_PAIRS = 50_000
 _MARK_BYTES = 8
 _MARKS = ("held_out", "set_aside")
+_CELL_BREAK = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Shard:
         if flaws:
             raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
         with replaced_files(self.folder, last="cleaned.json") as new:
-            with rejects_file(new / "cleaning.tsv") as rejects:
+            with _rejects_file(new / "cleaning.tsv") as rejects:
                 pairs = list(judge(raw, task.cleaning, self.direction, tally, rejects, task.held_out, task.set_aside))
             _write_pairs(new / "text", pairs)
             if key := duplicate_key(task.cleaning):
@@ -147,7 +149,7 @@ class Shard:
         """Encode the cleaned pairs, except duplicates and those with too many tokens."""
         tally = Tally()
         with replaced_files(self.folder, last="encoded.json") as new:
-            with rejects_file(new / "encoding.tsv") as rejects:
+            with _rejects_file(new / "encoding.tsv") as rejects:
 
                 def reject(pair: Pair, reason: str) -> None:
                     tally.dropped[reason] += 1
@@ -193,6 +195,17 @@ def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     if content.count(b"\n") != 2 * len(pairs):
         raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
     path.write_bytes(content)
+
+
+@contextmanager
+def _rejects_file(path: Path) -> Iterator[Reject]:
+    """Open a file of dropped pairs: a line with reason, source and target for each one that is given."""
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+
+        def write(pair: Pair, reason: str) -> None:
+            stream.write("\t".join(_CELL_BREAK.sub(" ", text) for text in (reason, pair.source, pair.target)) + "\n")
+
+        yield write
 
 
 def _write_tally(path: Path, tally: Tally) -> None:

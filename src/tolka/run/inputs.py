@@ -13,7 +13,7 @@ from tolka.config.schemas import TrainConfig
 from tolka.data.augmentation import Augmenter
 from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
-from tolka.data.preparation import Order, Prepared, prepare
+from tolka.data.preparation import REJECTED, Order, Prepared, prepare
 from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
@@ -33,7 +33,6 @@ from tolka.system.progress import Say
 from tolka.terminology.pairs import GlossaryPairs
 from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.cleaner import read_split, read_test_set
-from tolka.text.cleaning.rejected import REJECTED
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
