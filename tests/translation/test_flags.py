@@ -19,8 +19,6 @@ from tolka.translation.flags import (
     differing_numbers,
     differing_placeholders,
     flags,
-    missing_numbers,
-    missing_placeholders,
 )
 from tolka.translation.quality import Estimate
 from tolka.translation.results import Candidate, Translation
@@ -130,12 +128,10 @@ def test_it_is_flagged(source: str, target: str, flag: str) -> None:
 )
 def test_the_numbers_that_differ(source: str, target: str, missing: list[str], invented: list[str]) -> None:
     assert differing_numbers(source, target) == (missing, invented)
-    assert missing_numbers(source, target) == missing
 
 
 def test_the_placeholders_that_differ() -> None:
     assert differing_placeholders("%d of {name}", "%d of <b>") == (["{name}"], ["<b>"])
-    assert missing_placeholders("%d of {name}", "%d of <b>") == ["{name}"]
 
 
 @given(st.text(alphabet="0123 .,:/-'h만억조천백千万월시U½₂٣²−–", max_size=20))

@@ -230,16 +230,6 @@ def differing_placeholders(source: str, target: str) -> tuple[list[str], list[st
     return list(missing.elements()), list(invented.elements())
 
 
-def missing_numbers(source: str, target: str) -> list[str]:
-    """Return the numbers of the source that the translation lacks."""
-    return differing_numbers(source, target)[0]
-
-
-def missing_placeholders(source: str, target: str) -> list[str]:
-    """Return the placeholders, tags and addresses of the source that the translation lacks."""
-    return differing_placeholders(source, target)[0]
-
-
 def _placeholders(text: str) -> Counter[str]:
     matches = _PLACEHOLDER.finditer(text) if _MARK.search(text) else ()
     # Blanks within a tag may be written otherwise.
