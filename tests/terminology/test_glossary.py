@@ -10,7 +10,16 @@ import pytest
 from rows import each_row
 
 from tolka.errors import DataError
-from tolka.terminology.glossary import Entry, Glossary, Phrases, needs_blank, occurs_in, read_banned, read_glossary
+from tolka.terminology.glossary import (
+    _WORD,
+    Entry,
+    Glossary,
+    Phrases,
+    needs_blank,
+    occurs_in,
+    read_banned,
+    read_glossary,
+)
 from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.readers import xlsx
@@ -199,7 +208,7 @@ def test_terms_of_several_forms_and_lines_have_their_targets_together() -> None:
 
 
 @each_row(
-    ("phrase", "text", "anywhere", "whole"),
+    ("phrase", "text", "is_there", "is_whole"),
     [
         ("Hund", "Ein Hund.", True, True),
         ("Hund", "Zwei Hunde.", True, False),
@@ -214,9 +223,9 @@ def test_terms_of_several_forms_and_lines_have_their_targets_together() -> None:
         ("ass", "class", False, False),
     ],
 )
-def test_where_a_phrase_stands_in_a_translation(phrase: str, text: str, anywhere: bool, whole: bool) -> None:
-    assert occurs_in(phrase, text) == anywhere
-    assert occurs_in(phrase, text, to_its_end=True) == whole
+def test_where_a_phrase_stands_in_a_translation(phrase: str, text: str, is_there: bool, is_whole: bool) -> None:
+    assert occurs_in(phrase, text) == is_there
+    assert Phrases([phrase]).occurrences(text) == ({phrase} if is_whole else set())
     assert not occurs_in(phrase, f"x {text}", only_at_start=True)
     assert occurs_in(phrase, f"{phrase} {text}", only_at_start=True)
 
@@ -270,13 +279,15 @@ def test_many_targets_of_one_source_are_each_kept_once() -> None:
 
 
 def test_phrases_are_found_where_they_stand() -> None:
-    """As `occurs_in` says of each, in random texts."""
+    """From the beginning of a word to the end of one, in random texts."""
     chance = random.Random(2)
     signs = ["a", "b", "ab", " ", "  ", "鱼", "-", "+", "\u0301", "9", "x"]
     for _ in range(300):
         phrases = ["".join(chance.choices(signs, k=chance.randint(1, 4))) for _ in range(8)]
         text = "".join(chance.choices(signs, k=chance.randint(0, 25)))
-        expected = {phrase for phrase in phrases if occurs_in(phrase, text, to_its_end=True)}
+        spans = [match.span() for match in _WORD.finditer(text)]
+        whole = {text[start:end] for start, _ in spans for _, end in spans}
+        expected = {phrase for phrase in phrases if phrase in whole}
         assert Phrases(phrases).occurrences(text) == expected, (phrases, text)
 
 

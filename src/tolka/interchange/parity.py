@@ -254,9 +254,7 @@ def sample_of(saved: SavedModel, given: Sequence[str] = (), say: Say = silent) -
     return lines
 
 
-def made_up_lines(
-    tokenizer: Tokenizer, count: int, seed: int = 1, longest: int = 128, direction: Direction = UNKNOWN
-) -> list[str]:
+def made_up_lines(tokenizer: Tokenizer, count: int, longest: int = 128, direction: Direction = UNKNOWN) -> list[str]:
     """Return lines of 2 to 16 random subwords: of any language, and harder for a model than text.
 
     Each begins with one of the vocabulary's language tags (`>>deu<<`), if it has any and the direction has none, and
@@ -266,7 +264,7 @@ def made_up_lines(
     tags = [] if tokenizer.giving_way(direction) else [f">>{code}<<" for code in tokenizer.typed_tags]
     words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
     most = min(16, longest - bool(tags))
-    draw, lines = random.Random(seed), list[str]()
+    draw, lines = random.Random(1), list[str]()
     for _ in range(_TRIES * count if words and most > 0 else 0):
         (text,) = tokenizer.decode_source([draw.choices(words, k=draw.randint(min(2, most), most))])
         if text := text.strip():

@@ -111,7 +111,7 @@ class Phrases:
                 self._lengths.setdefault(words[0], set()).add(len(words))
 
     def occurrences(self, text: str) -> set[str]:
-        """Return the phrases that stand in a text, as `occurs_in` with `to_its_end` says of each."""
+        """Return the phrases that stand in a text as whole words, exactly as written."""
         spans = [match.span() for match in _WORD.finditer(text)]
         # Only stretches of as many words as a phrase has that begins with this word.
         stretches = (
@@ -123,19 +123,18 @@ class Phrases:
         return {stretch for stretch in stretches if stretch in self._phrases}
 
 
-def occurs_in(phrase: str, text: str, *, only_at_start: bool = False, to_its_end: bool = False) -> bool:
+def occurs_in(phrase: str, text: str, *, only_at_start: bool = False) -> bool:
     """Return whether a phrase stands in a text, exactly as written, from the beginning of a word.
 
-    Where words are written without blanks, it may stand anywhere. only_at_start: of the text. to_its_end: to the end of
-    its last word, which by default may have an ending (a plural).
+    Its last word may have an ending (a plural). Where words are written without blanks, it may stand anywhere.
+    only_at_start: of the text.
     """
     if phrase not in text or (only_at_start and not text.startswith(phrase)):
         return False
-    spans = [match.span() for match in _WORD.finditer(text)]
-    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    starts = {match.start() for match in _WORD.finditer(text)}
     # A lookahead, so that occurrences may overlap: the first may be inside a word.
     places = [0] if only_at_start else [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
-    return any(place in starts and (not to_its_end or place + len(phrase) in ends) for place in places)
+    return any(place in starts for place in places)
 
 
 def needs_blank(phrase: str) -> bool:
