@@ -146,12 +146,14 @@ class Ratio(Metric):
 
 
 def exact_matches(system: Sequence[str], references: References) -> list[tuple[float, float]]:
+    """Return for each line 1 if it is one of its references, else 0, and 1."""
     return [
         (float(line in wanted), 1.0) for line, wanted in zip(system, zip(*references.lists, strict=True), strict=True)
     ]
 
 
 def lengths(system: Sequence[str], references: References) -> list[tuple[float, float]]:
+    """Return the characters of each line, and of its reference."""
     # Of several references that nearest in length, as in BLEU's brevity penalty.
     lengths = (sorted(map(len, each)) for each in zip(*references.lists, strict=True))
     return [
