@@ -15,7 +15,17 @@ from tolka.text.noise import KINDS
 _POSITION_BITS = 20  # of a sort key; those above are for lengths
 _SORTED_TOGETHER = 2**_POSITION_BITS  # rows of a block
 _MEASURED_BATCHES = 4000  # of an epoch, for statistics
-_NOISE = 0.03  # share of the pairs that gets a kind of noise
+# Share of the pairs that gets a kind of noise: what costs a model most, and is learnt most slowly, comes more often
+# (docs/howto/train.md).
+_NOISE = {
+    **dict.fromkeys(KINDS, 0.03),
+    "upper": 0.1,
+    "title": 0.05,
+    "no_end": 0.1,
+    "typos": 0.15,
+    "tags": 0.05,
+    "join": 0.05,
+}
 Indices = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.int32]
 
@@ -35,7 +45,7 @@ class BatchingConfig:
     sampling: float = 0.0
     """another segmentation each epoch: bpe, share of merges dropped (0.1); unigram, exponent (0.2); 0 = off"""
     augment: list[str] = setting(default_factory=list, literal=True)
-    """noise in some pairs of each epoch: [upper,typos:0.1], a kind and its share (0.03 if unnamed); or all"""
+    """noise in some pairs of each epoch: [upper,typos:0.1], a kind and its share of the pairs; or all"""
 
     def __post_init__(self) -> None:
         at_least(self, "batching", 1, "max_length")
@@ -60,12 +70,12 @@ class BatchingConfig:
         rates = dict[str, float]()
         for entry in KINDS if self.augment == ["all"] else self.augment:
             kind, _, share = entry.partition(":")
-            try:
-                rates[kind] = float(share or _NOISE)
-            except ValueError:
-                rates[kind] = 0.0
             if kind not in KINDS:
                 raise ConfigError(f"batching.augment: '{kind}' is no kind of noise. Known: {', '.join(KINDS)}, or all")
+            try:
+                rates[kind] = float(share or _NOISE[kind])
+            except ValueError:
+                rates[kind] = 0.0
             if not 0 < rates[kind] < 1:
                 raise ConfigError(f"batching.augment ({entry}) must be a kind and its share, as in {kind}:0.05")
         return rates
