@@ -663,7 +663,7 @@ def test_a_command_chooses_the_best_model(command: Command, tiny: list[str], tmp
     assert scores["validation"]["command"] == 1
     assert f"how:{script}" in scores["signatures"]["command"]
     assert scores["test"]["test"]["metrics"][-1]["name"] == "command"
-    assert ", command 1 (" in done.err
+    assert ", command 1.00 (" in done.err
     failing = command("mt-train", *tiny, f"run.dir={tmp_path / 'other'}", "metrics.command=exit 3 # {hypothesis}")
     assert failing.error == "metrics.command ended with 3: it said nothing"
     lacking = command("mt-train", *tiny, "trainer.metric=command")
