@@ -17,6 +17,7 @@ import yaml
 from safetensors.torch import load_file
 
 from tolka.config.command_line import evaluate_config, train_config
+from tolka.metrics.command import without_folders
 from tolka.model_directory.verify import TrainingSources, write_manifest
 from tolka.optim.schedules.base import SchedulerConfig
 from tolka.optim.schedules.constant import ConstantConfig
@@ -661,7 +662,7 @@ def test_a_command_chooses_the_best_model(command: Command, tiny: list[str], tmp
     assert done.code == 0, done.err
     scores = json.loads((tmp_path / "run" / "best" / "scores.json").read_text())
     assert scores["validation"]["command"] == 1
-    assert f"how:{script}" in scores["signatures"]["command"]
+    assert f"how:{without_folders(script)}" in scores["signatures"]["command"]
     assert scores["test"]["test"]["metrics"][-1]["name"] == "command"
     assert ", command 1.00 (" in done.err
     failing = command("mt-train", *tiny, f"run.dir={tmp_path / 'other'}", "metrics.command=exit 3 # {hypothesis}")

@@ -8,6 +8,7 @@ import pytest
 from rows import each_row
 
 from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.metrics.command import without_folders
 from tolka.metrics.metric import References
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import score, scores_and_lines
@@ -35,6 +36,15 @@ def test_the_score_is_the_mean_of_what_is_printed() -> None:
     assert found.interval is not None
     assert found.interval[0] < 1 < found.interval[1]
     assert scores_and_lines(HYPOTHESES, REFERENCES, config(COUNT))[1]()["command"].tolist() == [2, 1, 0]
+
+
+def test_a_signature_has_no_folders() -> None:
+    """It is published with the scores."""
+    command = "PATH=/opt/x comet-score --model '/home/ann/m.ckpt' -s {source} ~/bin/a=b/c 3/4 / https://x.org/y"
+    assert without_folders(command) == "PATH=x comet-score --model 'm.ckpt' -s {source} a=c 4 / y"
+    wanted = MetricsConfig(names=[], command="/bin/cat {hypothesis} | /usr/bin/wc -l; echo 1; echo 1")
+    (found,) = score(HYPOTHESES, REFERENCES, wanted)
+    assert "how:cat {hypothesis} | wc -l; echo 1; echo 1|" in found.signature
 
 
 def test_the_files_are_the_texts() -> None:

@@ -30,6 +30,7 @@ from tolka.tokenizer.sentencepiece_model import model_proto
         ("corpus.path", "clients/acme", "acme"),
         ("run.init_from", "hub:Helsinki-NLP/opus-mt-en-de", "hub:Helsinki-NLP/opus-mt-en-de"),
         ("run.init_from", "hub:../acme/models/one", "one"),
+        ("metrics.command", "/home/ann/bin/comet-score -t {hypothesis}", "comet-score -t {hypothesis}"),
         ("scores.search.glossary", "clients/acme-secret/g.tsv", "g.tsv"),
         ("corpus.path", "/data/multi30k", "multi30k"),
         ("my_group.table", "/home/ann/table.txt", "table.txt"),

@@ -1,6 +1,7 @@
 """A metric that a command computes, such as comet-score: it prints one number for each line."""
 
 import math
+import re
 import shlex
 import subprocess
 import tempfile
@@ -26,7 +27,12 @@ def command_metric(name: str, command: str) -> Metric:
     def count(system: Sequence[str], references: References) -> list[tuple[float, float]]:
         return [(value, 1.0) for value in _numbers(command, system, references)]
 
-    return Ratio(name, count, command)
+    return Ratio(name, count, without_folders(command))
+
+
+def without_folders(command: str) -> str:
+    """Return a command with the last names of its paths alone, for signatures and whatever else may be published."""
+    return re.sub(r"""[^\s'"=]*/(?=[^\s'"/])""", "", command)
 
 
 def _numbers(command: str, system: Sequence[str], references: References) -> list[float]:

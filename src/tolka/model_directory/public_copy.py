@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from tolka.errors import CheckpointError
+from tolka.metrics.command import without_folders
 from tolka.model_directory.card import DATA_SET, MADE_OF, REPOSITORY, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
 from tolka.model_directory.settings import find_model_folder, read_yaml
@@ -63,6 +64,8 @@ class PublicCopy:
             return value
         is_path = place.rpartition(".")[2] in _PATHS or _is_absolute(value)
         short = _last_name(value) if is_path else value
+        if place == "metrics.command":
+            short = without_folders(value)
         if short != value and place not in self.shortened:
             self.shortened.append(place)
         return short
