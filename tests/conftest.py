@@ -237,10 +237,10 @@ def without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the extra `plots` were not installed."""
     real = builtins.__import__
 
-    def without(name: str, *rest: Any) -> Any:
+    def without(name: str, *rest: Any, **named: Any) -> Any:
         if name.startswith("matplotlib"):
             raise ImportError(name)
-        return real(name, *rest)
+        return real(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
 
