@@ -125,13 +125,13 @@ def test_ctrl_c_that_a_module_of_matplotlib_makes_an_import_error_of(
     """As pybind11 does; it looked as if matplotlib were not installed, and the exit code was 0."""
     real = builtins.__import__
 
-    def interrupted(name: str, *rest: Any) -> Any:
+    def interrupted(name: str, *rest: Any, **named: Any) -> Any:
         if name == "matplotlib.figure":
             try:
                 os.kill(os.getpid(), signal.SIGINT)
             except KeyboardInterrupt:
                 raise ImportError("initialization failed") from None
-        return real(name, *rest)
+        return real(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", interrupted)
     outcome = command("mt-train", *tiny, "report.plots=true")
