@@ -311,7 +311,9 @@ def test_the_worst_and_the_best_lines_come_first_and_all_can_be_found(tmp_path: 
         }
         for n in range(8)
     ]
-    (folder / EXAMPLES / LINES).write_text("".join(f"{json.dumps(line)}\n" for line in texts))
+    texts[4]["reference"] = "a\u2028mo"  # a line separator, which ends no line of the file
+    written = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in texts)
+    (folder / EXAMPLES / LINES).write_text(written, encoding="utf-8")
     alone = write_page(tmp_path / "page", "run", [read_run(folder, "run")], {}).read_text("utf-8")
     page = Reader(alone.replace("<input", "<meta"))
     assert not page.open

@@ -120,7 +120,8 @@ def read_run(folder: Path, label: str) -> FinishedRun:
             json.loads(read_text(folder / "best" / "scores.json")),
             read_metrics(folder),
             [json.loads(read_text(path)) for path in sorted((folder / EXAMPLES).glob("*.json"))],
-            [json.loads(line) for path in (folder / EXAMPLES).glob(LINES) for line in read_text(path).splitlines()],
+            # Not splitlines, which also cuts where a text has U+2028.
+            [json.loads(each) for path in (folder / EXAMPLES).glob(LINES) for each in read_text(path).split("\n")[:-1]],
         )
     except OSError as error:
         raise CheckpointError(f"{folder} is not a finished run: {error.filename} cannot be read") from None
