@@ -179,6 +179,8 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
     assert "B - A" in shown
     assert "(paired approximate randomisation)" in shown
     assert "(sacreBLEU's paired bootstrap)" in command("mt-eval", *arguments, "metrics.significance=paired-bs").out
+    Path("b,c").write_text(good)  # a file, and not two models
+    assert command("mt-eval", "compare", "a=1", "b,c", *arguments[3:], "--json").code == 0
     swapped = command("mt-eval", "compare", "b c", "b c", *arguments[3:], "--json")
     assert {row["p_value"] for row in json.loads(swapped.out)["comparisons"]} == {1.0}
 
@@ -199,6 +201,7 @@ def test_compare(command: Command, corpus: Path, tmp_path: Path, monkeypatch: py
             1,
             "nowhere: there is no such file; its folder holds: binary, empty, h, two",
         ),
+        (["calibrate", "m", "source=h", "reference=h", "--csv"], 2, "calibrate prints tables or --json, and not --csv"),
         (["compare", "h", ".", "reference=h"], 2, "source=FILE is missing: . is a model, which translates it"),
         (["compare", "h", "h", "reference=h", "-o", "x"], 2, "-o and --lines take one system's translations"),
         (["hypothesis=h", "reference=[h,two]"], 1, "two has 2 lines but h has 1"),

@@ -68,14 +68,15 @@ class CompareResult:
         return "\n\n".join(blocks)
 
     def _scores(self, letters: Sequence[str], form: Form) -> str:
-        scores = {each.name: ["", *letters] for each in self.comparisons}
+        rows: dict[str, list[str]] = {}
         for each in self.comparisons:
-            for place, score in zip(each.systems, (each.a, each.b), strict=True):
-                scores[each.name][1 + place] = (
+            if each.systems[0] == 0:  # the pairs with the first system have the scores of all
+                a, b = (
                     f"{score.value:.{score.digits}f} ({interval_text(score.interval, score.digits)})"
+                    for score in (each.a, each.b)
                 )
-        rows = [[name, *cells[1:]] for name, cells in scores.items()]
-        return table(rows, ["metric", *letters], "l" * (1 + len(letters)), form)
+                rows.setdefault(each.name, [each.name, a]).append(b)
+        return table([*rows.values()], ["metric", *letters], "l" * (1 + len(letters)), form)
 
     def _differences(self, letters: Sequence[str], form: Form) -> str:
         header = ["metric", "systems", "difference", "95% interval", "p", "p (Holm)", "found from"]
@@ -97,10 +98,9 @@ class CompareResult:
         for what, grams in (("more", own.gained), ("less", own.lost)):
             listed = ", ".join(f"{gram} ({count})" for gram, count in grams)
             blocks[0] += f"\nfound {what} often by {other}: {listed}" if listed else ""
-        header, align = ["lines", "count", one, other, f"{other} - {one}"], "lrrrr"
         for first, parts in (("chrF2 of lines of", own.lengths), ("% found of words", own.words)):
-            rows = [_row(part) for part in parts]
-            blocks += [table(rows, [first, *header[1:]], align, form)] if rows else []
+            header = [first, "count", one, other, f"{other} - {one}"]
+            blocks += [table([*map(_row, parts)], header, "lrrrr", form)] if parts else []
         for what, rows_of in (("better", own.deciding[0]), ("worse", own.deciding[1])):
             for row in rows_of:
                 lines = ((one, self.systems[a][1]), (other, self.systems[b][1]), ("reference", self.references))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tolka.api.scored_texts import ScoredTexts, read_text, read_texts
+from tolka.api.scored_texts import ScoredTexts, read_parallel, read_text, read_texts
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
@@ -158,15 +158,11 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     for fewer than 100 lines.
     """
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
-    files = config.files
-    if not files.source or len(files.reference) != 1 or files.hypothesis:
-        raise ConfigError("calibrate takes a model, source=FILE and reference=FILE: it translates the sources itself")
+    sources, references = read_parallel(config, "calibrate")
     if not isinstance(model, str | Path):
         if len(model) != 1:
             raise ConfigError(f"calibrate takes one model, not {len(model)}: estimates are of a single model")
         (model,) = model
-    texts = read_texts(config)
-    (_, sources), (_, references) = texts.needed_source("the model translates it"), texts.references[0]
     saved = load_model(Path(model), or_int8=True)
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding, say)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.api.scored_texts import read_texts
+from tolka.api.scored_texts import read_parallel
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
-from tolka.errors import CheckpointError, ConfigError
+from tolka.errors import CheckpointError
 from tolka.evaluation.robustness import Robustness, measure
 from tolka.model_directory.card import ROBUSTNESS, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import SCORES
@@ -29,12 +29,9 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), **setting
     spaced. The costs go into the card and scores.json of a model directory.
     """
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
-    if not config.files.source or len(config.files.reference) != 1 or config.files.hypothesis:
-        raise ConfigError("robustness takes a model, source=FILE and reference=FILE: it translates the sources itself")
-    texts = read_texts(config)
-    (_, sources), (_, references) = texts.needed_source("the model translates it"), texts.references[0]
+    sources, references = read_parallel(config, "robustness")
     translator: Translator[Any] = open_model(model, config.search, config.decoding, say=say)
-    with bar("translating", 0, " lines", time_left=False) as progress:
+    with bar("translating", None, " lines") as progress:
 
         def translate(lines: Sequence[str]) -> Sequence[str]:
             return translator(lines, tick=progress.update)

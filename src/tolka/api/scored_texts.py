@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tolka.config.schemas import EvaluateConfig
@@ -12,7 +11,7 @@ from tolka.evaluation.input_notes import NamedText, as_text, count_error
 from tolka.metrics.metric import References
 from tolka.model_directory.names import models_of
 from tolka.system.progress import bar, say
-from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path
+from tolka.text.lines import LineLimit, decode_lines, read_lines, refuse_pipe, user_path
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
@@ -28,7 +27,7 @@ class ScoredTexts:
 
     @property
     def as_references(self) -> References:
-        """The lines alone."""
+        """The references and the sources as scores take them: their lines, without the names of files."""
         return References([lines for _, lines in self.references], self.source[1] if self.source else None)
 
     def needed_source(self, what: str) -> NamedText:
@@ -56,15 +55,28 @@ def read_texts(config: EvaluateConfig) -> ScoredTexts:
     return ScoredTexts(references, source)
 
 
+def read_parallel(config: EvaluateConfig, command: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the lines of the sources and of their one reference, for a command whose model translates the sources.
+
+    ConfigError for other files than these; DataError as `read_texts`.
+    """
+    files = config.files
+    if not files.source or len(files.reference) != 1 or files.hypothesis:
+        raise ConfigError(f"{command} takes a model, source=FILE and reference=FILE: it translates the sources itself")
+    texts = read_texts(config)
+    return texts.needed_source("the model translates it")[1], texts.references[0][1]
+
+
 def read_text(path: str, limit: LineLimit) -> list[str]:
     """Return the lines of a file, or of standard input for "-"; DataError if it cannot be read or is empty."""
-    file, is_stdin = user_path(path), path == STDIN
-    # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
-    if not is_stdin and file.parts[:2] != ("/", "dev"):
-        refuse_pipe(file)
-    lines = list(
-        read_lines(Path("standard input") if is_stdin else file, None, limit, sys.stdin.buffer if is_stdin else None)
-    )
+    if path == STDIN:
+        lines = list(decode_lines(sys.stdin.buffer, "standard input", limit=limit))
+    else:
+        file = user_path(path)
+        # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
+        if file.parts[:2] != ("/", "dev"):
+            refuse_pipe(file)
+        lines = list(read_lines(file, limit=limit))
     if not lines:
         raise DataError(f"{path}: the file is empty")
     return lines
@@ -77,8 +89,9 @@ def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig) -> 
     DataError where it is neither.
     """
     path = user_path(system)
-    # What is neither is told as a file is.
-    if system == STDIN or (not path.is_dir() and not system.startswith("hub:") and "," not in system):
+    # A file may have a comma in its name, and what is neither is told as a file is.
+    is_model = path.is_dir() or (not path.exists() and (system.startswith("hub:") or "," in system))
+    if not is_model:
         text, note = as_text((system, read_text(system, config.decoding.line_limit)))
         return text, config.files.language, note
     _, lines = texts.needed_source(f"{system} is a model, which translates it")

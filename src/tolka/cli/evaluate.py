@@ -16,6 +16,8 @@ from tolka.text.lines import user_path
 from tolka.version import __version__
 
 if TYPE_CHECKING:
+    from tolka.api.compare import CompareResult
+    from tolka.evaluation.robustness import Robustness
     from tolka.metrics.tables import Form
 
 _EXAMPLES = """examples:
@@ -138,16 +140,15 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], form: str) -> Non
     result = compare(systems, evaluate_config(settings))
     for note in result.notes:
         say(f"note: {note}")
-    if form == "json":
-        print_json(result.as_dict())
-    else:
-        print(result.as_text(cast("Form", form)))
+    _show(result, form)
 
 
 def _calibrate(model: Sequence[Path], settings: Sequence[str], form: str) -> None:
     """Fit the quality estimates of a model, write them into its directory, and print how good they are."""
     if len(model) != 1:
         raise ConfigError("calibrate takes one model: mt-eval calibrate MODEL source=FILE reference=FILE")
+    if form not in ("text", "json"):
+        raise ConfigError(f"calibrate prints tables or --json, and not --{form}")
 
     from tolka.api.evaluate import calibrate
     from tolka.config.command_line import evaluate_config
@@ -169,7 +170,11 @@ def _robustness(model: Sequence[Path], settings: Sequence[str], form: str) -> No
     from tolka.api.robustness import robustness
     from tolka.config.command_line import evaluate_config
 
-    result = robustness(models_of(str(model[0])), evaluate_config(settings))
+    _show(robustness(models_of(str(model[0])), evaluate_config(settings)), form)
+
+
+def _show(result: "CompareResult | Robustness", form: str) -> None:
+    """Print a result as JSON, or its tables in another form."""
     if form == "json":
         print_json(result.as_dict())
     else:

@@ -55,10 +55,10 @@ class Validator:
         self._sets, self._translator, self._meters, self._precision = sets, translator, meters, precision
         self._pairs = [pair for pairs in sets.values() for pair in pairs]
         # Without resamples: the points of a curve have no intervals.
-        own = [] if metric in (COMMAND, *ALWAYS_MEASURED) else [metric]
-        self._names = ["bleu", "chrf", *own, *([COMMAND] if metric == COMMAND else [])]
+        self._names = ["bleu", "chrf", *([] if metric in ALWAYS_MEASURED else [metric])]
+        named = [name for name in self._names if name != COMMAND]
         command = metrics.command if metric == COMMAND else ""
-        self._metrics = MetricsConfig(["bleu", "chrf", *own], command, metrics.tokenizer, bootstrap=0)
+        self._metrics = MetricsConfig(named, command, metrics.tokenizer, bootstrap=0)
         self._deciding = [each for each in sets if not decides or each.code == decides]
         self._samples, self._flow, self._ranks = samples, flow, ranks
 

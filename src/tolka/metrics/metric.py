@@ -98,7 +98,10 @@ class SacrebleuMetric(Metric):
         return np.array([compute(row).score for row in statistics.tolist()])
 
     def signature(self, resamples: int = 0, trials: int = 0) -> str:
-        """Return sacreBLEU's signature."""
+        """Return the signature that sacreBLEU gives to a score, or to a test of two systems.
+
+        resamples: of the interval. trials: of the randomisation test; 0 for a score.
+        """
         # It reads these two of the metric; "ar" and "bs" stand for the test of a comparison.
         self.metric.n_bootstrap, self.metric.seed = (resamples, str(SEED)) if resamples else (None, None)
         signature = self.metric.get_signature()

@@ -55,7 +55,8 @@ class Score:
     digits: int = 2
 
     def __str__(self) -> str:
-        interval = f" [{self.interval[0]:.1f}, {self.interval[1]:.1f}]" if self.interval and self.digits == 2 else ""
+        ends = [f"{end:.{self.digits - 1}f}" for end in self.interval or ()]
+        interval = f" [{', '.join(ends)}]" if ends else ""
         return f"{self.name} {self.value:.{self.digits}f}{interval} {self.signature}"
 
     __repr__ = __str__

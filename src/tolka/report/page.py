@@ -52,7 +52,7 @@ def write_page(
     sweep = sweep_tables(runs)
     lines = runs[0].lines if len(runs) == 1 else []
     worst, best = worst_and_best(lines)
-    sentences = list(_sentences(runs, {line["source"] for line in (*worst, *best)} if lines else ()))
+    sentences = list(_sentences(runs, {line["source"] for line in (*worst, *best)}))
     has_maps = any(example["maps"] for sentence in sentences for _, example in sentence["translations"])
     score_terms = in_order(term for table in scores for term in table.terms)
     cost_terms = in_order(costs.terms)
