@@ -49,7 +49,9 @@ def prepared(
     tokenizer = TokenizerConfig(vocab_size=vocab_size, sample=sample)
     found = config.open()
     held_out = [pair for source in (*found.valid, *found.tests) for pair in source.read()]
-    order = Order(found, CleaningConfig(**cleaning or {}), tokenizer, batching, held_out)
+    order = Order(
+        found, CleaningConfig(**cleaning or {}), tokenizer, batching, held_out, temperature=config.temperature
+    )
     return prepare(order, corpus / cache, processes, say)
 
 
@@ -404,6 +406,23 @@ def test_a_sample_has_exactly_so_many_in_their_order(tmp_path: Path) -> None:
         shards[-1].write([Pair(f"{number} {i}", "x") for i in range(number * 3)])
         shards[-1].clean(Task(CleaningConfig(), 9, frozenset()))
     for wanted in (1, 7, 30):
-        drawn = [pair.source for pair in prepare_module._sample(shards, [0, 3, 6, 9, 12], wanted)]
+        drawn = [pair.source for pair in prepare_module._sample(shards, wanted)]
         assert len(drawn) == len(set(drawn)) == wanted
         assert drawn == sorted(drawn, key=lambda text: [int(n) for n in text.split()])
+    often = Counter(pair.source for pair in prepare_module._sample(shards, 67))
+    assert len(often) == 30
+    assert sorted(often.values()) == [2] * 23 + [3] * 7
+
+
+def test_with_a_temperature_the_tokenizer_learns_small_texts_as_often_as_an_epoch_draws_them(corpus: Path) -> None:
+    (corpus / "rare.xa").write_text("qwqzz vvqx .\n" * 2)
+    (corpus / "rare.xb").write_text("vvqx qwqzz .\nqwqzz .\n")
+
+    def coded(temperature: float) -> Prepared:
+        return prepared(corpus, train=["train", "rare"], cache=f"t{temperature}", temperature=temperature)
+
+    by_size, even = coded(1.0), coded(1000.0)
+    assert by_size.parts == even.parts == [60, 2]
+    length = {id(each): len(each.tokenizer.encode_source(["qwqzz"])[0]) for each in (by_size, even)}
+    assert length[id(even)] < length[id(by_size)]
+    assert by_size.tokenizer.digests == prepared(corpus, train=["train", "rare"], cache="again").tokenizer.digests

@@ -117,3 +117,11 @@ def test_a_rank_copies_only_the_ids_of_its_share() -> None:
         ends = 2 * len(own.source)  # </s> is not in the store
         assert sum(Watched.copied) == int(own.source_lengths.sum() + own.target_lengths.sum()) - ends
         Watched.copied.clear()
+
+
+def test_a_store_knows_which_pairs_it_has() -> None:
+    store = TokenStore.from_rows([[1, 2, 3], [4], [], [1, 9, 3]], [[7], [8, 8], [5], [7]])
+    pairs = [([1, 9, 3], [7]), ([1, 2, 3], [6]), ([4], [8, 8]), ([1, 5, 3], [7]), ([], [5])]
+    assert store.has(pairs) == [True, False, True, False, False]
+    assert store.has([]) == TokenStore.from_rows([], []).has([]) == []
+    assert TokenStore.from_rows([], []).has(pairs) == [False] * 5

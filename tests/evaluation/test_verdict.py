@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tolka.evaluation.evidence import Losses, unigram_loss
 from tolka.evaluation.figures import FIGURES, Evidence
 from tolka.evaluation.learning_curve import LearningCurve
-from tolka.evaluation.verdict import RULES, verdict
+from tolka.evaluation.verdict import RULES, advice_of, verdict
 
 SOUND = Evidence(
     test="test",
@@ -69,9 +70,11 @@ SPOILED = {
     "stopped_early": replace(BLIND, valid_loss=5.0, passes=0.3, updates=50),
     "narrow": replace(BLIND, width=16),
     "unrelated": BLIND,
+    "leak": replace(SOUND, leaked=0.4, unseen_bleu=12.0, unseen_chrf=30.0),
     "other_domain": replace(SOUND, bleu=2.0, chrf=20.0),
     "long_lines": replace(WEAK, too_long=0.6, longest=100),
     "subwords": replace(WEAK, subwords_per_word=5.0, vocabulary=100),
+    "large_vocabulary": replace(WEAK, rare=0.2, vocabulary=16000),
     "by_heart": replace(WEAK, train_loss=0.1, valid_loss=5.0, dropout=0.0, pairs=1000, passes=200.0),
     "little_text": replace(WEAK, train_loss=2.0, valid_loss=4.0, dropout=0.3, pairs=1000, passes=100.0),
     "small_model": replace(WEAK, train_loss=3.9, valid_loss=4.0, passes=50.0, pairs=3000),
@@ -84,6 +87,7 @@ def test_the_first_sentence_has_the_main_reason(cause: str) -> None:
     found = verdict(SPOILED[cause])
     assert found.cause == cause
     assert found.next
+    assert all(each.words and each.command.startswith("mt-train ") for each in found.next)
 
 
 def test_every_rule_has_an_example() -> None:
@@ -130,7 +134,7 @@ def test_without_a_test_set_the_sentence_says_so() -> None:
 def test_more_time_would_have_helped_where_score_or_loss_still_became_better() -> None:
     found = verdict(replace(SOUND, gained=2.0))
     assert found.sentences[-1] == "More time would have helped: the last third of its training added 2.0 points."
-    assert found.next == [f"Train longer: {SOUND.longer}."]
+    assert found.next == [(f"Train longer: {SOUND.longer}.", SOUND.longer_command)]
     said = verdict(replace(SOUND, loss_fell=0.006)).sentences[-1]
     third = "the last third of its training added 0.2 points, and took 0.6% off the loss"
     assert said == f"More time would have helped: {third}."
@@ -149,8 +153,36 @@ def test_a_model_that_began_as_another_is_compared_with_it() -> None:
         f"It has forgotten some of what runs/a could do: {lost}."
         in verdict(replace(tuned, before="", forgotten=lost)).sentences
     )
-    assert found.next[-1].startswith("To forget less, ")
-    assert not verdict(tuned).next[-1].startswith("To forget less, ")
+    assert found.next[-1].words.startswith("To forget less, ")
+    assert not verdict(tuned).next[-1].words.startswith("To forget less, ")
+
+
+def test_lines_of_the_training_text_do_not_count_for_the_level() -> None:
+    flattered = replace(SOUND, leaked=0.4, unseen_bleu=12.0, unseen_chrf=30.0)
+    assert (SOUND.level, flattered.level) == ("usable", "weak")
+    assert (
+        "40% of the lines of test are in its training text, and without them it has BLEU 12.0 and chrF2 30.0."
+        in (verdict(flattered).sentences[0])
+    )
+    as_hard = replace(SOUND, leaked=0.4, unseen_bleu=34.0, unseen_chrf=55.0)
+    assert (as_hard.level, verdict(as_hard).cause) == ("usable", "")
+    # A set that leaked as a whole has no other lines.
+    all_of_it = replace(SOUND, leaked=1.0, valid_bleu=21.0, valid_chrf=45.0)
+    assert all_of_it.level == "rough"
+    assert "and in validation it has BLEU 21.0 and chrF2 45.0." in verdict(all_of_it).sentences[0]
+
+
+def test_advice_has_the_run_in_its_commands_and_that_of_earlier_versions_has_none() -> None:
+    run, found = Path("runs/my run"), verdict(SPOILED["low_rate"]).as_dict()
+    assert advice_of(found, run)[0].command == "mt-train --rerun 'runs/my run' optimizer.lr=0.001"
+    assert advice_of({"next": ["Train longer."]}, run) == [("Train longer.", "")]
+
+
+def test_few_pairs_are_told_of_a_model_to_begin_with() -> None:
+    found = verdict(replace(SPOILED["few_pairs"], parent_command="mt-train run.init_from=hub:p"))
+    assert found.next[0].words == "Add text, which helps most: 8 pairs are few. MORE stands for it:"
+    assert found.next[-1].command == "mt-train run.init_from=hub:p"
+    assert all("run.init_from=hub:p" not in each.command for each in verdict(SPOILED["few_pairs"]).next)
 
 
 def rates(*each: tuple[int, float]) -> list[dict[str, float]]:

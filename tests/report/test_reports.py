@@ -68,8 +68,12 @@ def test_the_closing_words_end_on_the_next_command() -> None:
 
 
 def test_a_useless_model_is_called_so_and_not_to_be_translated_with() -> None:
-    verdict = {"level": "useless", "sentences": ["This model is useless."], "next": ["Train longer."]}
+    verdict = {
+        "level": "useless",
+        "sentences": ["This model is useless."],
+        "next": [{"words": "Longer:", "command": "mt-train --rerun {run}"}],
+    }
     words = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict)
-    assert words.endswith("\nThis model is useless.\n\nnext:\n  Train longer.")
+    assert words.endswith("\nThis model is useless.\n\nnext:\n  Longer:\n    mt-train --rerun runs/a")
     weak = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "weak"})
-    assert weak.endswith("next:\n  mt-translate runs/a FILE\n  Train longer.")
+    assert weak.endswith("next:\n  mt-translate runs/a FILE\n  Longer:\n    mt-train --rerun runs/a")

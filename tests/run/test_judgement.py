@@ -15,7 +15,8 @@ from tolka.evaluation.tester import TestResult
 from tolka.evaluation.verdict import verdict
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
-from tolka.run.judgement import forgotten, longer, shifted, weakest
+from tolka.run.judgement import forgotten, shifted, weakest
+from tolka.run.next_commands import from_parent, go_on, on_more_text
 from tolka.text.direction import Direction
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
@@ -54,7 +55,31 @@ def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Pa
 )
 def test_how_a_training_would_go_on(options: dict[str, float], state: dict[str, int], expected: str) -> None:
     """By what has ended it, after ten minutes."""
-    assert longer(TrainerConfig(**options), TrainState(**state, seconds=600.0)).endswith(expected)  # type: ignore[arg-type]
+    words, command = go_on(TrainerConfig(**options), TrainState(**state, seconds=600.0))  # type: ignore[arg-type]
+    assert words.endswith(expected)
+    folder = "" if "patience=8" in expected else "run.dir={run} "
+    setting = next(word for word in words.split() if word.startswith("trainer."))
+    assert command == f"mt-train --rerun {{run}} {folder}{setting}"
+
+
+def test_what_to_type_for_more_text_and_for_a_model_to_begin_with() -> None:
+    def calls(command: str) -> list[dict[str, str]]:
+        return [{"command": command}, {"command": "mt-train other=1"}]
+
+    typed = "mt-train corpus=files corpus.source=en corpus.train=a b=1 run.name=x model=lstm 'corpus.valid=[b c,d]'"
+    assert on_more_text(calls(typed), "x") == (
+        "mt-train corpus=files corpus.source=en 'corpus.train=[a,MORE]' b=1 run.name=x-more model=lstm "
+        "'corpus.valid=[b c,d]'"
+    )
+    assert "'corpus.train=[a,{text: b},MORE]'" in on_more_text(calls("mt-train 'corpus.train=[a,{text: b}]'"), "x")
+    assert from_parent(calls(typed), "x", "hub:p") == (
+        "mt-train corpus=files corpus.source=en corpus.train=a b=1 run.name=x-tuned 'corpus.valid=[b c,d]' "
+        "run.init_from=hub:p"
+    )
+    # Where nobody typed it at a terminal, it goes on from the model itself.
+    for other in ([], calls("script.py a=1"), calls("mt-train --rerun runs/a"), calls("mt-train experiment=sample")):
+        assert on_more_text(other, "x").startswith("mt-train run.init_from={run} corpus=files corpus.train=MORE ")
+    assert from_parent(calls("mt-train --rerun runs/a"), "x", "hub:p") == from_parent(calls(typed), "x", "") == ""
 
 
 def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tolka.data.buckets import BatchingConfig
+from tolka.data.mixture import Mixture
 from tolka.data.shards import SHARD_PAIRS, Shard, Task
 from tolka.data.store import PartTags, TokenStore, write_store
 from tolka.data.workers import PLAN, load_plan, save_plan, shard_folder, work_on
@@ -70,7 +71,8 @@ class Order:
 
     tokenizer: a trained one, how to train one, or how to extend one, by the first entry of corpus.train. held_out: the
     pairs of validation and test sets, for cleaning.leaks. set_aside: those of them that were held out of the training
-    text. tagged: languages that the tokenizer shall have tags of. tag_form: see `add_tags`.
+    text. tagged: languages that the tokenizer shall have tags of. tag_form: see `add_tags`. temperature: see
+    `Mixture.of`; the tokenizer learns from small texts as often as an epoch draws from them.
     """
 
     corpus: Corpus
@@ -81,6 +83,7 @@ class Order:
     set_aside: Sequence[Pair] = ()
     tagged: Sequence[str] = ()
     tag_form: str = "source"
+    temperature: float = 1.0
 
     @cached_property
     def task(self) -> Task:
@@ -123,6 +126,8 @@ class Order:
         if isinstance(self.tokenizer, Extension):
             return self.tokenizer.as_dict()
         known = dataclasses.asdict(self.tokenizer)
+        if self.temperature != 1:  # which older stores' tokenizers have not
+            known["temperature"] = self.temperature
         # Extensions are of a model's alone, and tags are part of the key where there are any.
         return {key: value for key, value in known.items() if not key.startswith(("extend", "tags"))}
 
@@ -259,15 +264,18 @@ class _Workshop:
                     remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
             else:
                 title, learn = f"training SentencePiece ({tokenizer.type})", partial(train_tokenizer, tokenizer)
-            sizes = [shard.kept for shard in shards]
-            total = sum(sizes)
+            total = sum(shard.kept for shard in shards)
             sample_size = min(tokenizer.sample or total, total)
             if sample_size < total:
                 remarks.append(f"the tokenizer learns from {sample_size} of {total} pairs (tokenizer.sample)")
+            texts = [shards]
+            if self._order.temperature != 1 and not isinstance(tokenizer, Extension):
+                texts = [shards[first:last] for first, last in entries]
+            draws = self._draws(texts, sample_size / total)
 
             def pairs() -> Iterator[Pair]:
-                with bar(title, sample_size, " pairs") as progress:
-                    for pair in _sample(shards, sizes, sample_size):
+                with bar(title, sum(draws), " pairs") as progress:
+                    for pair in chain.from_iterable(map(_sample, texts, draws)):
                         yield pair
                         progress.update()
 
@@ -275,6 +283,15 @@ class _Workshop:
         tokenizer = add_tags(tokenizer, self._order.tagged, self._order.tag_form)
         tokenizer.save(self._work)
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
+
+    def _draws(self, texts: Sequence[Sequence[Shard]], share: float) -> list[int]:
+        """Return how many pairs of each text the tokenizer learns from. share: of all pairs."""
+        sizes = [sum(shard.kept for shard in shards) for shards in texts]
+        if len(texts) == 1:
+            return [round(sizes[0] * share)]
+        order = self._order
+        mixture = Mixture.of(sizes, temperature=order.temperature, directions=order.corpus.entry_directions)
+        return [round(draws * share) for draws in mixture.draws]
 
     def encode(self) -> None:
         """Encode the text of each shard as ids."""
@@ -322,12 +339,18 @@ class _Workshop:
         return replace(total, kept=kept)
 
 
-def _sample(shards: Sequence[Shard], sizes: Sequence[int], count: int) -> Iterator[Pair]:
-    """Yield a random sample of `count` pairs in order, always the same. sizes: number of pairs of each shard."""
+def _sample(shards: Sequence[Shard], count: int) -> Iterator[Pair]:
+    """Yield a random sample of `count` pairs in order, always the same; more than there are repeat all of them."""
     # Shard by shard, so that memory does not grow with the text. A share of an urn with `size` of `remaining` balls is
     # hypergeometric: every set of `count` pairs is equally likely.
     rng = np.random.default_rng(0)
+    sizes = [shard.kept for shard in shards]
     remaining = sum(sizes)
+    while remaining and count >= remaining:
+        yield from chain.from_iterable(shard.pairs() for shard in shards)
+        count -= remaining
+    if not count:
+        return
     for shard, size in zip(shards, sizes, strict=True):
         share = int(rng.hypergeometric(size, remaining - size, count)) if size else 0
         chosen = np.zeros(size, dtype=np.bool_)

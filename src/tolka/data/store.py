@@ -103,6 +103,17 @@ class TokenStore:
         source, target = (Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in sides)
         return collate_flat(source, target, self.tags.of(rows))
 
+    def has(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[bool]:
+        """Return whether each of these pairs of ids is one of the store's."""
+        wanted = [(len(source), len(target), source[0], source[-1]) for source, target in pairs if source]
+        rows = np.flatnonzero(self.source_lengths)
+        starts, ends = self.source_offsets[rows], self.source_offsets[rows + 1]
+        found = self.source_lengths[rows], self.target_lengths[rows], self.source_ids[starts], self.source_ids[ends - 1]
+        # Of millions of rows few agree in all four, so that only those are compared.
+        alike = rows[np.isin(_mixed(found), _mixed(np.array(wanted, dtype=np.int64).reshape(-1, 4).T))]
+        there = {(tuple(self.source(row).tolist()), tuple(self.target(row).tolist())) for row in alike}
+        return [(tuple(source), tuple(target)) in there for source, target in pairs]
+
     @classmethod
     def open(cls, folder: Path) -> "TokenStore":
         """Map what `write_store` wrote; DataError when a file is missing or of the wrong size."""
@@ -128,6 +139,14 @@ class TokenStore:
             arrays.append(np.fromiter(chain.from_iterable(rows), np.int32))
             arrays.append(np.cumsum([0, *map(len, rows)], dtype=np.int64))
         return cls(*arrays)
+
+
+def _mixed(columns: Iterable[npt.NDArray[np.integer]]) -> npt.NDArray[np.uint64]:
+    """Return one number for each row of the columns; different rows may, but seldom do, have the same."""
+    first, *others = (column.astype(np.uint64) for column in columns)
+    for column in others:
+        first = first * np.uint64(1_000_003) + column
+    return first
 
 
 def _gather_rows(

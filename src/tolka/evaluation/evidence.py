@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
+from tolka.data.store import TokenStore
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.figures import Evidence
 from tolka.evaluation.learning_curve import LearningCurve
@@ -23,6 +26,7 @@ _MOST = 500  # lines to measure on: enough for shares to within a few points, an
 # chrF2. Of a model's translations of Tatoeba's test sentences, most above 75 said what the reference says, but for one
 # word or its ending; of those from 65 to 75 about half said something else.
 _NEARLY_RIGHT = 75.0
+_SELDOM = 5  # occurrences in training, with which a subword is learnt badly
 IdPair = tuple[list[int], list[int]]
 
 
@@ -34,11 +38,12 @@ def gather(
     training: Sequence[IdPair],
     history: Sequence[Mapping[str, Any]],
     facts: Mapping[str, Any],
+    store: TokenStore,
 ) -> Evidence:
     """Return the evidence on a training.
 
-    result: of the pairs `tested`. training: ids of some pairs, spread over the text. history: the lines of
-    metrics.jsonl. facts: the fields of Evidence that only the run knows.
+    result: of the pairs `tested`. training: ids of some pairs, spread over the text, which is the store's. history: the
+    lines of metrics.jsonl. facts: the fields of Evidence that only the run knows.
     """
     tokenizer, language = translator.tokenizer, result.direction.target
     targets = tokenizer.decode_target([target for _, target in training])
@@ -57,6 +62,7 @@ def gather(
         one_target=repeats / len(targets),
         **_of_translations(tested, result.translations, commonest_target, language),
         **_of_losses(translator, validation, training, result.direction),
+        **_of_training_text(store, translator, tested, result.translations, language),
         longest=translator.max_length,
         too_long=_too_long(translator, tested),
         peak_until=curve.peak_until,
@@ -117,6 +123,31 @@ def _of_losses(
         "unigram_loss": unigram_loss(targets, [target for _, target in valid_ids], tokenizer.target_size),
         "valid_loss": valid.own,
         "train_loss": train.own,
+    }
+
+
+def _of_training_text(
+    store: TokenStore,
+    translator: Translator[TorchEngine],
+    tested: Sequence[Pair],
+    translations: Sequence[str],
+    language: str,
+) -> dict[str, Any]:
+    """Return what of the scored pairs is in the training text, and how the others score."""
+    pairs = [*map(translator.characters.pair, tested)]
+    targets = translator.tokenizer.encode_target([pair.target for pair in pairs])
+    sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
+    seen = store.has([*zip(sources, targets, strict=True)])
+    rows = [row for row, is_seen in enumerate(seen) if not is_seen]
+    others = [translations[row] for row in rows], [tested[row].target for row in rows]
+    bleu, chrf = _scores(*others, language) if rows else (0.0, 0.0)
+    counts = np.bincount(store.target_ids, minlength=translator.tokenizer.target_size)
+    tokens = np.fromiter(chain.from_iterable(targets), np.int64)
+    return {
+        "leaked": sum(seen) / len(seen),
+        "unseen_bleu": bleu,
+        "unseen_chrf": chrf,
+        "rare": float(np.mean(counts[tokens] < _SELDOM)) if len(tokens) else 0.0,
     }
 
 

@@ -32,6 +32,10 @@ FIGURES = {
     "passes": "passes through them",
     "subwords_per_word": "subwords for a word",
     "too_long": "share of sources longer than any in training",
+    "leaked": "share of lines that are in the training text",
+    "unseen_bleu": "BLEU of the other lines",
+    "unseen_chrf": "chrF2 of the other lines",
+    "rare": "share of the references' subwords that come fewer than 5 times in training",
 }
 """Names of what stands below a verdict for readers, besides what its sentences say."""
 FEW_PAIRS = 500
@@ -46,19 +50,23 @@ class Evidence:
     test: what was scored; is_validation: for want of a test set. scale: of _BANDS. nearly_right: share of its lines
     with chrF2 of at least 75. copied: share of translations that are their source where the reference is not.
     commonest: share of the commonest translation. copy_chrf, line_chrf: of the sources as translations, and of the
-    commonest target line. valid_chrf: of the best model's validation. source_gain: by how much each line's own source
-    lowers the validation loss, against another line's. unrelated, unrelated_valid: estimated share of pairs, in the
-    training text and in the validation text, whose own source helps no more than another one. unigram_loss: of the
-    validation text if tokens came by their frequency alone. train_loss: of a sample of the training text. gained:
-    what the last third of the training, or of the updates before its rate fell, added to the validation score.
-    loss_fell: the share of the validation loss that it took off; 0 where the rate fell all the time.
-    one_target: share of the commonest target line of the training text. peak_until: the update after which the rate
-    fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the optimizer's usual rates
-    are not known. sides: what is wrong with those of the texts. parent: the name that a model of these languages would
-    have; "" where training began with one. began_as: that one. before: its score on the test, in words; "" where it was
-    not measured. forgotten: other tests that are worse now, in words. longer: how the training would go on. shift:
-    where the training text's sides stop to be parallel, in words. too_long: share of the scored sources with more than
-    the `longest` subwords that the model was trained on.
+    commonest target line. valid_bleu, valid_chrf: of the best model's validation. source_gain: by how much each
+    line's own source lowers the validation loss, against another line's. unrelated, unrelated_valid: estimated
+    share of pairs, in the training text and in the validation text, whose own source helps no more than another
+    one. unigram_loss: of the validation text if tokens came by their frequency alone. train_loss: of a sample of
+    the training text. gained: what the last third of the training, or of the updates before its rate fell, added to
+    the validation score. loss_fell: the share of the validation loss that it took off; 0 where the rate fell all
+    the time. one_target: share of the commonest target line of the training text. peak_until: the update after
+    which the rate fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the
+    optimizer's usual rates are not known. sides: what is wrong with those of the texts. parent: the name that a
+    model of these languages would have; "" where training began with one. began_as: that one. before: its score on
+    the test, in words; "" where it was not measured. forgotten: other tests that are worse now, in words. longer:
+    how the training would go on. shift: where the training text's sides stop to be parallel, in words.
+    longer_command, more_command, parent_command: what to type to go on, to train on more text, and to begin as the
+    parent ("" where that is not known). too_long: share of the scored sources with more than the `longest` subwords
+    that the model was trained on. leaked: share of scored pairs that are in the training text; unseen_bleu,
+    unseen_chrf: scores of the others. rare: share of their references' subwords that come fewer than five times in
+    the training text.
     """
 
     test: str
@@ -102,10 +110,31 @@ class Evidence:
     shift: str = ""
     too_long: float = 0.0
     longest: int = 0
+    leaked: float = 0.0
+    unseen_bleu: float = 0.0
+    unseen_chrf: float = 0.0
+    valid_bleu: float = 0.0
+    rare: float = 0.0
+    longer_command: str = "mt-train --rerun {run}"
+    more_command: str = "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto"
+    parent_command: str = ""
+
+    @property
+    def is_flattered(self) -> bool:
+        """Whether lines of the training text make the score better than that of the others."""
+        # Two points, as for `level`.
+        return self.leaked > 0.02 and (self.bleu > self.unseen[0] + 2.0 or self.chrf > self.unseen[1] + 2.0)
+
+    @property
+    def unseen(self) -> tuple[float, float]:
+        """BLEU and chrF2 of the lines that are not in the training text; in validation, where all of them are."""
+        return (self.unseen_bleu, self.unseen_chrf) if self.leaked < 1 else (self.valid_bleu, self.valid_chrf)
 
     @property
     def score(self) -> float:
         """The test score that levels are by."""
+        if self.is_flattered:
+            return self.unseen[self.scale != "BLEU"]
         return self.bleu if self.scale == "BLEU" else self.chrf
 
     @property

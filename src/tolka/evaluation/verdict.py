@@ -4,9 +4,11 @@ The first sentence says whether the model is usable, and the main reason. Thresh
 trainings from twelve spoiled ones (`benchmarks/verdicts.py`), unless a line names another source.
 """
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from tolka.evaluation.figures import FEW_PAIRS, GOOD, ROUGH, USABLE, USELESS, WEAK, Evidence
 
@@ -21,23 +23,35 @@ _OPENINGS = {
 _RATES = 1e-4, 0.01
 
 
+class Advice(NamedTuple):
+    """What to try next, a sentence, and what to type for it, in which {run} stands for the run's folder."""
+
+    words: str
+    command: str
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A cause, whether it applies, the reason as a text for `format`, and what to try next."""
+    """A cause, whether it applies, the reason and what to try next: texts for `format`."""
 
     cause: str
     applies: Callable[[Evidence], bool]
     reason: str
-    advice: str
+    advice: Advice
 
 
-_CHECK = "Look for what is wrong in the text: mt-train --check with the same settings (a minute or two)."
-_MORE_TEXT = "Add text, which helps most: {pairs:,} pairs are few.{begin}"
-_LONGER = "Train longer: {longer}."
-_OLD_TEXT = (
-    "To forget less, add text of the old kind to the training files, or train adapters (finetuning.lora_rank=32)."
+_CHECK = Advice(
+    "Look for what is wrong in the text (a minute or two). It shows the lines:", "mt-train --rerun {run} --check"
 )
-_LARGER = "Train a larger model (model.d_model={wider}; {again} or more)."
+_MORE_TEXT = Advice("Add text, which helps most: {pairs:,} pairs are few. MORE stands for it:", "{more_command}")
+_PARENT = Advice("Or begin with a model that knows these languages, if there is one of this name:", "{parent_command}")
+_LONGER = Advice("Train longer: {longer}.", "{longer_command}")
+_OLD_TEXT = Advice(
+    "To forget less, add text of the old kind to the training files, or train adapters:",
+    "mt-train --rerun {run} finetuning.lora_rank=32",
+)
+_LARGER = Advice("Train a larger model ({again} or more):", "mt-train --rerun {run} model.d_model={wider}")
+_RATE = Advice("Train again with a usual learning rate ({again}):", "mt-train --rerun {run} optimizer.lr=0.001")
 # The first that applies is the main reason. Faults of the text come before those of the training, as no setting mends
 # them; then what keeps a model from learning anything; then what limits one that has learnt.
 RULES = [
@@ -46,32 +60,34 @@ RULES = [
         lambda e: e.one_target > 0.3 and e.has_one_answer,
         "{commonest:.0%} of its translations are one and the same line, and so are {one_target:.0%} of its training "
         "targets",
-        "Remove the repeated target line from the training files, and train again ({again}).",
+        Advice(
+            "Remove the repeated target line from the training files ({again} to train). To see it:", _CHECK.command
+        ),
     ),
     Rule(
         "copies",
         lambda e: e.copied > 0.2,
         "it copies: {copied:.0%} of its translations are their sources",
-        "Drop pairs of two equal sides (cleaning.copies=true), and train again ({again}).",
+        Advice("Drop pairs of two equal sides ({again}):", "mt-train --rerun {run} cleaning.copies=true"),
     ),
     Rule(
         "shift",
         lambda e: bool(e.shift) and e.unrelated - e.unrelated_valid > 0.05,
         "its training text stops to be parallel: {shift}",
-        "Mend the files there; mt-train --check with the same settings shows each range.",
+        Advice("Mend the files there. Each range, with examples, shows:", _CHECK.command),
     ),
     Rule("sides", lambda e: bool(e.sides) and e.level in (USELESS, WEAK), "{sides}", _CHECK),
     Rule(
         "high_rate",
         lambda e: e.has_learnt_nothing and e.rate > _RATES[1],
         "it has learnt nothing, as the learning rate ({rate:g}) is far too high",
-        "Train again with optimizer.lr=0.001 ({again}).",
+        _RATE,
     ),
     Rule(
         "low_rate",
         lambda e: (e.has_learnt_nothing or e.is_blind) and 0 < e.rate < _RATES[0],
         "it has learnt next to nothing, as the learning rate ({rate:g}) is far too low",
-        "Train again with optimizer.lr=0.001 ({again}).",
+        _RATE,
     ),
     Rule(
         "few_pairs",
@@ -105,29 +121,53 @@ RULES = [
         _CHECK,
     ),
     Rule(
+        "leak",
+        lambda e: e.is_flattered,
+        "{leaked:.0%} of the lines of {set} are in its training text, and {without} it has BLEU {unseen[0]:.1f} and "
+        "chrF2 {unseen[1]:.1f}",
+        Advice("Train without them, for a score that holds ({again}):", "mt-train --rerun {run} cleaning.leaks=source"),
+    ),
+    Rule(
         "other_domain",
         lambda e: not e.is_validation and e.chrf < 0.7 * e.valid_chrf and e.valid_chrf > 25.0,
         "it was trained on text of another kind than the test set {test} (chrF2 {chrf:.1f}, not {valid_chrf:.1f})",
-        "Add training text of the kind to be translated, or fine-tune on it (run.init_from=RUN).",
+        Advice(
+            "Fine-tune it on text of the kind to be translated, whose place MORE has:",
+            "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto",
+        ),
     ),
     Rule(
         "long_lines",
         lambda e: e.too_long > 0.2 and e.level in (USELESS, WEAK, ROUGH),
         "{too_long:.0%} of the lines of {set} have more than the {longest} subwords that it was trained on, and are "
         "translated in parts",
-        "Train on longer lines (batching.max_length={twice_as_long}; {again}), or give one sentence a line.",
+        Advice(
+            "Give one sentence a line, or train on longer lines ({again}):",
+            "mt-train --rerun {run} batching.max_length={twice_as_long}",
+        ),
     ),
     Rule(
         "subwords",
         lambda e: e.subwords_per_word > 3.0 and e.vocabulary < 500 and e.level in (USELESS, WEAK, ROUGH),
         "its vocabulary of {vocabulary} subwords cuts a word into {subwords_per_word:.1f}",
-        "Train again with a larger vocabulary (tokenizer.vocab_size=2000; {again}).",
+        Advice("Train again with a larger vocabulary ({again}):", "mt-train --rerun {run} tokenizer.vocab_size=2000"),
+    ),
+    Rule(
+        "large_vocabulary",
+        lambda e: e.rare > 0.05 and e.vocabulary > 2000 and not e.began_as and e.level in (USELESS, WEAK, ROUGH),
+        "its vocabulary of {vocabulary:,} subwords is too large for its text: {rare:.0%} of the subwords in the "
+        "references come fewer than 5 times in training",
+        Advice(
+            "Train again with a smaller vocabulary ({again}):", "mt-train --rerun {run} tokenizer.vocab_size={fewer}"
+        ),
     ),
     Rule(
         "by_heart",
         lambda e: e.is_learnt_by_heart and e.dropout < 0.2 and not e.began_as and e.level in (USELESS, WEAK, ROUGH),
         "it has learnt its training text by heart (loss {train_loss:.2f} there, {valid_loss:.2f} in validation)",
-        "Train again with more dropout (model.dropout=0.3; {again}), and fewer passes. " + _MORE_TEXT,
+        Advice(
+            "Train again with more dropout, and fewer passes ({again}):", "mt-train --rerun {run} model.dropout=0.3"
+        ),
     ),
     Rule(
         "little_text",
@@ -139,7 +179,7 @@ RULES = [
         "small_model",
         lambda e: e.passes >= 15 and e.train_loss > e.valid_loss - 0.5 and e.level in (USELESS, WEAK, ROUGH),
         "it is too small for its text: after {passes:.0f} passes it does not fit even the lines that it was trained on",
-        _LARGER + " Or use less dropout.",
+        _LARGER,
     ),
     Rule(
         "improving",
@@ -156,17 +196,17 @@ _WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "few_pairs", "sto
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a training. cause: the rule that gave the main reason, or "". next: what to try, each a sentence."""
+    """What came of a training. cause: the rule that gave the main reason, or "". next: what to try."""
 
     level: str
     cause: str
     sentences: list[str]
-    next: list[str]
+    next: list[Advice]
     figures: Evidence
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for scores.json."""
-        return asdict(self)
+        return {**asdict(self), "next": [each._asdict() for each in self.next]}
 
 
 def verdict(evidence: Evidence) -> Verdict:
@@ -179,14 +219,26 @@ def verdict(evidence: Evidence) -> Verdict:
     reason = rule.reason.format(**words) if rule else _score_text(evidence)
     end = "" if reason.endswith("?") else "."
     sentences = [f"{_OPENINGS[level].format(**words)}: {reason}{end}", *_more_sentences(evidence, rule)]
-    advice = [rule.advice.format(**words)] if rule else []
-    if evidence.is_improving and (rule is None or rule.advice != _LONGER):
-        advice.append(_LONGER.format(**words))
+    advice = [rule.advice] if rule else []
+    if rule and rule.cause == "by_heart":
+        advice.append(_MORE_TEXT)
+    if evidence.is_improving and _LONGER not in advice:
+        advice.append(_LONGER)
     if evidence.forgotten:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
-        advice.append((_MORE_TEXT if evidence.pairs < 100_000 else _LARGER).format(**words))
-    return Verdict(level, rule.cause if rule else "", sentences, advice, evidence)
+        advice.append(_MORE_TEXT if evidence.pairs < 100_000 else _LARGER)
+    if _MORE_TEXT in advice and evidence.parent_command:
+        advice.append(_PARENT)
+    following = [Advice(*(text.format(**words) for text in each)) for each in advice]
+    return Verdict(level, rule.cause if rule else "", sentences, following, evidence)
+
+
+def advice_of(verdict: Mapping[str, Any], run: Path) -> list[Advice]:
+    """Return the advice of a verdict in scores.json, with what to type for this run's folder."""
+    # Earlier versions had sentences alone.
+    advice = [Advice(each, "") if isinstance(each, str) else Advice(**each) for each in verdict.get("next", [])]
+    return [each._replace(command=each.command.replace("{run}", shlex.quote(str(run)))) for each in advice]
 
 
 def _score_text(evidence: Evidence) -> str:
@@ -233,10 +285,11 @@ def _words(evidence: Evidence) -> dict[str, Any]:
         "noise": evidence.noise,
         "again": f"about {minutes_text(evidence.minutes)}",
         "purpose": "for what is new in them" if evidence.began_as else "to learn these languages from",
-        "begin": evidence.parent
-        and " Or begin with a model that knows these languages, if there is one of this name: "
-        f"run.init_from={evidence.parent}",
         "twice_as_long": 2 * evidence.longest,
+        "run": "{run}",
+        "unseen": evidence.unseen,
+        "without": "without them" if evidence.leaked < 1 else "in validation",
+        "fewer": max(500, evidence.vocabulary // 4),
         "wider": max(128, 2 * evidence.width),
     }
 

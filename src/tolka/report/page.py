@@ -10,6 +10,7 @@ import yaml
 
 from tolka.errors import TolkaError
 from tolka.evaluation.figures import FIGURES
+from tolka.evaluation.verdict import advice_of
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.page_tables import change_tables, cost_table, score_tables
@@ -69,6 +70,7 @@ def write_page(
         languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
         facts=common,
         verdict=verdict,
+        advice=advice_of(verdict, folder) if verdict else [],
         verdict_figures=[(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],
         most_subwords=_MOST_SUBWORDS,
         scores=scores,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tolka.evaluation.verdict import advice_of
 from tolka.metrics.significance import paired_test
 from tolka.metrics.tables import interval_text, table
 from tolka.report.runs import FinishedRun
@@ -44,13 +45,13 @@ def closing_words(
         lines.append("no test set was given: name one with corpus.test")
     if verdict:
         lines += ["", *verdict["sentences"]]
-    advice = verdict.get("next", [])
+    advice = [line for words, typed in advice_of(verdict, model) for line in (words, f"  {typed}" if typed else "")]
     # Nobody is helped by translating with a useless model.
     if verdict.get("level") != "useless":
         targets = list(dict.fromkeys(result["direction"][1] for result in tests.values() if "direction" in result))
         target = f" target={targets[0]}" if len(targets) > 1 else ""
         advice = [f"mt-translate {shlex.quote(str(model))} FILE{target}", *advice]
-    return "\n".join([*lines, "", "next:", *(f"  {each}" for each in advice)])
+    return "\n".join([*lines, "", "next:", *(f"  {each}" for each in advice if each)])
 
 
 def comparison_table(runs: Sequence[FinishedRun]) -> str:

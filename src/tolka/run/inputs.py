@@ -189,6 +189,7 @@ class Inputs:
             [pair for name in self.set_aside for pair in self.held_out[name]],
             self.languages,
             kind.tags,
+            self.config.corpus.temperature,
         )
 
     @cached_property

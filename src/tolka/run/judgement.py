@@ -13,22 +13,22 @@ from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.evidence import gather
 from tolka.evaluation.tester import Tester, TestResult
-from tolka.evaluation.verdict import Verdict, minutes_text, verdict
+from tolka.evaluation.verdict import Verdict, verdict
 from tolka.formats.hub import opus_mt_name
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
+from tolka.run.next_commands import from_parent, go_on, on_more_text
+from tolka.run.provenance import recorded
 from tolka.text.check.misalignment import find_shift
 from tolka.text.direction import Direction
-from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 from tolka.translation.translator import Translator
 
 _USUAL_RATES_ARE_KNOWN = ("adam", "adamw")
 _CHANCE = 0.05  # p of a change that may be chance
-_FEW_UPDATES = 1000
 
 
 def judge(
@@ -59,8 +59,11 @@ def judge(
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
     validation = best.scores.get("validation") or {}
+    parent = "" if config.run.init_from else opus_mt_name(*result.direction)
+    calls, name, (words, longer) = recorded(run.path), run.path.name, go_on(config.trainer, state)
     facts: dict[str, Any] = {
         "is_validation": not tests,
+        "valid_bleu": validation.get("bleu") or 0.0,
         "valid_chrf": validation.get("chrf") or 0.0,
         "pairs": len(store),
         # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
@@ -72,15 +75,18 @@ def judge(
         "width": settings["model"]["d_model"],
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
         "shift": shifted(store),
-        "parent": "" if config.run.init_from else opus_mt_name(*result.direction),
+        "parent": parent,
         "began_as": config.run.init_from,
         "before": _score_text(_main_change(result)),
         "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
-        "longer": longer(config.trainer, state),
+        "longer": words,
+        "longer_command": longer,
+        "more_command": on_more_text(calls, name),
+        "parent_command": from_parent(calls, name, parent),
     }
     sample = inputs.sample(result.direction) or inputs.sample()
     validation = inputs.validation.get(result.direction) or inputs.validation_pairs
-    return verdict(gather(translator, result, pairs, validation, sample, history, facts))
+    return verdict(gather(translator, result, pairs, validation, sample, history, facts, store))
 
 
 def shifted(store: TokenStore) -> str:
@@ -125,20 +131,3 @@ def forgotten(changes: Mapping[str, Comparison | None]) -> str:
         if change and change.difference < -1.0 and change.p_value < _CHANCE
     ]
     return ", ".join(texts)
-
-
-def longer(options: TrainerConfig, state: TrainState) -> str:
-    """Return the setting with which the training would go on, by what has ended it, and the minutes of that."""
-    minutes = state.seconds / 60
-    if options.patience and (state.plateau or state.stale >= options.patience):
-        return f"another run with trainer.patience={2 * options.patience} waits for longer"
-    # A validation may have ended it shortly before.
-    if options.max_minutes and minutes >= 0.95 * options.max_minutes:
-        factor = max(2, math.ceil(_FEW_UPDATES / max(state.update, 1)))
-        return f"the same command with trainer.max_minutes={factor * options.max_minutes:g} goes on"
-    ended_by_updates = 0 < options.updates <= state.update or not options.epochs
-    key, value = (
-        ("updates", max(2 * state.update, _FEW_UPDATES)) if ended_by_updates else ("epochs", 2 * options.epochs)
-    )
-    more = minutes * (value / state.update - 1 if ended_by_updates else 1)
-    return f"the same command with trainer.{key}={value:g} goes on for about {minutes_text(more)}"
