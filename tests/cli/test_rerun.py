@@ -42,6 +42,18 @@ def test_the_same_once_more_has_the_same_weights(command: Command, tmp_path: Pat
     assert weights(tmp_path / "run-again") == weights(tmp_path / "run")
 
 
+@pytest.mark.usefixtures("begun")
+def test_with_its_own_folder_a_run_goes_on_under_its_name(command: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    updates = json.loads((run / "last" / "state" / "state.json").read_text())["train"]["update"]
+    outcome = command("mt-train", "--rerun", str(run), f"run.dir={run}", f"trainer.updates={updates + 1}")
+    assert outcome.code == 0, outcome.err
+    assert f"resuming from update {updates}" in outcome.err
+    assert json.loads((run / "last" / "state" / "state.json").read_text())["train"]["update"] == updates + 1
+    assert "name: run\n" in (run / "config.yaml").read_text("utf-8")
+    assert not (tmp_path / "run-again").exists()
+
+
 @pytest.mark.slow
 def test_what_is_unlike_is_said_and_settings_can_be_others(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path

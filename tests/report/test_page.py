@@ -173,6 +173,16 @@ def test_the_verdict_and_its_figures_stand_at_the_top(tmp_path: Path) -> None:
     assert "its own source takes off the loss, beside another line's0.0123" in text
 
 
+def test_a_short_page_in_markdown_has_verdict_lines_and_tables(ladder: Path) -> None:
+    text = (ladder.parent / "report.md").read_text("utf-8")
+    assert text.startswith("# ")
+    assert "\n| system | BLEU ↑ |" in text
+    assert "\n|---|---:|" in text
+    assert f"- BLEU: `{SIGNATURE}`" in text
+    assert "|\n\n|" not in text  # no table is torn by a blank line
+    assert not re.search(r"</?(table|td|dl|p|div)\b", text)
+
+
 def test_each_figure_says_what_it_is_and_which_way_is_better(ladder: Path) -> None:
     pytest.importorskip("matplotlib")
     page = Reader(ladder.read_text("utf-8"))

@@ -25,6 +25,7 @@ from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.upgrade import lost_settings, removal_message, removed_settings, upgrade_config
 from tolka.system.progress import say
+from tolka.text.lines import user_path
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
 from tolka.training.saved_settings import begun_settings, saved_settings
@@ -127,7 +128,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
     typed = {key: value_of(key, value) for key, value in plain_settings("train", overrides)}
     if groups := [key for key in typed if "." not in key]:
         raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
-    again = f"{run.resolve().name}-again"
+    again = f"{run.resolve().name}-again" if "run.dir" not in typed else user_path(typed["run.dir"]).resolve().name
     folder = {} if "run.name" in typed else {"run.dir": str(run.resolve().parent / again)}
     values = upgrade_config(values)
     for full_key, value in {"run.name": again, "run.dir": "", "run.override": False, **folder, **typed}.items():

@@ -20,6 +20,7 @@ from tolka.report.sweep_tables import sweep_tables
 from tolka.system.atomic import replace_text
 
 PAGE = "report.html"
+SHORT_PAGE = "report.md"  # its verdict, lines and tables, to be pasted elsewhere
 _MOST_SUBWORDS = 80  # on a side of a map that is laid out; longer ones are in the run's folder
 
 
@@ -38,7 +39,9 @@ class ReportConfig:
 def write_page(
     folder: Path, title: str, runs: Sequence[FinishedRun], failed: Mapping[str, str], plots: bool = True
 ) -> Path:
-    """Write report.html into a folder, with its plots as SVG in the page and as PNG in `plots/`; return its path.
+    """Write report.html into a folder, and report.md, its verdict, lines and tables; return the first one's path.
+
+    Plots are SVG in the page and PNG in `plots/`.
 
     runs: in the order of the table. failed: label -> what was wrong, of those that did not finish. plots: whether there
     are pictures (report.plots). Without matplotlib the page has a note in their place.
@@ -63,36 +66,40 @@ def write_page(
     used |= {entry("attention")} if has_maps else set()
     verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
     figures = verdict["figures"] if verdict else {}
-    text = render(
-        "page.html",
-        title=title,
-        labels=[run.label for run in runs],
-        languages=[runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
-        facts=common,
-        verdict=verdict,
-        advice=advice_of(verdict, folder) if verdict else [],
-        verdict_figures=[(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],
-        most_subwords=_MOST_SUBWORDS,
-        scores=scores,
-        costs=costs,
-        sweep=sweep,
-        changes=changes,
-        origins=list(dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))),
-        signatures=_signatures(runs, pictures),
-        failed=failed,
-        pictures=pictures,
-        note=note,
-        sentences=sentences,
-        extremes=[(words, each) for words, each in (("worst", worst), ("best", best)) if each],
-        lines=lines,
-        score_terms=score_terms,
-        cost_terms=cost_terms,
-        p=entry("p"),
-        attention=entry("attention") if has_maps else None,
-        glossary=[term for term in in_order(term.anchor for term in used) if term.more],
-        settings=[(run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs],
-    )
-    replace_text(folder / PAGE, text)
+    values = {
+        "title": title,
+        "labels": [run.label for run in runs],
+        "languages": [runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
+        "facts": common,
+        "verdict": verdict,
+        "advice": advice_of(verdict, folder) if verdict else [],
+        "verdict_figures": [(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],
+        "most_subwords": _MOST_SUBWORDS,
+        "scores": scores,
+        "costs": costs,
+        "sweep": sweep,
+        "changes": changes,
+        "origins": list(
+            dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))
+        ),
+        "signatures": _signatures(runs, pictures),
+        "failed": failed,
+        "pictures": pictures,
+        "note": note,
+        "sentences": sentences,
+        "extremes": [(words, each) for words, each in (("worst", worst), ("best", best)) if each],
+        "lines": lines,
+        "score_terms": score_terms,
+        "cost_terms": cost_terms,
+        "p": entry("p"),
+        "attention": entry("attention") if has_maps else None,
+        "glossary": [term for term in in_order(term.anchor for term in used) if term.more],
+        "settings": [
+            (run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs
+        ],
+    }
+    for name, template in ((SHORT_PAGE, "page.md"), (PAGE, "page.html")):
+        replace_text(folder / name, render(template, **values))
     return folder / PAGE
 
 
