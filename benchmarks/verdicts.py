@@ -92,7 +92,9 @@ def planted(corpus: str) -> dict[str, Run]:
     return {
         "by_heart": Run(corpus, 1000, 600, by_heart, {"by_heart"}, WEAK | USELESS),
         "short": Run(corpus, 10_000, 50, [*TINY, *quick], {"stopped_early"}, USELESS),
-        "few_subwords": Run(corpus, 10_000, 300, [*TINY[:2], "tokenizer.vocab_size=320"], {"subwords"}, WEAK | USELESS),
+        "few_subwords": Run(
+            corpus, 10_000, 1200, [*TINY[:2], "tokenizer.vocab_size=320"], {"subwords"}, WEAK | USELESS
+        ),
         "many_subwords": Run(
             corpus, 3000, 500, [*TINY[:2], "tokenizer.vocab_size=8000"], {"large_vocabulary"}, WEAK | USELESS
         ),

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -67,6 +68,14 @@ def settings_page() -> str:
     return "\n".join(lines)
 
 
+def make_accessible(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Say the level of a table of contents' heading, and let the keyboard reach wide tables, which Sphinx does not."""
+    for part in ("body", "furo_navigation_tree"):
+        text = context.get(part, "").replace('role="heading"', 'role="heading" aria-level="2"')
+        context[part] = text.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+
+
 def setup(app: Sphinx) -> None:
     """Write the generated page before the sources are read."""
+    app.connect("html-page-context", make_accessible, priority=900)  # after the theme's
     (HERE / "reference" / "settings.md").write_text(settings_page(), encoding="utf-8")

@@ -20,4 +20,6 @@ def _pages() -> "Environment":
 
     # Escaped, since pages quote texts and names of files that may come from anybody.
     loader = PackageLoader("tolka.report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    pages = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    pages.filters["lang"] = lambda code: code.replace("_", "-")  # kor_Hang of NLLB, as HTML writes it
+    return pages
