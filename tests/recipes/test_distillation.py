@@ -65,8 +65,13 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
 @pytest.mark.slow
 def test_models_are_timed_and_a_student_is_chosen_in_a_process_of_its_own(trained: Path, tmp_path: Path) -> None:
     student = chosen_student(str(trained), size=10.0, speed=0.01)
+    assert student["model.family"] == "transformer"
     assert student["model.layers"] >= 3
     assert student["model.decoder_layers"] == 1
+    # Of another kind than the teacher, and with its subwords.
+    recurrent = chosen_student(str(trained), size=10.0, speed=0.01, family="rnn", halves=False)
+    width = yaml.safe_load((trained / "config.yaml").read_text("utf-8"))["model"]["d_model"]
+    assert recurrent == {"model.family": "rnn", "model.d_model": max(32, round(width / 32) * 32), "model.layers": 1}
     write_corpus(tmp_path)
     models = {"one": str(trained), "two": f"{trained},{trained}"}
     rates = translated(models, tmp_path / "test.xa", tmp_path, Direction("xa", "xb"))

@@ -1,8 +1,9 @@
 """Distillation (Kim and Rush 2016): a small, fast model learns from what a better one translates.
 
 The teacher, which may be several models together, translates the training text. Of its best translations of a sentence,
-the one that is nearest to the reference is taught. The student is a Transformer with a deep encoder and few decoder
-layers (Kasai et al. 2021), as large as a share of the teacher's size and a speed allow.
+the one that is nearest to the reference is taught. The student is a recurrent model, as its teacher is, or a
+Transformer with a deep encoder and few decoder layers (Kasai et al. 2021), as large as a share of the teacher's size
+and a speed allow.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from tolka.system.number_format import count_text
 
 # What makes the forms that a phone or a server runs, as mt-train has them.
 _FORMS = {"int8": ["quantise"], "ctranslate2": ["export", "--to", "ctranslate2", "--dtype", "int8"]}
-_MODEL = ("model", "model.d_model", "model.layers", "model.decoder_layers", "model.family")
+_MODEL = ("model", "model.d_model", "model.layers", "model.decoder_layers")
 
 
 @RECIPES.register("distillation")
@@ -76,8 +77,9 @@ class DistillationConfig(RecipeConfig):
         task.check_model(self.teacher, task.direction)
         direction, texts = task.direction, task.texts
         student = {} if task.has_typed(*_MODEL) else self._student(task)
-        # A chosen student is a Transformer; what is typed may be none.
-        is_exported = bool(student) or not inexpressible_reason(task.config.model)
+        is_exported = (
+            student["model.family"] == "transformer" if student else not inexpressible_reason(task.config.model)
+        )
         if self.probabilities:
             student |= {"trainer.teacher": self.teacher, "trainer.teacher_weight": f"{self.probabilities:g}"}
         source, beam = Path(f"{texts.train}.{direction.source}"), str(max(4, self.hypotheses))
@@ -116,8 +118,8 @@ class DistillationConfig(RecipeConfig):
 
     def _student(self, task: RecipeTask) -> dict[str, str]:
         """Return the settings of the student's size, which is found by measuring, once for a folder."""
-        asked = [self.teacher, self.size, self.times]
-        student = once(
-            task.steps / "student-size.json", asked, lambda: chosen_student(self.teacher, self.size, self.times)
-        )
-        return {"model": "auto", "model.family": "transformer", **{key: str(value) for key, value in student.items()}}
+        family = next((each.partition("=")[2] for each in task.typed if each.startswith("model.family=")), "any")
+        halves = not (self.probabilities or any(each.startswith("tokenizer") for each in task.typed))
+        asked = self.teacher, self.size, self.times, family, halves
+        student = once(task.steps / "student-size.json", [*asked], lambda: chosen_student(*asked))
+        return {"model": "auto", **{key: str(value) for key, value in student.items()}}
