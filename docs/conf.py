@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator as HTMLTranslator
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "src"))
@@ -22,6 +25,8 @@ smartquotes = False  # they would turn -- of an option into a dash
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"  # which browsers lay out by themselves: nothing is fetched
 nb_execution_mode = "cache"  # executed when its cells have changed, and in a fresh clone
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
@@ -68,6 +73,13 @@ def settings_page() -> str:
     return "\n".join(lines)
 
 
+def visit_math(writer: HTMLTranslator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    writer.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
 def make_accessible(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
     """Say the level of a table of contents' heading, and let the keyboard reach wide tables, which Sphinx does not."""
     for part in ("body", "furo_navigation_tree"):
@@ -77,5 +89,6 @@ def make_accessible(app: Sphinx, page: str, template: str, context: dict[str, An
 
 def setup(app: Sphinx) -> None:
     """Write the generated page before the sources are read."""
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
     app.connect("html-page-context", make_accessible, priority=900)  # after the theme's
     (HERE / "reference" / "settings.md").write_text(settings_page(), encoding="utf-8")
