@@ -84,7 +84,7 @@ def make_accessible(app: Sphinx, page: str, template: str, context: dict[str, An
     """Say the level of a table of contents' heading, and let the keyboard reach wide tables, which Sphinx does not."""
     for part in ("body", "furo_navigation_tree"):
         text = context.get(part, "").replace('role="heading"', 'role="heading" aria-level="2"')
-        context[part] = text.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+        context[part] = re.sub('<div class="(table|math)-wrapper', r'<div tabindex="0" class="\1-wrapper', text)
 
 
 def setup(app: Sphinx) -> None:
