@@ -297,11 +297,13 @@ def test_several_references_and_the_score_of_each_line(
     first = report(command("mt-eval", *arguments, "--lines", "lines.tsv", "--json"))
     assert [score["score"] for score in first] == [50, pytest.approx(100)]
     assert "nrefs:2|" in first[1]["signature"]
+    found = command("mt-eval", *arguments)
+    assert found.out.splitlines()[-1].split() == ["missing_number", "100.0%", "100.0%", "1,", "2"]
     with Path("lines.tsv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, dialect="excel-tab"))
-    keys = ["line", "exact match", "chrF2", "source", "translation", "reference 1", "reference 2"]
+    keys = ["line", "exact match", "chrF2", "flags", "source", "translation", "reference 1", "reference 2"]
     assert [*rows[0]] == keys
-    assert [rows[1][key] for key in keys] == ["2", "0.0", "100.0", "2", "x\ty", "no", "x y"]
+    assert [rows[1][key] for key in keys] == ["2", "0.0", "100.0", "missing_number", "2", "x\ty", "no", "x y"]
     assert command("mt-eval", *arguments, "--lines", "lines.jsonl").code == 0
     read = [json.loads(line) for line in Path("lines.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["references"] for row in read] == [["a b c d", "d c b a"], ["no", "x y"]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,15 @@ from tolka.metrics.scores import Score, scores_and_lines
 from tolka.metrics.tables import Form, score_table
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.read import Folders, load_model
-from tolka.model_directory.verify import QUALITY
+from tolka.model_directory.verify import QUALITY, LengthRatio
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import bar, say
 from tolka.text.normalization import mixed_forms_note, references_note
 from tolka.text.pairs import Pair
+from tolka.translation.flag_counts import Flagged, count_flags, flag_table
+from tolka.translation.flags import text_flags
 from tolka.translation.opening import open_model
 from tolka.translation.results import blank_translations_note
 from tolka.translation.translator import Translator
@@ -43,7 +46,7 @@ class EvaluateResult:
     """Scores of the translations, and the perplexity of the references if a model was given.
 
     notes: reasons why the scores may mislead. texts: the references, and the sources if they are known. of_lines:
-    returns the score of each line, by the names of the metrics.
+    returns the score of each line, by the names of the metrics. ratio: of the lengths of the languages, if known.
     """
 
     scores: list[Score]
@@ -52,6 +55,7 @@ class EvaluateResult:
     notes: list[str]
     texts: References
     of_lines: Callable[[], dict[str, Values]] = field(repr=False)
+    ratio: LengthRatio | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         """Return the table that mt-eval prints, and the notes."""
@@ -59,15 +63,28 @@ class EvaluateResult:
 
     def as_text(self, form: Form = "text") -> str:
         """Return the table of the scores, and the perplexity."""
-        perplexity = [f"\n{self.perplexity}"] if self.perplexity and form != "csv" else []
-        return "\n".join([score_table(self.scores, form), *perplexity])
+        parts = [score_table(self.scores, form)]
+        if form != "csv":
+            parts += [str(self.perplexity)] if self.perplexity else []
+            parts += [flag_table(self.flagged, form)] if self.flagged else []
+        return "\n\n".join(parts)
+
+    @cached_property
+    def flagged(self) -> list[Flagged]:
+        """What a person should check, of some of the lines; nothing without the sources."""
+        if self.texts.sources is None:
+            return []
+        return count_flags(self.texts.sources, self.hypotheses, self.texts.lists[0], self.ratio)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield of each line its number, its score under each metric, source, translation and references."""
         found = {name: values.tolist() for name, values in self.of_lines().items()}
         for row, text in enumerate(self.hypotheses):
             references = [each[row] for each in self.texts.lists]
-            source = {} if self.texts.sources is None else {"source": self.texts.sources[row]}
+            source: dict[str, Any] = {}
+            if self.texts.sources is not None:
+                shown = self.texts.sources[row]
+                source = {"flags": " ".join(text_flags(shown, text, self.ratio)), "source": shown}
             scores = {name: values[row] for name, values in found.items()}
             yield {"line": row + 1, **scores, **source, "translation": text, "references": references}
 
@@ -148,7 +165,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts) 
     ]
     scores, of_lines = scores_and_lines(hypotheses, texts.as_references, config.metrics, language)
     told = [note for note in notes if note]
-    return EvaluateResult(scores, perplexity, hypotheses, told, texts.as_references, of_lines)
+    return EvaluateResult(scores, perplexity, hypotheses, told, texts.as_references, of_lines, translator.length_ratio)
 
 
 def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> CalibrationResult:

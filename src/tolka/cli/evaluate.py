@@ -110,6 +110,8 @@ def _score(models: Sequence[Path], settings: Sequence[str], options: argparse.Na
         report: dict[str, Any] = {"metrics": [score.as_dict() for score in result.scores]}
         if result.perplexity:
             report["perplexity"] = result.perplexity.as_dict()
+        if result.flagged:
+            report["flags"] = [each._asdict() for each in result.flagged]
         print_json(report)
     else:
         print(result.as_text(options.form))

@@ -91,11 +91,21 @@ def flags(
     estimate: from `Translator.quality`; without it, low_confidence is never returned. ratio: from
     `Translator.length_ratio`; without it, length is returned only for a ratio that is unlikely in any two languages.
     """
-    best, target = translation.candidates[0], translation.text
-    numbers, placeholders = differing_numbers(source, target), differing_placeholders(source, target)
+    best = translation.candidates[0]
     applies = {
         "low_confidence": estimate is not None and estimate.is_low,
         "unfinished": not translation.complete,
+        "missing_term": bool(best.missing),
+        "banned_phrase": bool(best.banned),
+    }
+    of_text = text_flags(source, translation.text, ratio)
+    return [flag for flag in FLAGS if applies.get(flag) or flag in of_text]
+
+
+def text_flags(source: str, target: str, ratio: LengthRatio | None = None) -> list[str]:
+    """Return those of FLAGS that a text has as a translation, whoever made it. ratio: as in `flags`."""
+    numbers, placeholders = differing_numbers(source, target), differing_placeholders(source, target)
+    applies = {
         "copy": is_copy(source, target),
         "repetition": repeats(source, target),
         "length": has_odd_length(source, target, ratio),
@@ -103,10 +113,8 @@ def flags(
         "invented_number": bool(numbers[1]),
         "missing_placeholder": bool(placeholders[0]),
         "invented_placeholder": bool(placeholders[1]),
-        "missing_term": bool(best.missing),
-        "banned_phrase": bool(best.banned),
     }
-    return [flag for flag in FLAGS if applies[flag]]
+    return [flag for flag, applies_here in applies.items() if applies_here]
 
 
 def words(text: str) -> list[str]:
