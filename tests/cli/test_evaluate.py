@@ -298,7 +298,7 @@ def test_several_references_and_the_score_of_each_line(
     assert [score["score"] for score in first] == [50, pytest.approx(100)]
     assert "nrefs:2|" in first[1]["signature"]
     found = command("mt-eval", *arguments)
-    assert found.out.splitlines()[-1].split() == ["missing_number", "100.0%", "100.0%", "1,", "2"]
+    assert found.out.splitlines()[-1].split() == ["missing_number", "50.0%", "50.0%", "2"]
     with Path("lines.tsv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, dialect="excel-tab"))
     keys = ["line", "exact match", "chrF2", "flags", "source", "translation", "reference 1", "reference 2"]
