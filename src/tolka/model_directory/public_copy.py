@@ -80,6 +80,17 @@ class PublicCopy:
             self.shortened.append("scores.test")
         return {**scores, "test": dict(zip(names, tests.values(), strict=True))} if tests else scores
 
+    def with_public_verdict(self, scores: dict[str, Any]) -> dict[str, Any]:
+        """Return scores whose verdict has no commands, and no folder of what the training began as."""
+        verdict = scores.get("verdict")
+        if not isinstance(verdict, dict):
+            return scores
+        figures = {key: each for key, each in verdict["figures"].items() if not key.endswith("_command")}
+        parent = str(figures.get("began_as") or "")
+        sentences = [each.replace(parent, _last_name(parent)) if parent else each for each in verdict["sentences"]]
+        figures |= {"began_as": _last_name(parent)} if parent else {}
+        return {**scores, "verdict": {**verdict, "sentences": sentences, "next": [], "figures": figures}}
+
     def without_files_of_training(self, content: bytes, name: str) -> bytes:
         """Return a SentencePiece model without the names and lines of its training text; it segments as before.
 
@@ -135,6 +146,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
             calibration["search"] = str(calibration["search"]).partition("(")[0]
             made.shortened.append("scores.quality.search")
     with as_written(str(folder / SCORES)):
+        scores = made.with_public_verdict(scores)
         scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])
     config, scores = made.without_folders(config, ""), made.without_folders(scores, "scores")
     if licence:
