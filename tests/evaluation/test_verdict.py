@@ -52,6 +52,8 @@ SOUND = Evidence(
     before="",
     forgotten="",
     longer="the same command with trainer.updates=20000 goes on for about 60 minutes",
+    longer_command="mt-train --rerun {run} run.dir={run} trainer.updates=20000",
+    more_command="mt-train 'corpus.train=[a,MORE]' run.name=b-more",
 )
 WEAK = replace(SOUND, bleu=4.0, bleu_interval=(3.5, 4.5), chrf=22.0, valid_chrf=22.5)
 BLIND = replace(
@@ -180,7 +182,10 @@ def test_advice_has_the_run_in_its_commands_and_that_of_earlier_versions_has_non
 
 def test_few_pairs_are_told_of_a_model_to_begin_with() -> None:
     found = verdict(replace(SPOILED["few_pairs"], parent_command="mt-train run.init_from=hub:p"))
-    assert found.next[0].words == "Add text, which helps most: 8 pairs are few. MORE stands for it:"
+    assert found.next[0].words == (
+        "Add text, which helps most: 8 pairs are few. MORE stands for it, as data/more for data/more.en and its other "
+        "side:"
+    )
     assert found.next[-1].command == "mt-train run.init_from=hub:p"
     assert all("run.init_from=hub:p" not in each.command for each in verdict(SPOILED["few_pairs"]).next)
 

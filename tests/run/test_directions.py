@@ -78,7 +78,7 @@ def assert_another_direction_shares_the_model(model: Path) -> None:
     pairs = [("ferry", "frog")]
     assert other.score(pairs)[0].score == loaded.score(pairs)[0].score != usual.score(pairs)[0].score
     assert pickle.loads(pickle.dumps(other)).direction == XA_XB.swapped
-    with pytest.raises(ConfigError, match="no tag for the target language 'xc'"):
+    with pytest.raises(ConfigError, match="does not know the target language 'xc'"):
         usual.for_direction(Direction("xa", "xc"))
 
 
@@ -166,14 +166,14 @@ def test_joined_verses_are_joined_on_both_sides(tmp_path: Path) -> None:
     assert verses(tmp_path, "a\nb\n<range>\n", "1\n<range>\n<range>\n") == [Pair("a b", "1"), further, further]
     # Where one translation lacks a verse of the range, the sides do not say the same.
     lacking = verses(tmp_path, "one two\n<range>\n", "1\n\n")
-    assert [pair.flaw for pair in lacking] == [f"{NO_PAIR}a verse", further.flaw]
+    assert [pair.flaw for pair in lacking] == [f"{NO_PAIR}verses that one side lacks", further.flaw]
 
 
 def test_a_verse_that_a_translation_of_ebible_lacks_is_no_fault(tmp_path: Path) -> None:
     lines = [f"verse {number}" for number in range(41_899)]
     pairs = verses(tmp_path, "\n".join(lines) + "\n", "\n" * 41_890 + "x\n" * 9)
     assert len(pairs) == 41_899
-    assert sum(pair.flaw == f"{NO_PAIR}a verse" for pair in pairs) == 41_890
+    assert sum(pair.flaw.startswith(NO_PAIR) for pair in pairs) == 41_890
 
 
 @pytest.mark.slow

@@ -49,6 +49,11 @@ def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Pa
         ({"updates": 1000, "epochs": 5}, {"update": 1000}, "with trainer.updates=2000 goes on for about 10 minutes"),
         ({"updates": 1000, "patience": 0}, {"update": 1000, "plateau": 600}, "goes on for about 10 minutes"),
         ({"patience": 4}, {"update": 900, "plateau": 600}, "another run with trainer.patience=8 waits for longer"),
+        (
+            {"patience": 4, "max_minutes": 10},
+            {"update": 900, "plateau": 600},
+            "another run with trainer.patience=8 trainer.max_minutes=20 waits for longer",
+        ),
         ({"patience": 4}, {"update": 900, "stale": 4}, "another run with trainer.patience=8 waits for longer"),
     ],
     ids=str,
@@ -58,7 +63,7 @@ def test_how_a_training_would_go_on(options: dict[str, float], state: dict[str, 
     words, command = go_on(TrainerConfig(**options), TrainState(**state, seconds=600.0))  # type: ignore[arg-type]
     assert words.endswith(expected)
     folder = "" if "patience=8" in expected else "run.dir={run} "
-    setting = next(word for word in words.split() if word.startswith("trainer."))
+    setting = " ".join(word for word in words.split() if word.startswith("trainer."))
     assert command == f"mt-train --rerun {{run}} {folder}{setting}"
 
 

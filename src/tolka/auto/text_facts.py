@@ -25,13 +25,14 @@ _WORD = 2  # characters of such a text that count as a word: about as many subwo
 class TextFacts:
     """Facts of a training text, before cleaning.
 
-    pairs: of the whole text, without those that an earlier one equals. words: of a pair's longer side, on average.
-    repetition: how often a word comes, on average over the different words of both sides. characters: different ones
-    of both sides. unspelt: share of a side's subwords, the larger of both, that are bytes or unknown to the model to
-    start from; 0 without one. validation: pairs of the validation set. streamed: whether the text is only the beginning
-    of a stream. unknown: number of characters of the first text that the model cannot spell at all. new_language,
-    new_side: of the first text, the language that a model with tags has none for, and its side; "" if there is none.
-    subwords: of the model's, that spell a word in that language, on average. first_pairs: those of the first text.
+    pairs: of the whole text, without those that have a blank side, and those that an earlier one equals. words: of
+    a pair's longer side, on average. repetition: how often a word comes, on average over the different words of
+    both sides. characters: different ones of both sides. unspelt: share of a side's subwords, the larger of both,
+    that are bytes or unknown to the model to start from; 0 without one. validation: pairs of the validation set.
+    streamed: whether the text is only the beginning of a stream. unknown: number of characters of the first text
+    that the model cannot spell at all. new_language, new_side: of the first text, the language that a model with
+    tags has none for, and its side; "" if there is none. subwords: of the model's, that spell a word in that
+    language, on average. first_pairs: those of the first text.
     """
 
     pairs: int
@@ -67,7 +68,7 @@ class TextFacts:
         sources = corpus.train
         counts = [source.count() for source in sources]
         share = min(1.0, _MOST_READ / max(sum(counts), 1))
-        read, longer, both = 0, 0, 0
+        read, whole, longer, both = 0, 0, 0, 0
         pairs: set[int] = set()
         vocabularies: tuple[set[str], set[str]] = set(), set()
         characters: set[str] = set()
@@ -77,6 +78,9 @@ class TextFacts:
             spaced = [has_spaces(language) for language in source.direction]
             for pair in islice(source.read(), max(1, round(share * count))):
                 read += 1
+                if pair.flaw or not (pair.source.strip() and pair.target.strip()):
+                    continue
+                whole += 1
                 if tokenizer and source is sources[0] and len(spelt) < _SPELT:
                     spelt.append(form.pair(pair) if form else pair)
                 pairs.add(hash((pair.source, pair.target)))
@@ -95,7 +99,7 @@ class TextFacts:
         distinct = len(pairs) / max(read, 1)
         return cls(
             pairs=round(distinct * sum(counts)),
-            words=longer / max(read, 1),
+            words=longer / max(whole, 1),
             repetition=both / max(sum(map(len, vocabularies)), 1),
             characters=len(characters),
             unspelt=_unspelt(spelt, tokenizer) if tokenizer else 0.0,

@@ -115,8 +115,8 @@ class Evidence:
     unseen_chrf: float = 0.0
     valid_bleu: float = 0.0
     rare: float = 0.0
-    longer_command: str = "mt-train --rerun {run}"
-    more_command: str = "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto"
+    longer_command: str = ""
+    more_command: str = ""
     parent_command: str = ""
 
     @property

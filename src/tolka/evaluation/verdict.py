@@ -43,7 +43,11 @@ class Rule:
 _CHECK = Advice(
     "Look for what is wrong in the text (a minute or two). It shows the lines:", "mt-train --rerun {run} --check"
 )
-_MORE_TEXT = Advice("Add text, which helps most: {pairs:,} pairs are few. MORE stands for it:", "{more_command}")
+_MORE_TEXT = Advice(
+    "Add text, which helps most: {pairs:,} pairs are few. MORE stands for it, as data/more for data/more.en and "
+    "its other side:",
+    "{more_command}",
+)
 _PARENT = Advice("Or begin with a model that knows these languages, if there is one of this name:", "{parent_command}")
 _LONGER = Advice("Train longer: {longer}.", "{longer_command}")
 _OLD_TEXT = Advice(
@@ -166,7 +170,8 @@ RULES = [
         lambda e: e.is_learnt_by_heart and e.dropout < 0.2 and not e.began_as and e.level in (USELESS, WEAK, ROUGH),
         "it has learnt its training text by heart (loss {train_loss:.2f} there, {valid_loss:.2f} in validation)",
         Advice(
-            "Train again with more dropout, and fewer passes ({again}):", "mt-train --rerun {run} model.dropout=0.3"
+            "Train again with more dropout, until validations bring nothing better ({again} at most):",
+            "mt-train --rerun {run} model.dropout=0.3 trainer.patience=4",
         ),
     ),
     Rule(
@@ -222,7 +227,7 @@ def verdict(evidence: Evidence) -> Verdict:
     advice = [rule.advice] if rule else []
     if rule and rule.cause == "by_heart":
         advice.append(_MORE_TEXT)
-    if evidence.is_improving and _LONGER not in advice:
+    elif evidence.is_improving and _LONGER not in advice:
         advice.append(_LONGER)
     if evidence.forgotten:
         advice.append(_OLD_TEXT)
@@ -261,12 +266,12 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right. Copying the source would "
         f"have chrF2 {evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."
     )
-    # Where nothing was learnt, the curve says no more.
-    if rule and rule.cause in _WORTHLESS:
+    # Where nothing was learnt, the curve says no more; nor where the first sentence has said what is in it.
+    if rule and rule.cause in {*_WORTHLESS, "by_heart", "sides"}:
         return
     losses = f"a loss of {evidence.train_loss:.2f} on training text, and of {evidence.valid_loss:.2f} in validation"
     if evidence.is_learnt_by_heart:
-        yield f"It is over-fitted: {losses}."
+        yield f"It fits its training text far better than other text: {losses}."
     elif evidence.train_loss > evidence.valid_loss - 0.2:
         yield f"It is not over-fitted: {losses}."
     else:

@@ -14,7 +14,7 @@ from tolka.interchange.transformers_side import (
     reason_not_to_compare,
     uncompared_section,
 )
-from tolka.interchange.trim import trim
+from tolka.interchange.trim import check_languages, trim
 from tolka.model_directory.card import model_card
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.verify import MANIFEST
@@ -55,6 +55,8 @@ def import_huggingface(
     if direction:
         foreign.tokenizer.tags(direction)
     saved = foreign.load()
+    if languages:
+        check_languages(saved, languages)  # before the comparison, which may take minutes
     if reason := reason_not_to_compare(foreign.family):
         section = uncompared_section(reason, say)
     else:

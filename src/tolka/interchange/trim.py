@@ -54,14 +54,8 @@ def trim(
     lines: the sample that both translate; [] = lines of the texts, or made-up ones. ConfigError if the model knows none
     of the languages; CheckpointError if it does not translate as the whole one does.
     """
+    check_languages(saved, languages)
     known = saved.tokenizer.languages
-    if not known:
-        raise ConfigError(
-            f"languages=[{','.join(languages)}] is for models of several, and {saved.folder} has one direction"
-        )
-    check_new_languages([code for code in languages if code not in known], known, "")
-    if not {*languages} & {*known}:
-        raise ConfigError(f"languages=[{','.join(languages)}] must name one that the model knows: {some_of(known)}")
     small = _trimmed(saved, *trim_tokenizer(saved.tokenizer, languages, chain.from_iterable(map(read_lines, texts))))
     facts = small.scores["facts"]
     say(f"trimmed to {facts['languages']}: {facts['trimmed to']}")
@@ -76,6 +70,18 @@ def trim(
     whole = _Side(replace(saved, config=config), "the whole model")
     parity = compare(ours, whole, sample, ours.beginning)
     return small, parity.check_and_report(_ALIKE, say).replace("## Parity", "## Trimmed", 1)
+
+
+def check_languages(saved: SavedModel, languages: Sequence[str]) -> None:
+    """Raise ConfigError for languages that a model cannot be trimmed to."""
+    known = saved.tokenizer.languages
+    if not known:
+        raise ConfigError(
+            f"languages=[{','.join(languages)}] is for models of several, and {saved.folder} has one direction"
+        )
+    check_new_languages([code for code in languages if code not in known], known, "")
+    if not {*languages} & {*known}:
+        raise ConfigError(f"languages=[{','.join(languages)}] must name one that the model knows: {some_of(known)}")
 
 
 def _trimmed(saved: SavedModel, tokenizer: Tokenizer, ids: Sequence[int]) -> SavedModel:

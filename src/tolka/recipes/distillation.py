@@ -38,7 +38,7 @@ class DistillationConfig(RecipeConfig):
     """the model to learn from, or several joined by commas, which translate together; short: teacher"""
     size: float = 0.25
     """most parameters of the student, as a share of the teacher's"""
-    speed: str = "3x"
+    speed: str | float = "3x"
     """how many times as fast as the teacher the student shall be; short: student.speed"""
     hypotheses: int = 4
     """translations of each sentence, of which the nearest to its reference is taught; 1 = the likeliest"""
@@ -60,7 +60,7 @@ class DistillationConfig(RecipeConfig):
     def times(self) -> float:
         """`speed` as a number."""
         try:
-            times = float(self.speed.removesuffix("x"))
+            times = float(str(self.speed).removesuffix("x"))
         except ValueError:
             times = 0.0
         if not 0 < times <= 1000:

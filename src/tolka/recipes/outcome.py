@@ -57,7 +57,8 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
         for test, each in tests.items():
             task.say("\n".join(f"{test}: {_in_words(comparison)}" for comparison in each))
         _hand_over(models[is_gain], task.best, words() if is_gain else f"tried, and no gain: {words()}")
-        found = "it is better than without the recipe" if is_gain else "the recipe has no gain that is not chance"
+        lost = "the recipe made it worse" if gain < 0 and deciding.p_value < _CHANCE else "its gain may be chance"
+        found = "it is better than without the recipe" if is_gain else lost
         task.say(f"{task.best} is the model of the step {after if is_gain else before}: {found}")
         report = task.config.report
         if report.page:

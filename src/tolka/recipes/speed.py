@@ -105,6 +105,10 @@ def _choose(teacher: str, size: float, speed: float, family: str, halves: bool) 
                 few = {"model.decoder_layers": student.decoder_layers} if family == "transformer" else {}
                 size_of = {"model.d_model": width, "model.layers": student.layers, **few}
                 return {"model.family": family, **size_of, **({"tokenizer.vocab_size": rows} if halves else {})}
+    if not best:
+        raise ConfigError(
+            f"no student has at most {size:.0%} of the teacher's {round(most / size):,} parameters: raise recipe.size"
+        )
     raise ConfigError(
         f"no student of at most {size:.0%} of the teacher's parameters is {speed:g} times as fast; the fastest one "
         f"tried is {best:.1f} times: lower recipe.speed, or raise recipe.size"

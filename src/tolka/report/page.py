@@ -11,12 +11,13 @@ import yaml
 from tolka.errors import TolkaError
 from tolka.evaluation.figures import FIGURES
 from tolka.evaluation.verdict import advice_of
+from tolka.metrics.tables import interval_text
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
 from tolka.report.page_tables import change_tables, cost_table, score_tables
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
-from tolka.report.sweep_tables import sweep_tables
+from tolka.report.sweep_tables import chances, sweep_tables
 from tolka.system.atomic import replace_text
 
 PAGE = "report.html"
@@ -72,6 +73,7 @@ def write_page(
         "languages": [runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
         "facts": common,
         "verdict": verdict,
+        "ranking": _ranking(runs, folder),
         "advice": advice_of(verdict, folder) if verdict else [],
         "verdict_figures": [(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],
         "most_subwords": _MOST_SUBWORDS,
@@ -101,6 +103,29 @@ def write_page(
     for name, template in ((SHORT_PAGE, "page.md"), (PAGE, "page.html")):
         replace_text(folder / name, render(template, **values))
     return folder / PAGE
+
+
+def _ranking(runs: Sequence[FinishedRun], folder: Path) -> list[dict[str, Any]]:
+    """Return each of several runs, the best on the first test set first: its score, verdict and advice."""
+    test = next((name for name in runs[0].tests if all(name in run.tests for run in runs)), "") if runs else ""
+    if len(runs) < 2 or not test:
+        return []
+    scores = [run.tests[test]["metrics"][0] for run in runs]
+    lower_is_better = scores[0]["name"] == "TER"
+    order = sorted(range(len(runs)), key=lambda n: scores[n]["score"], reverse=not lower_is_better)
+    beside = chances([runs[number].lines for number in order]) or [""] * len(order)
+    ranking = []
+    for number, chance in zip(order, beside, strict=True):
+        run, own = runs[number], folder / runs[number].label
+        verdict = run.scores.get("verdict") or {"sentences": [""]}
+        text = f"{scores[number]['name']} {scores[number]['score']:.1f}"
+        if interval := interval_text(scores[number]["interval"], 1):
+            text += f" ({interval})"
+        advice = advice_of(verdict, own)[:1] if own.is_dir() else []
+        page = f"{run.label}/{PAGE}" if (own / PAGE).is_file() else ""
+        found = {"label": run.label, "test": test, "score": text, "chance": chance, "page": page}
+        ranking.append({**found, "words": verdict["sentences"][0], "advice": advice})
+    return ranking
 
 
 def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:

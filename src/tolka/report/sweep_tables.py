@@ -65,9 +65,9 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]
     columns = [name, *settings]
-    if chances := _chances([runs[i].lines for i in order]):
+    if beside_best := chances([runs[i].lines for i in order]):
         columns.insert(1, "chrF2 beside the best")
-        for row, chance in zip(found, chances, strict=True):
+        for row, chance in zip(found, beside_best, strict=True):
             row.insert(1, chance)
     ranked = [Row(runs[i].label, "", [(text, "") for text in row]) for i, row in zip(order, found, strict=True)]
     tables = [figures_table("from the best to the worst", "training", columns, ranked)]
@@ -83,7 +83,7 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     return tables
 
 
-def _chances(of_runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
+def chances(of_runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
     """Return for each training whether it differs from the first by more than chance; none without common test lines.
 
     By the mean chrF2 of the lines of the first test set, whose differences change their signs by coins (Riezler and

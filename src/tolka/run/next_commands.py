@@ -11,16 +11,20 @@ from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
 _FEW_UPDATES = 1000
+_PROGRAMS = "mt-train", "train.py", "__main__.py"  # as itself, by torchrun -m, and as python -m tolka train
 
 
 def go_on(options: TrainerConfig, state: TrainState) -> tuple[str, str]:
     """Return how the training would go on, by what has ended it: in words with its minutes, and a command."""
     minutes = state.seconds / 60
+    # A validation may have ended it shortly before.
+    ended_by_minutes = options.max_minutes and minutes >= 0.95 * options.max_minutes
     if options.patience and (state.plateau or state.stale >= options.patience):
         setting = f"trainer.patience={2 * options.patience}"
+        if ended_by_minutes:  # they would end the other run as well
+            setting += f" trainer.max_minutes={2 * options.max_minutes:g}"
         return f"another run with {setting} waits for longer", f"mt-train --rerun {{run}} {setting}"
-    # A validation may have ended it shortly before.
-    if options.max_minutes and minutes >= 0.95 * options.max_minutes:
+    if ended_by_minutes:
         factor = max(2, math.ceil(_FEW_UPDATES / max(state.update, 1)))
         setting, words = f"trainer.max_minutes={factor * options.max_minutes:g}", "goes on"
     else:
@@ -56,7 +60,7 @@ def _typed(calls: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the settings of the first call; none where it was not one of mt-train with settings alone."""
     program, *words = shlex.split(str(calls[0].get("command", ""))) if calls else [""]
     settings = [split_setting(word) for word in words]
-    if program != "mt-train" or not all(each.equals and not each.change for each in settings):
+    if program not in _PROGRAMS or not all(each.equals and not each.change for each in settings):
         return {}
     return {each.key + each.package: each.value for each in settings}
 

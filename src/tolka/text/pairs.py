@@ -135,8 +135,9 @@ class Scored(PairSource):
 
 
 _RANGE = "<range>"  # what eBible writes for a verse that is joined to the one before
-_VERSES = 41_899  # lines of eBible's vref.txt, and so of each of its texts
-_LACKING = f"{NO_PAIR}a verse"
+EBIBLE_VERSES = 41_899
+"""Lines of eBible's vref.txt, and so of each of its texts."""
+_LACKING = f"{NO_PAIR}verses that one side lacks"
 
 
 class ParallelFiles(PairSource):
@@ -178,15 +179,15 @@ class ParallelFiles(PairSource):
         # DataError before the first pair: after a missing line every pair would be wrong.
         self.count()
         sides = (read_lines(path, limit=self.limit) for path in self.paths)
-        yield from _joined_verses((Pair(*texts) for texts in zip(*sides, strict=True)), self.count() == _VERSES)
+        yield from joined_verses((Pair(*texts) for texts in zip(*sides, strict=True)), self.count())
 
 
-def _joined_verses(pairs: Iterable[Pair], of_ebible: bool) -> Iterator[Pair]:
+def joined_verses(pairs: Iterable[Pair], count: int) -> Iterator[Pair]:
     """Yield the pairs; one with `<range>` on a side is joined to the pair before, on both sides.
 
-    of_ebible: whether a blank side is a verse that a translation lacks, and no fault of the text.
+    count: of all pairs; where it is that of eBible's verses, a blank side is one that a translation lacks.
     """
-    joined, further = None, 0
+    joined, further, of_ebible = None, 0, count == EBIBLE_VERSES
     for pair in chain(pairs, [None]):
         if pair and joined and _RANGE in (pair.source.strip(), pair.target.strip()):
             joined, further = _with_verse(joined, pair), further + 1

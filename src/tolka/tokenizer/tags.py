@@ -53,20 +53,21 @@ def tags_of(
     if form == "both":
         needed.insert(0, ("source", direction.source, source_ids))
     for side, code, known in needed:
-        if code not in known:
-            raise ConfigError(_complaint(side, code, known))
+        check_known(side, code, known)
     ids = [(known[code],) for _, code, known in needed]
     return Tags(ids[0], ()) if form == "source" else Tags((), ids[0]) if form == "target" else Tags(*ids)
 
 
-def _complaint(side: str, code: str, known: Collection[str]) -> str:
-    """Return what is wrong with the code of a side, and what to give instead."""
+def check_known(side: str, code: str, known: Collection[str]) -> None:
+    """Raise ConfigError for the code of a side that is not known, with what to give instead."""
+    if code in known:
+        return
     if not is_named(code):
-        return (
+        raise ConfigError(
             f"the model is of {len(known)} languages, and nothing says the {side}'s: name it, as in "
             f"source={min(known)} target={max(known)}; known: {some_of(sorted(known))}"
         )
     # A language may be typed as another program calls it: de for deu_Latn.
     alike = sorted(each for each in known if plain_code(each) == plain_code(code))
     hint = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else did_you_mean(code, known)
-    return f"the model has no tag for the {side} language '{code}'.{hint}"
+    raise ConfigError(f"the model does not know the {side} language '{code}'.{hint}")

@@ -19,7 +19,7 @@ from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.direction import UNKNOWN, Direction, is_named
 from tolka.text.windows import full_windows
-from tolka.tokenizer.tags import tags_of
+from tolka.tokenizer.tags import check_known, tags_of
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
@@ -257,12 +257,15 @@ class Translator(Generic[E]):
         """Raise ConfigError for a direction or a search that the model or its engine does not have."""
         if self.tokenizer.languages:
             self.tokenizer.tags(request.direction)
+            # Of the target alone there may be a tag; a source that no text had would be translated all the same.
+            known = {*self.tokenizer.languages, *chain.from_iterable(self.directions)}
+            check_known("source", request.direction.source, known)
         elif self.directions and request.direction not in self.directions:
             if typed := self.tokenizer.typed_tags:
                 tags_of(request.direction, {}, typed, "target")  # raises its ConfigError
             else:
-                known = ", ".join(map(str, self.directions))
-                raise ConfigError(f"the model does not translate from {request.direction}; it knows: {known}")
+                all_of_them = ", ".join(map(str, self.directions))
+                raise ConfigError(f"the model does not translate from {request.direction}; it knows: {all_of_them}")
         if reason := self.engine.lacks(request.search):
             raise ConfigError(reason)
 

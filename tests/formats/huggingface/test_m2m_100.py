@@ -216,7 +216,7 @@ def test_the_commands_take_a_folder_and_a_direction(nllb: Path, tmp_path: Path, 
     assert "note: the source is taken for kor_Hang, by its text" in guessed.err
     assert guessed.out == command("mt-translate", nllb, korean, "source=kor_Hang", "target=eng_Latn").out
     near = command("mt-translate", nllb, text, "source=en", "target=kor_Hang")
-    assert "no tag for the source language 'en'. Did you mean 'eng_Latn'?" in near.err
+    assert "does not know the source language 'en'. Did you mean 'eng_Latn'?" in near.err
     text.with_suffix(".ref").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     scored = command(
         *("mt-eval", nllb, f"source={text}", f"reference={text.with_suffix('.ref')}"),

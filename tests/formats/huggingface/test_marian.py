@@ -355,7 +355,7 @@ def test_the_named_language_s_tag_is_put_before_each_source(tagged: Path) -> Non
     assert [each.score for each in named.score(pairs)] == [
         each.score for each in usual.score(list(zip(deu, expected, strict=True)))
     ]
-    with pytest.raises(ConfigError, match=r"no tag for the target language 'de'\. Did you mean 'deu'"):
+    with pytest.raises(ConfigError, match=r"does not know the target language 'de'\. Did you mean 'deu'"):
         tolka.load(tagged, decoding={"target": "de"})
 
 

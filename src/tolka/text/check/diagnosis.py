@@ -19,7 +19,7 @@ from tolka.text.direction import Direction
 from tolka.text.encodings import likely_encoding
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.lines import count_and_digest, read_lines
-from tolka.text.pairs import Pair, PairSource, ParallelFiles
+from tolka.text.pairs import EBIBLE_VERSES, FURTHER, NO_PAIR, Pair, PairSource, ParallelFiles, joined_verses
 from tolka.text.readers.base import BothSides
 
 _EXAMPLES = 3
@@ -179,7 +179,10 @@ def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: 
     for finding in findings:
         finding.looked_at = finding.looked_at or max(number, finding.count)  # a side may have no line at all
     first, second = (np.array(lengths, dtype=np.float64) for lengths in statistics.lengths)
-    return Diagnosis(source.name, number, *statistics.sides(), findings, find_shift(first, second))
+    if shift := find_shift(first, second):
+        numbers = statistics.numbers
+        shift = replace(shift, first=numbers[shift.first - 1], last=numbers[shift.last - 1])
+    return Diagnosis(source.name, len(first), *statistics.sides(), findings, shift)
 
 
 class _LenientReader:
@@ -219,7 +222,9 @@ class _LenientReader:
             repairs = (partial(self._repair, side) for side in (0, 1))
             limit = self._source.limit
             sides = (read_lines(*each, limit) for each in zip(self._source.paths, repairs, strict=True))
-            yield from (Pair(*texts) for texts in zip(*sides, strict=False))
+            pairs = (Pair(*texts) for texts in zip(*sides, strict=False))
+            # Joining looks ahead, which would take a repaired line for one of the pair before: only where it is needed.
+            yield from joined_verses(pairs, EBIBLE_VERSES) if self._lines == [EBIBLE_VERSES] * 2 else pairs
         else:
             yield from self._source.read()
 
@@ -251,7 +256,7 @@ class _Statistics:
 
     def __init__(self, direction: Direction, held_out: HeldOut, pairs: int, unit: str) -> None:
         """pairs: about how many there will be. unit: of the file, a line or a text."""
-        self.lengths = (array("I"), array("I"))
+        self.lengths, self.numbers = (array("I"), array("I")), array("I")
         self._words = [0, 0]
         self._held_out = held_out
         self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
@@ -268,6 +273,11 @@ class _Statistics:
 
     def add(self, number: int, pair: Pair) -> None:
         """Examine one more pair, stripped."""
+        # What is read as part of another pair, or is none, says nothing of the text.
+        if pair.flaw.startswith((FURTHER, NO_PAIR)):
+            self._flawed.add(number, pair)
+            return
+        self.numbers.append(number)
         for side, text in enumerate((pair.source, pair.target)):
             self.lengths[side].append(len(text))
             self._words[side] += len(text.split())

@@ -97,7 +97,9 @@ class CorpusConfig(ABC):
         """Raise ConfigError for an entry whose languages are not named, or not as they should be."""
         if isinstance(entry, dict):
             where = f"corpus.{key} ({_as_typed(entry)})"
-            if set(entry) - {"text", "source", "target"} or not entry.get("text"):
+            # With one language alone the other would be the usual one, which nobody has typed.
+            is_half = ("source" in entry) != ("target" in entry)
+            if set(entry) - {"text", "source", "target"} or not entry.get("text") or is_half:
                 raise ConfigError(f"{where} must be {{text: PREFIX OR FILE, source: CODE, target: CODE}}")
             _check_direction(self.split_entry(entry)[1], f"{where}: source", "target")
         # Nobody has typed corpus.source and corpus.target where each training text has its own.
