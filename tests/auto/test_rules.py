@@ -106,6 +106,9 @@ def test_facts_of_a_text(tmp_path: Path) -> None:
 
 
 def test_a_text_without_spaces_counts_its_characters(tmp_path: Path) -> None:
+    # What has a blank side, as verses that a translation lacks, is no text to choose by.
+    blank = TextFacts.of(write(tmp_path, ["a b c", "", "d e f", "g"], ["x y", "", "z", ""]))
+    assert (blank.pairs, blank.words) == (2, 3.0)
     facts = TextFacts.of(write(tmp_path, ["one two"], ["私は" * 20]))
     assert (facts.words, facts.repetition) == (20, 22 / 3)
 

@@ -80,6 +80,9 @@ def assert_another_direction_shares_the_model(model: Path) -> None:
     assert pickle.loads(pickle.dumps(other)).direction == XA_XB.swapped
     with pytest.raises(ConfigError, match="does not know the target language 'xc'"):
         usual.for_direction(Direction("xa", "xc"))
+    # Also where only targets have tags, and any source would be translated.
+    with pytest.raises(ConfigError, match="does not know the source language 'xc'"):
+        usual.for_direction(Direction("xc", "xb"))
 
 
 def test_one_model_of_two_directions_is_trained_tested_and_asked(tiny: list[str], tmp_path: Path) -> None:
@@ -137,6 +140,7 @@ def test_a_test_set_in_no_language_of_the_model_is_refused(tiny: list[str], corp
         ("{text: a, source: xa, target: xa}", "both 'xa'; they must differ"),
         ("{text: a, source: x/a, target: xb}", "must be a language code"),
         ("{texts: a}", "must be {text: PREFIX OR FILE"),
+        ("{text: a, source: xa}", "must be {text: PREFIX OR FILE"),
     ],
 )
 def test_entries_with_languages_are_checked(tiny: list[str], entry: str, message: str) -> None:

@@ -9,7 +9,7 @@ from tolka.errors import DataError
 from tolka.text.check.diagnosis import Diagnosis, HeldOut, Leaks, diagnose
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
-from tolka.text.pairs import Pair, PairSource, ParallelFiles
+from tolka.text.pairs import EBIBLE_VERSES, Pair, PairSource, ParallelFiles
 from tolka.text.readers.columns import CsvFile, TsvFile
 from tolka.text.readers.gettext import GettextFile
 from tolka.text.readers.json_document import JsonFile
@@ -264,3 +264,21 @@ def test_what_is_no_row_is_shown_in_one_line(tmp_path: Path) -> None:
         name = "a.csv" if reader is CsvFile else "a.json"
         (finding,) = examined(reader(tmp_path / name, "a", Direction("en", "de"), [])).findings
         assert "\n" not in finding.examples[0][1], name
+
+
+def test_verses_that_a_translation_lacks_are_no_fault_and_no_shift(tmp_path: Path) -> None:
+    verses = text(1200)
+    missing = [Pair(pair.source, "") for pair in text(EBIBLE_VERSES - 1200, seed=2)]
+    found = examined(write(tmp_path, [*missing[:30_000], *verses, *missing[30_000:]]))
+    assert (found.pairs, found.shift) == (1200, None)
+    assert "a blank side" not in counts(found)
+    # A shift is told by the lines of the file.
+    moved = [*verses[:600], *(Pair(*both) for both in shifted(verses[600:]))]
+    found = examined(write(tmp_path, [*missing[:30_000], *moved, *missing[30_000:], missing[0]][:EBIBLE_VERSES]))
+    assert found.shift is not None
+    assert abs(found.shift.first - 30_600) < 20
+
+
+def shifted(pairs: list[Pair]) -> list[tuple[str, str]]:
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    return [*zip(sources, [targets[-1], *targets[:-1]], strict=True)]
