@@ -58,7 +58,7 @@ def settings(nllb: Path, corpus: Path, run: Path) -> list[str]:
     return [
         *(f"run.init_from={nllb}", "corpus=files", "corpus.source=tyv_Cyrl", "corpus.target=deu_Latn", *texts),
         *(f"run.dir={run}", f"run.prepared={run / 'prepared'}", "trainer.updates=4", "trainer.device=cpu"),
-        *("report.page=false", "report.plots=false", "search=greedy"),
+        *("trainer.precision=fp32", "report.page=false", "report.plots=false", "search=greedy"),
     ]
 
 
