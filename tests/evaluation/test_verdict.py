@@ -92,6 +92,12 @@ def test_the_first_sentence_has_the_main_reason(cause: str) -> None:
     assert all(each.words and each.command.startswith("mt-train ") for each in found.next)
 
 
+def test_lengths_alone_show_a_shift_where_the_model_has_learnt_too_little() -> None:
+    weak = replace(WEAK, shift="pairs 500 to 999 are not parallel", unrelated=0.73, unrelated_valid=0.69)
+    assert verdict(weak).cause == "shift"
+    assert verdict(replace(weak, unrelated=0.02, unrelated_valid=0.02)).cause != "shift"
+
+
 def test_every_rule_has_an_example() -> None:
     assert [rule.cause for rule in RULES] == [*SPOILED]
 
