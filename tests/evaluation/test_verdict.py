@@ -172,8 +172,9 @@ def test_lines_of_the_training_text_do_not_count_for_the_level() -> None:
         "40% of the lines of test are in its training text, and without them it has BLEU 12.0 and chrF2 30.0."
         in (verdict(flattered).sentences[0])
     )
-    as_hard = replace(SOUND, leaked=0.4, unseen_bleu=34.0, unseen_chrf=55.0)
+    as_hard = replace(SOUND, leaked=0.15, unseen_bleu=34.0, unseen_chrf=55.0)
     assert (as_hard.level, verdict(as_hard).cause) == ("usable", "")
+    assert verdict(replace(as_hard, leaked=0.25)).cause == "leak"
     # A set that leaked as a whole has no other lines.
     all_of_it = replace(SOUND, leaked=1.0, valid_bleu=21.0, valid_chrf=45.0)
     assert all_of_it.level == "rough"

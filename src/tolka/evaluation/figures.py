@@ -122,8 +122,9 @@ class Evidence:
     @property
     def is_flattered(self) -> bool:
         """Whether lines of the training text make the score better than that of the others."""
-        # Two points, as for `level`.
-        return self.leaked > 0.02 and (self.bleu > self.unseen[0] + 2.0 or self.chrf > self.unseen[1] + 2.0)
+        # Two points, as for `level`. Of a fifth of leaked lines, no score is one of new text.
+        is_better = self.bleu > self.unseen[0] + 2.0 or self.chrf > self.unseen[1] + 2.0
+        return self.leaked > (0.02 if is_better else 0.2)
 
     @property
     def unseen(self) -> tuple[float, float]:
