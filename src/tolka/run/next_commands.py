@@ -38,7 +38,7 @@ def go_on(options: TrainerConfig, state: TrainState) -> tuple[str, str]:
 
 
 def on_more_text(calls: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Return the command that trains anew on more text, whose place MORE has.
+    """Return the command that trains again on more text, whose place MORE has.
 
     calls: the recorded calls of mt-train for this run, the first one first. name: of the run.
     """
