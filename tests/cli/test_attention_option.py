@@ -69,6 +69,9 @@ def test_models_without_a_map(command: Command, tiny: list[str], trained: Path, 
         2,
         True,
     )
+    assert command("mt-translate", tmp_path / "run", "--attention", tmp_path / "maps", stdin=b"ferry\n").code == 0
+    [of_it] = json.loads((tmp_path / "maps" / "000001.json").read_text("utf-8"))["maps"]
+    assert (of_it["map"], [round(sum(row), 3) for row in of_it["weights"]]) == ("gradient", [1.0] * len(of_it["rows"]))
     together = command("mt-translate", f"{trained},{trained}", "alignments=true", stdin=b"ferry\n")
     assert (together.code, "Ensemble has no attention maps" in together.error) == (2, True)
     file = tmp_path / "file"

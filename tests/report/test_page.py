@@ -267,6 +267,21 @@ def test_each_run_keeps_its_colour_and_is_dashed_without_attention(
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1-4", "5"]
 
 
+def test_a_run_alone_has_its_loss_in_training_beside_that_in_validation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    drawn: dict[str, Any] = {}
+    monkeypatch.setattr(comparison, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
+    monkeypatch.setattr(comparison, "svg_of", lambda _: "<svg></svg>")
+    compare_runs(two_runs(tmp_path)[:1], tmp_path / "plots")
+    assert {"bleu_over_updates", "nll_over_updates"} == {name for name in drawn if "_over_" in name}
+    validation, training = drawn["nll_over_updates"].axes[0].lines
+    assert (list(validation.get_xdata()), list(validation.get_ydata())) == ([3], [3.0])
+    assert (list(training.get_xdata()), list(training.get_ydata())) == ([1, 2, 3], [2.0, 2.0, 2.0])
+    assert (training.get_linestyle(), training.get_color()) == (":", validation.get_color())
+
+
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_test_sets_or_pictures(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "a", tests=False), "a")

@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from tolka.data.batch import collate
+from tolka.data.batch import Batch, collate
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.model_directory.read import load_model
+from tolka.models.rnn import RnnConfig
 from tolka.search.beam import BeamConfig
-from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
+from tolka.translation.attention_maps import AttentionMap, AttentionReader, source_gradients, word_alignment
 from tolka.translation.translator import Translator
 
 TEXTS = ["lantern kettle harbour .", "", "ferry .", "walnut velvet copper orchid saddle pebble ."]
@@ -65,3 +66,41 @@ def test_word_alignment_by_hand() -> None:
     second = a_map(["▁ja", "</s>"], ["▁oh", "▁yes", "</s>"], [[0.1, 0.8, 0.1], [1.0, 0.0, 0.0]])
     assert word_alignment([first, second])[3:] == [(3 + 1, 3)]
     assert word_alignment([]) == []
+
+
+def test_gradients_are_those_of_finite_differences() -> None:
+    """Of a model without attention: the change of log p(y_t) when the source's embedding x_j becomes (1 + e) x_j."""
+    torch.manual_seed(1)
+    model = RnnConfig(8, cell="gru", attention="none").build(12, 12, shared=True).double().eval()
+    sources, targets = [[4, 5, 6, 7], [8, 9]], [[10, 11, 10], [4]]
+    found = source_gradients(model, collate(sources, targets))
+    assert found.shape == (2, 4, 5)
+    torch.testing.assert_close(found.sum(dim=-1)[0], torch.ones(4, dtype=torch.float64))
+    assert found[1, :2, 3:].abs().max() == 0.0  # padding
+    for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        batch = collate([source], [target])
+
+        def scores(position: int, factor: float, batch: Batch = batch) -> torch.Tensor:
+            def scaled(module: object, inputs: object, output: torch.Tensor) -> torch.Tensor | None:
+                calls.append(1)
+                if len(calls) > 1:
+                    return None
+                output = output.clone()
+                output[:, position] *= factor
+                return output
+
+            calls: list[int] = []
+            hook = model.source_embedding.register_forward_hook(scaled)
+            with torch.no_grad():
+                logits = model.logits(model(batch))
+            hook.remove()
+            return logits.log_softmax(-1).gather(1, batch.targets[:, None])[:, 0]
+
+        size = 1e-4
+        columns = [
+            ((scores(j, 1 + size) - scores(j, 1 - size)) / (2 * size)).abs() for j in range(batch.source.size(1))
+        ]
+        expected = torch.stack(columns, dim=1)
+        expected = expected / expected.sum(dim=1, keepdim=True)
+        own = found[number, : len(target) + 1, : len(source) + 1]
+        torch.testing.assert_close(own, expected, atol=0.01, rtol=0.02)

@@ -23,7 +23,7 @@ class AttentionMaps:
 
     def __init__(self, translator: Translator[TorchEngine], folder: Path | None, done: int) -> None:
         """folder: None = no pictures. done: lines whose pictures an interrupted job has written."""
-        self._reader, self._count = AttentionReader(translator), done
+        self._reader, self._count = AttentionReader(translator, with_gradients=True), done
         self._folder = AttentionFolder(folder) if folder else None
 
     def maps(self, results: Sequence[Result]) -> list[list[AttentionMap]]:

@@ -87,8 +87,8 @@ def _draw(path: Path, maps: Sequence[Mapping[str, Any]]) -> set[str]:
         axes.xaxis.tick_top()
         for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
             label.set_fontfamily(families)
-        axes.set_xlabel(f"{each['map']}, mean over the heads", fontsize=9)
+        axes.set_xlabel(f"{each['map']}, mean over the heads" if "head" in each else each["map"], fontsize=9)
     for axes in panels[len(maps) :]:
         axes.set_axis_off()
-    figure.colorbar(image, ax=list(panels[: len(maps)]), shrink=0.6, label="share of the attention")
+    figure.colorbar(image, ax=list(panels[: len(maps)]), shrink=0.6, label="share")
     return save_figure(figure, path)

@@ -57,13 +57,19 @@ _FLOW = (
 
 
 def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
-    """Draw the learning curves of a validation score, over updates and over time; of one run, in each direction."""
-    runs, bleu = runs[0].by_direction() if len(runs) == 1 else runs, key == "bleu"
+    """Draw the learning curves of a validation score, over updates and over time.
+
+    Of one run, in each direction, beside the loss in training; its time would show the same curve again.
+    """
+    is_alone, bleu = len(runs) == 1, key == "bleu"
+    runs = runs[0].by_direction() if is_alone else runs
     by_update = (
         "BLEU of the validation set, translated greedily; higher is better."
         if bleu
         else "Loss on the validation set's references; lower is better, and a curve that rises again shows overfitting."
     )
+    if is_alone and not bleu:
+        by_update += " Dotted: in training, with dropout."
     by_time = f"The same over the time that training took; {'higher' if bleu else 'lower'} and earlier is better."
     greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
     name, file = ("BLEU", "bleu") if bleu else ("Loss", "nll")
@@ -71,7 +77,10 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
         path = folder / f"{file}_over_{unit}.png"
         term, signatures = (entry("bleu"), greedy) if bleu else (entry("loss"), [])
         picture = Picture(path, f"{name} over {unit}", caption, term, signatures)
-        yield _draw(runs, picture, _curve(key, x, scale), (unit, "BLEU" if bleu else "nats per token"))
+        if is_alone and x == "seconds":
+            path.unlink(missing_ok=True)  # left by an earlier version
+            continue
+        yield _draw(runs, picture, _curve(key, x, scale, is_alone), (unit, "BLEU" if bleu else "nats per token"))
 
 
 def _lengths_picture(runs: Sequence[FinishedRun], test: str, folder: Path) -> Picture:
@@ -168,11 +177,17 @@ def _draw(
     return replace(picture, svg=svg)
 
 
-def _curve(key: str, x: str, scale: float) -> _Plot:
+def _curve(key: str, x: str, scale: float, with_training: bool) -> _Plot:
+    """Return what draws a validation's figure over x * scale. with_training: the loss in training too, dotted."""
+
     def plot(axes: Any, run: FinishedRun, style: dict[str, Any]) -> bool:
         lines = [line for line in run.validations if x in line and key in line]
         if lines:
             axes.plot([line[x] * scale for line in lines], [line[key] for line in lines], marker="o", ms=3, **style)
+        trained = [line for line in run.metrics if x in line and "train_loss" in line]
+        if with_training and key == "valid_loss" and trained:
+            points = [line[x] * scale for line in trained], [line["train_loss"] for line in trained]
+            axes.plot(*points, color=style["color"], linestyle=":", linewidth=1)
         return bool(lines)
 
     return plot

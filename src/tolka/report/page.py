@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 import yaml
 
 from tolka.errors import TolkaError
-from tolka.evaluation.figures import FIGURES
-from tolka.evaluation.verdict import advice_of
-from tolka.metrics.tables import interval_text
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
+from tolka.report.page_head import page_head
 from tolka.report.page_tables import change_tables, cost_table, score_tables
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
-from tolka.report.sweep_tables import chances, sweep_tables
+from tolka.report.sweep_tables import sweep_tables
 from tolka.system.atomic import replace_text
 
 PAGE = "report.html"
@@ -52,80 +50,63 @@ def write_page(
         pictures, note = compare_runs(runs, folder / "plots") if plots else [], ""
     except TolkaError as error:
         pictures, note = [], str(error)
-    common = _common_facts(runs)
-    scores, costs, changes = score_tables(runs), cost_table(runs, common), change_tables(runs)
-    sweep = sweep_tables(runs)
-    lines = runs[0].lines if len(runs) == 1 else []
-    worst, best = worst_and_best(lines)
-    sentences = list(_sentences(runs, {line["source"] for line in (*worst, *best)}))
-    has_maps = any(example["maps"] for sentence in sentences for _, example in sentence["translations"])
-    score_terms = in_order(term for table in scores for term in table.terms)
-    cost_terms = in_order(costs.terms)
-    used = {*score_terms, *cost_terms, *(picture.term for picture in pictures)}
-    used |= {entry("p")} if changes else set()
-    used |= {entry(anchor) for table in sweep for anchor in table.terms}
-    used |= {entry("attention")} if has_maps else set()
-    verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
-    figures = verdict["figures"] if verdict else {}
     values = {
         "title": title,
         "labels": [run.label for run in runs],
         "languages": [runs[0].config["corpus"][side] for side in ("source", "target")] if runs else ["", ""],
-        "facts": common,
-        "verdict": verdict,
-        "ranking": _ranking(runs, folder),
-        "advice": advice_of(verdict, folder) if verdict else [],
-        "verdict_figures": [(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],
-        "most_subwords": _MOST_SUBWORDS,
-        "scores": scores,
-        "costs": costs,
-        "sweep": sweep,
-        "changes": changes,
-        "origins": list(
-            dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))
-        ),
-        "signatures": _signatures(runs, pictures),
         "failed": failed,
-        "pictures": pictures,
         "note": note,
-        "sentences": sentences,
-        "extremes": [(words, each) for words, each in (("worst", worst), ("best", best)) if each],
-        "lines": lines,
-        "score_terms": score_terms,
-        "cost_terms": cost_terms,
-        "p": entry("p"),
-        "attention": entry("attention") if has_maps else None,
-        "glossary": [term for term in in_order(term.anchor for term in used) if term.more],
+        "pictures": pictures,
+        "signatures": _signatures(runs, pictures),
         "settings": [
             (run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs
         ],
+        **page_head(runs, folder, PAGE),
+        **(tables := _tables(runs)),
+        **(texts := _texts(runs)),
     }
+    used = {anchor for name in ("scores", "changes", "sweep") for table in tables[name] for anchor in table.terms}
+    used |= tables["costs"].terms | {picture.term.anchor for picture in pictures}
+    used |= {term.anchor for term in texts["map_terms"]} | ({"p"} if tables["changes"] else set())
+    values |= {"glossary": [term for term in in_order(used) if term.more]}
     for name, template in ((SHORT_PAGE, "page.md"), (PAGE, "page.html")):
         replace_text(folder / name, render(template, **values))
     return folder / PAGE
 
 
-def _ranking(runs: Sequence[FinishedRun], folder: Path) -> list[dict[str, Any]]:
-    """Return each of several runs, the best on the first test set first: its score, verdict and advice."""
-    test = next((name for name in runs[0].tests if all(name in run.tests for run in runs)), "") if runs else ""
-    if len(runs) < 2 or not test:
-        return []
-    scores = [run.tests[test]["metrics"][0] for run in runs]
-    lower_is_better = scores[0]["name"] == "TER"
-    order = sorted(range(len(runs)), key=lambda n: scores[n]["score"], reverse=not lower_is_better)
-    beside = chances([runs[number].lines for number in order]) or [""] * len(order)
-    ranking = []
-    for number, chance in zip(order, beside, strict=True):
-        run, own = runs[number], folder / runs[number].label
-        verdict = run.scores.get("verdict") or {"sentences": [""]}
-        text = f"{scores[number]['name']} {scores[number]['score']:.1f}"
-        if interval := interval_text(scores[number]["interval"], 1):
-            text += f" ({interval})"
-        advice = advice_of(verdict, own)[:1] if own.is_dir() else []
-        page = f"{run.label}/{PAGE}" if (own / PAGE).is_file() else ""
-        found = {"label": run.label, "test": test, "score": text, "chance": chance, "page": page}
-        ranking.append({**found, "words": verdict["sentences"][0], "advice": advice})
-    return ranking
+def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
+    """Return all tables of figures, and the terms and facts beside them."""
+    common = _common_facts(runs)
+    scores, costs = score_tables(runs), cost_table(runs, common)
+    return {
+        "facts": common,
+        "scores": scores,
+        "score_terms": in_order(term for table in scores for term in table.terms),
+        "costs": costs,
+        "cost_terms": in_order(costs.terms),
+        "sweep": sweep_tables(runs),
+        "changes": change_tables(runs),
+        "origins": list(
+            dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))
+        ),
+        "p": entry("p"),
+    }
+
+
+def _texts(runs: Sequence[FinishedRun]) -> dict[str, Any]:
+    """Return the translations that the page shows, and what their maps are."""
+    lines = runs[0].lines if len(runs) == 1 else []
+    worst, best = worst_and_best(lines)
+    sentences = list(_sentences(runs, {line["source"] for line in (*worst, *best)}))
+    maps = (each for sentence in sentences for _, example in sentence["translations"] for each in example["maps"])
+    terms = {"gradient" if each.get("map") == "gradient" else "attention" for each in maps}
+    return {
+        "lines": lines,
+        "extremes": [(words, each) for words, each in (("worst", worst), ("best", best)) if each],
+        "sentences": sentences,
+        "map_terms": in_order(terms),
+        "most_subwords": _MOST_SUBWORDS,
+    }
 
 
 def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:

@@ -5,26 +5,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import StatisticsError, correlation, fmean, stdev
 from typing import Any
 
-import numpy as np
-
-from tolka.metrics.metric import SEED as SEED_OF_TRIALS
 from tolka.metrics.options import MINIMIZED
-from tolka.metrics.significance import holm, randomisation_p
 from tolka.report.page_tables import Row, ScoreTable, figures_table
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
 
 SEED = "run.seed"
 _OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
-_TRIALS, _SIGNIFICANCE = 1000, 0.05
+_MOST_COLUMNS = 6  # that fit beside a label
 _FEWEST = 3  # trainings from which on a setting's importance is computed
 
 
 def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
-    """Return each setting in which the trainings differ -> its value in each of them, as text."""
+    """Return each setting in which the trainings differ -> its value in each of them, as text.
+
+    Settings that some lack, as models of another kind do, are left out: the kind is one of those that differ.
+    """
     flat = [dict(_flat_settings(run.config)) for run in runs]
-    keys = dict.fromkeys(key for settings in flat for key in settings if key not in _OWN)
-    values = {key: [settings.get(key, "") for settings in flat] for key in keys}
+    keys = [key for key in flat[0] if key not in _OWN and all(key in settings for settings in flat)] if flat else []
+    values = {key: [settings[key] for settings in flat] for key in keys}
     return {key: texts for key, texts in values.items() if len(set(texts)) > 1}
 
 
@@ -65,12 +64,11 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]
     columns = [name, *settings]
-    if beside_best := chances([runs[i].lines for i in order]):
-        columns.insert(1, "chrF2 beside the best")
-        for row, chance in zip(found, beside_best, strict=True):
-            row.insert(1, chance)
-    ranked = [Row(runs[i].label, "", [(text, "") for text in row]) for i, row in zip(order, found, strict=True)]
-    tables = [figures_table("from the best to the worst", "training", columns, ranked)]
+    labels, heading, title = [runs[i].label for i in order], "training", "from the best to the worst"
+    if len(columns) > max(_MOST_COLUMNS, len(runs)):  # as of models of different kinds: one setting below the other
+        labels, columns, found, heading = columns, labels, [list(row) for row in zip(*found, strict=True)], "setting"
+    ranked = [Row(label, "", [(text, "") for text in row]) for label, row in zip(labels, found, strict=True)]
+    tables = [figures_table(title, heading, columns, ranked)]
     if SEED in settings:
         tables += _over_seeds(settings, values, name, metric)
     if len(runs) >= _FEWEST:
@@ -81,25 +79,6 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
         ]
         tables.append(figures_table("", "setting", ["importance"], rows))
     return tables
-
-
-def chances(of_runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Return for each training whether it differs from the first by more than chance; none without common test lines.
-
-    By the mean chrF2 of the lines of the first test set, whose differences change their signs by coins (Riezler and
-    Maxwell 2005), with Holm's correction for all trainings.
-    """
-    scored = [{line["source"]: line["chrf"] for line in lines} for lines in of_runs]
-    if not scored[0] or any(scores.keys() != scored[0].keys() for scores in scored):
-        return []
-    signs = np.random.default_rng(SEED_OF_TRIALS).choice((-1.0, 1.0), size=(_TRIALS, len(scored[0])))
-    changes = [np.array([scores[source] - value for source, value in scored[0].items()]) for scores in scored[1:]]
-    adjusted = holm([randomisation_p(signs @ change, float(change.sum())) for change in changes])
-    told = (
-        f"{round(float(change.mean()), 1) + 0.0:+.1f}, p = {p:.3f}{': may be chance' if p >= _SIGNIFICANCE else ''}"
-        for change, p in zip(changes, adjusted, strict=True)
-    )
-    return ["", *told]
 
 
 def _over_seeds(

@@ -85,13 +85,13 @@ def show(
 ) -> str:
     """Translate sentences; write a JSON file and a picture of each into a folder, replacing what it had.
 
-    The map is the mean over the heads of the last layer's cross-attention; there is none for an architecture without
-    it. references: source -> reference, where one is known. Returns why maps could not be drawn well, or "".
+    The map is the mean over the heads of the last layer's cross-attention, or the gradients of a model without it.
+    references: source -> reference, where one is known. Returns why maps could not be drawn well, or "".
     """
     translations = translator.translate(sentences)
     try:
         maps = translator.attention(translations)
-    # The architecture has no attention.
+    # As for a model in int8.
     except ConfigError:
         maps = [[] for _ in sentences]
     folder.mkdir(exist_ok=True)

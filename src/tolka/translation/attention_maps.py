@@ -1,6 +1,6 @@
-"""Attention maps of finished translations, computed by forced decoding.
+"""Attention maps of finished translations, computed by forced decoding; of models without attention, gradients.
 
-Shapes: S source positions with </s>, T target positions with </s>.
+Shapes: B sentences, S source positions with </s>, T target positions with </s>, E embedding width.
 """
 
 from collections.abc import Sequence
@@ -9,24 +9,29 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from tolka.data.batch import collate
+from tolka.data.batch import PAD, Batch, collate
 from tolka.data.buckets import longest_first
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
+from tolka.models.base import Seq2Seq
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.results import Candidate, Translation
 
 _WEIGHTS_PER_BATCH = 2**20  # of one map and head: memory grows with the square of the lengths
 _END, _BLANK = "</s>", "▁"
+GRADIENT = "gradient"
+"""Name of a map of gradients."""
 
 
 @dataclass(frozen=True)
 class AttentionMap:
     """The attention map of one segment. rows, columns: subwords. weights: (rows, columns), each row sums to 1.
 
-    name: of the layer ("decoder.2.cross"). It is the mean over the heads. Tags of languages are left out.
+    name: of the layer ("decoder.2.cross"), of which it is the mean over the heads, or GRADIENT. Tags of languages are
+    left out.
     """
 
     name: str
@@ -38,7 +43,7 @@ class AttentionMap:
         """Return plain values for a JSON file."""
         return {
             "map": self.name,
-            "head": "mean",
+            **({} if self.name == GRADIENT else {"head": "mean"}),
             "rows": self.rows,
             "columns": self.columns,
             "weights": [[round(weight, 6) for weight in row] for row in self.weights],
@@ -63,13 +68,14 @@ class Inspected(Protocol):
 class AttentionReader:
     """Computes the attention maps of translations: of the last decoder layer to the source, the mean over its heads."""
 
-    def __init__(self, translator: Inspected) -> None:
-        self._translator = translator
+    def __init__(self, translator: Inspected, with_gradients: bool = False) -> None:
+        """with_gradients: of a model without attention there are `source_gradients`, which are not for alignments."""
+        self._translator, self._with_gradients = translator, with_gradients
 
     def __call__(self, translations: Sequence[Translation | Candidate]) -> list[list[AttentionMap]]:
         """Return the maps of each translation, one for each segment, in order; none for a blank text.
 
-        ConfigError for a model without cross-attention.
+        ConfigError for a model without cross-attention, unless `with_gradients`.
         """
         segments = [segment for translation in translations for segment in translation.segments]
         lengths = [max(len(source), len(target)) + 1 for source, target in segments]
@@ -95,27 +101,69 @@ class AttentionReader:
         sources, targets = zip(*segments, strict=True)
         engine, tokenizer = self._translator.engine, self._translator.tokenizer
         tags = tokenizer.tags(self._translator.direction)
+        batch = collate(sources, targets, tags).to(engine.device)
         with torch.inference_mode():
-            attention = engine.model.eval().inspect(collate(sources, targets, tags).to(engine.device)).attention
+            attention = engine.model.eval().inspect(batch).attention
         names = [name for name in attention if name.endswith("cross")]
-        if not names:
+        if names:
+            name, all_weights = names[-1], attention[names[-1]].mean(dim=1)  # (B, H, T, S) -> (B, T, S)
+        elif self._with_gradients:
+            name, all_weights = GRADIENT, source_gradients(engine.model, batch)
+        else:
             known = ", ".join(attention) or "no attention at all"
             raise ConfigError(f"attention maps are those of a decoder to the source, and this model has {known}")
         maps = []
-        # (B, H, T, S) -> (B, T, S): the mean over the heads. Padding is cut off below.
-        for source, target, weights in zip(sources, targets, attention[names[-1]].mean(dim=1).cpu(), strict=True):
+        # Padding is cut off here.
+        for source, target, weights in zip(sources, targets, all_weights.cpu(), strict=True):
             rows, columns = [*tokenizer.target_pieces(target), _END], [*tokenizer.source_pieces(source), _END]
             own = weights[len(tags.target) :, len(tags.source) :][: len(rows), : len(columns)]
             own = own / own.sum(dim=1, keepdim=True) if tags.source else own
-            maps.append(AttentionMap(names[-1], rows, columns, own.tolist()))
+            maps.append(AttentionMap(name, rows, columns, own.tolist()))
         return maps
+
+
+def source_gradients(model: Seq2Seq, batch: Batch) -> Tensor:
+    """Return how much each source embedding x_j says of each token y_t, (B, T, S); each row of a token sums to 1.
+
+    It is |x_j . d log p(y_t | y_<t, x) / d x_j|, the first-order estimate of what leaving x_j out would change (Denil
+    et al. 2015). ConfigError for a model in int8, which has no gradients.
+    """
+    embedded: list[Tensor] = []
+
+    def keep(module: torch.nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
+        if not embedded:  # a second call would be the target's, where both sides share the embedding
+            output = output.detach().requires_grad_()
+            embedded.append(output)
+        return output
+
+    hook = model.get_submodule("source_embedding").register_forward_hook(keep)
+    try:
+        with torch.enable_grad():
+            features = model.eval().inspect(batch).features
+    finally:
+        hook.remove()
+    [x] = embedded
+    with torch.enable_grad():
+        found = model.logits(features).float().log_softmax(dim=-1).gather(1, batch.targets[:, None])[:, 0]  # (N,)
+        by_step = found.new_zeros(batch.target_out.numel()).index_put((batch.target_positions,), found)
+        # Sentences do not read each other: one pass back for a step of all of them.
+        steps = by_step.view_as(batch.target_out).sum(dim=0)
+    if not steps.requires_grad:
+        raise ConfigError("a model in int8 has no gradients: look into the one that it was made of")
+    gradients = [torch.autograd.grad(step, x, retain_graph=True)[0] for step in steps]
+    weights = torch.stack([(gradient * x.detach()).sum(dim=-1).abs() for gradient in gradients], dim=1)
+    weights = weights.masked_fill((batch.source == PAD)[:, None], 0.0)
+    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
 
 
 def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     """Return (source, target) for each target word and the source word with its largest weight, numbered from 0.
 
     maps: one per segment. Words are separated by blanks. Words of a segment whose source is blank are not aligned.
+    ConfigError for maps of gradients, which are too dim for that.
     """
+    if any(each.name == GRADIENT for each in maps):
+        raise ConfigError("word alignments are read from attention, and this model has no attention at all")
     pairs: list[tuple[int, int]] = []
     sources = targets = 0  # words in earlier segments
     for each in maps:

@@ -216,7 +216,7 @@ class Translator(Generic[E]):
     ) -> "list[list[AttentionMap]]":
         """Return the attention maps of each translation, one for each segment: means over the heads.
 
-        ConfigError as for `align`.
+        Of a model without cross-attention they are gradients. ConfigError for an ensemble, and with CTranslate2.
         """
         if not self.engine.has_attention:
             raise ConfigError(
@@ -225,7 +225,7 @@ class Translator(Generic[E]):
             )
         from tolka.translation.attention_maps import AttentionReader
 
-        return AttentionReader(self)(translations)
+        return AttentionReader(self, with_gradients=True)(translations)
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
         """Return an estimate of the quality of each translation; see tolka.translation.quality."""
