@@ -61,15 +61,15 @@ def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float) -> None:
         features, chrf = text(draw.choice([40, 50]) if drift else draw.randint(40, 200))
         interval = found.forecast([found.chrf(each.values(True)) for each in features])
         assert interval is not None
-        right += interval[0] <= sum(chrf) / len(chrf) <= interval[1]
+        right += interval.low <= sum(chrf) / len(chrf) <= interval.high
     assert right >= 180
 
 
 def test_a_calibration_of_before_has_no_forecast() -> None:
     assert LinearMap([1.0], 0.0).forecast([50.0]) is None
     assert LinearMap([1.0], 0.0, 8.0, 0.0).forecast([]) is None
-    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([50.0] * 4) == pytest.approx((40.2, 59.8))
-    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([99.0]) == pytest.approx((79.4, 100))
+    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([50.0] * 4) == pytest.approx((50, 40.2, 59.8))
+    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([99.0]) == pytest.approx((99, 79.4, 100))
 
 
 def test_agreement_helps_only_where_it_tells_something() -> None:
@@ -131,6 +131,16 @@ def test_the_command_writes_the_calibration_into_the_model(
         assert low <= mean <= high
         assert mean == pytest.approx(first["quality"]["chrf"], abs=0.06)
         assert first["hypotheses"][0]["text"] == json.loads(before.out.splitlines()[0])["hypotheses"][0]["text"]
+    lines = b"ferry .\n" * 100 + b"\n" + b"walnut velvet copper orchid saddle pebble .\n" * 99 + b"ferry .\n" * 20
+    sections = command("mt-translate", tmp_path / "model", *QUICK, "output.format=jsonl", stdin=lines)
+    estimates = [each["quality"]["chrf"] for each in map(json.loads, sections.out.splitlines()) if each["quality"]]
+    names = ["lines 1 to 100", "lines 101 to 200"]  # the last 20 are too few
+    lowest, highest = names if estimates[0] < estimates[150] else names[::-1]
+    found = re.search(r"lowest: (\S+) .* in (lines \d+ to \d+); highest: (\S+) .* in (lines \d+ to \d+)", sections.err)
+    assert found
+    assert (found[2], found[4]) == (lowest, highest)
+    ends = sorted((estimates[0], estimates[150]))
+    assert [float(found[1]), float(found[3])] == pytest.approx(ends, abs=0.06)
     again = command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK)
     assert again.code == 0
     assert "note: with several translations of each line (search.n_best=5)" in again.err

@@ -16,6 +16,7 @@ from tolka.translation.scoring import scores_of_texts
 from tolka.translation.translator import Translator
 
 _END = "</s>"
+_SECTION = 100  # lines; a forecast of fewer is too wide to find a weak one
 
 
 class AttentionMaps:
@@ -51,13 +52,13 @@ class AttentionMaps:
 class JsonLines(Format):
     """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
-    def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
-        """attention: draws the pictures; None = no pictures."""
+    def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None, done: int = 0) -> None:
+        """attention: draws the pictures; None = no pictures. done: lines that an interrupted job has written."""
         super().__init__(attention)
         self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
-        self._estimates: list[float] = []  # of chrF2, of all lines
-        self._has_agreement = False
+        self._estimates: dict[int, float] = {}  # number of a line, from 0 -> its chrF2; none of blank ones
+        self._count, self._has_agreement = done, False
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         if self._maps:
@@ -72,8 +73,9 @@ class JsonLines(Format):
             ]
             quality = self._quality(scores[0], of_result)
             if quality and quality.kind == "chrf":
-                self._estimates.append(quality.value)
+                self._estimates[self._count] = quality.value
                 self._has_agreement = len(of_result) > 1
+            self._count += 1
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             value = quality and {quality.kind: rounded_score(quality.value)}
             yield json_text(
@@ -84,14 +86,24 @@ class JsonLines(Format):
     def last_notes(self) -> Iterator[str]:
         yield from super().last_notes()
         calibration = self._translator.calibration
-        interval = calibration and calibration.map_for(self._has_agreement).forecast(self._estimates)
-        if interval:
-            count, mean = len(self._estimates), sum(self._estimates) / len(self._estimates)
-            low, high = (f"{end:.1f}" for end in interval)
+        forecast = calibration and calibration.map_for(self._has_agreement).forecast
+        expected = forecast and forecast([*self._estimates.values()])
+        if forecast and expected:
             yield (
-                f"expected: a mean chrF2 of {mean:.1f} ({low} to {high}) over {count_text(count, 'line')}, if the text "
-                "is of the kind that the model was calibrated on"
+                f"expected: a mean chrF2 of {expected} over {count_text(len(self._estimates), 'line')}, if the text is "
+                "of the kind that the model was calibrated on"
             )
+            by_section: dict[int, list[float]] = {}
+            for number, value in self._estimates.items():
+                by_section.setdefault(number // _SECTION, []).append(value)
+            found = {n: forecast(values) for n, values in by_section.items() if len(values) > _SECTION / 2}
+            sections = {n: each for n, each in found.items() if each}
+            if len(sections) > 1:
+                least, most = (choose(sections, key=lambda n: sections[n].mean) for choose in (min, max))
+                lines = {
+                    n: f"lines {_SECTION * n + 1} to {min(self._count, _SECTION * (n + 1))}" for n in (least, most)
+                }
+                yield f"lowest: {sections[least]} in {lines[least]}; highest: {sections[most]} in {lines[most]}"
 
     def _quality(self, token_scores: Sequence[float], candidates: Sequence[Candidate]) -> Estimate | None:
         """Return the estimate of the first candidate's quality; None for a blank text."""

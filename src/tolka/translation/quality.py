@@ -8,7 +8,7 @@ sentence's chrF. Without it, the estimate is the geometric mean, which ranks lin
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
@@ -80,13 +80,24 @@ class LinearMap:
         # A linear map knows no bounds: far from its data it would leave the scale.
         return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
 
-    def forecast(self, estimates: Sequence[float]) -> tuple[float, float] | None:
-        """Return the 95 % interval of the mean chrF2 of lines with these estimates; None without known errors."""
+    def forecast(self, estimates: Sequence[float]) -> "Forecast | None":
+        """Return what to expect of the mean chrF2 of lines with these estimates; None without known errors."""
         if self.error is None or self.drift is None or not estimates:
             return None
         mean = math.fsum(estimates) / len(estimates)
         half_width = 1.96 * math.sqrt(self.drift**2 + self.error**2 / len(estimates))
-        return max(0.0, mean - half_width), min(100.0, mean + half_width)
+        return Forecast(mean, max(0.0, mean - half_width), min(100.0, mean + half_width))
+
+
+class Forecast(NamedTuple):
+    """An expected mean chrF2, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ({self.low:.1f} to {self.high:.1f})"
 
 
 @dataclass(frozen=True)
