@@ -11,12 +11,13 @@ from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator as HTMLTranslator
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "src"))
+sys.path[:0] = [str(HERE.parent / "src"), str(HERE)]
 
 project = "tolka"
 author = "The tolka authors"
 # myst_nb: MyST pages, and notebooks, which it executes.
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "executed"]
+copybutton_selector = ":not(.output) > .highlight pre"
 highlight_language = "sh"  # of blocks that name no language
 root_doc = "index"
 exclude_patterns = ["_build", "README.md", "figures"]
