@@ -48,6 +48,34 @@ def test_a_model_scores_as_its_translations_do(command: Command, trained: Path, 
     assert whole == report(command("mt-eval", f"hypothesis={tmp_path / 'translated'}", reference, "--json", PLAIN))
 
 
+def test_a_file_with_both_sides_is_read_by_the_model_s_languages(
+    command: Command, trained: Path, corpus: Path, tmp_path: Path
+) -> None:
+    """Its lines as text would be markup, whose score says nothing."""
+    sides = [(corpus / f"test.{side}").read_text().splitlines() for side in ("xa", "xb")]
+    unit = '<tu><tuv xml:lang="xb"><seg>{1}</seg></tuv><tuv xml:lang="xa"><seg>{0}</seg></tuv></tu>'
+    units = "".join(unit.format(*pair) for pair in zip(*sides, strict=True))
+    tmx = tmp_path / "test.tmx"
+    alone = '<tu><tuv xml:lang="xa"><seg>alone</seg></tuv></tu>'
+    tmx.write_text(f'<tmx version="1.4"><header srclang="xa"/><body>{units}{alone}</body></tmx>')
+    files = [f"source={corpus / 'test.xa'}", f"reference={corpus / 'test.xb'}"]
+    found = command("mt-eval", trained, f"source={tmx}", "--json", PLAIN)
+    assert report(found) == report(command("mt-eval", trained, *files, "--json", PLAIN))
+    assert f"1 of {len(sides[0]) + 1} pairs are left out: 1 " in found.err
+    compared = command(
+        "mt-eval", "compare", corpus / "test.xb", trained, f"source={tmx}", "--json", "metrics.bootstrap=40"
+    )
+    assert json.loads(compared.out)["comparisons"][0]["a"]["score"] == pytest.approx(100)
+    as_text = command("mt-eval", trained, f"source={tmx}", f"reference={tmx}")
+    assert (as_text.code, "has both sides, and no text a line" in as_text.error) == (1, True)
+    without = command("mt-eval", f"hypothesis={corpus / 'test.xb'}", f"source={tmx}")
+    assert (without.code, "name a model" in without.error) == (2, True)
+    table = tmp_path / "test.tsv"
+    table.write_text("a\tb\n")
+    unnamed = command("mt-eval", trained, f"source={table}")
+    assert (unnamed.code, "Call two columns as the model's languages are" in unnamed.error) == (1, True)
+
+
 @pytest.mark.slow
 def test_a_word_that_is_a_whole_line_has_no_perplexity(
     command: Command, tiny: list[str], corpus: Path, tmp_path: Path

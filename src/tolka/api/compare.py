@@ -6,7 +6,7 @@ from itertools import combinations
 from os import PathLike
 from typing import Any
 
-from tolka.api.scored_texts import read_texts, translations_of
+from tolka.api.scored_texts import is_model, read_texts, translations_of
 from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
@@ -15,6 +15,7 @@ from tolka.evaluation.input_notes import NamedText, blank_note, notes_on
 from tolka.metrics.contrast import Contrast, Part, contrasts
 from tolka.metrics.significance import Comparison, compare_systems, paired_test
 from tolka.metrics.tables import Form, interval_text, table
+from tolka.model_directory.names import models_of
 from tolka.text.normalization import mixed_forms_note
 
 
@@ -128,7 +129,8 @@ def compare(
         raise ConfigError("compare takes two systems or more: mt-eval compare A B reference=FILE")
     if config.files.hypothesis:
         raise ConfigError("compare takes translations without hypothesis=: mt-eval compare A B reference=FILE")
-    texts = read_texts(config)
+    first = next((str(system) for system in systems if is_model(str(system))), "")
+    texts = read_texts(config, models_of(first) if first else ())
     named, languages, notes = zip(*(translations_of(str(system), texts, config) for system in systems), strict=True)
     language = next(filter(None, languages), "")
     on_texts, everything = notes_on(named, texts.references, config.metrics, language), [*named, *texts.references]

@@ -106,7 +106,7 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
             "give either MODEL source=FILE reference=FILE (to translate and score) "
             "or hypothesis=FILE reference=FILE (only to score)"
         )
-    texts = read_texts(config)
+    texts = read_texts(config, model)
     if model:
         return _evaluate_model(config, model, texts)
     hypotheses, note = as_text((files.hypothesis, read_text(files.hypothesis, config.decoding.line_limit)))
@@ -175,7 +175,7 @@ def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings
     for fewer than 100 lines.
     """
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
-    sources, references = read_parallel(config, "calibrate")
+    sources, references = read_parallel(config, "calibrate", model)
     if not isinstance(model, str | Path):
         if len(model) != 1:
             raise ConfigError(f"calibrate takes one model, not {len(model)}: estimates are of a single model")

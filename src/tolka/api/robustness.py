@@ -29,7 +29,7 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), **setting
     spaced. The costs go into the card and scores.json of a model directory.
     """
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
-    sources, references = read_parallel(config, "robustness")
+    sources, references = read_parallel(config, "robustness", model)
     translator: Translator[Any] = open_model(model, config.search, config.decoding, say=say)
     with bar("translating", None, " lines") as progress:
 

@@ -1,6 +1,7 @@
 """The texts that mt-eval reads: references, sources, and translations of files or of models."""
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,21 @@ from tolka.errors import ConfigError, DataError
 from tolka.evaluation.input_notes import NamedText, as_text, count_error
 from tolka.metrics.metric import References
 from tolka.model_directory.names import models_of
+from tolka.model_directory.read import Folders
 from tolka.system.progress import bar, say
-from tolka.text.lines import LineLimit, decode_lines, read_lines, refuse_pipe, user_path
+from tolka.text.lines import LineLimit, decode_lines, read_lines, refuse_pipe, user_path, without_compression
+from tolka.text.readers import reader_of
+from tolka.text.readers.base import BothSides, ColumnSetting
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
 STDIN = "-"
+_COLUMNS = ColumnSetting(
+    "the columns",
+    "Call two columns as the model's languages are",
+    "or give source and reference as plain text, a sentence a line",
+)
+_READ_AS_TEXT = (".tsv", ".csv", ".jsonl", ".json")  # of which a line may be a text, or what mt-translate has written
 
 
 @dataclass(frozen=True)
@@ -37,12 +47,15 @@ class ScoredTexts:
         return self.source
 
 
-def read_texts(config: EvaluateConfig) -> ScoredTexts:
+def read_texts(config: EvaluateConfig, models: Folders = ()) -> ScoredTexts:
     """Read the references and the sources that a configuration names.
 
-    ConfigError without references; DataError for files that cannot be read, are empty or differ in their lines.
+    models: tell by their languages which side is which of a source file that has both, as a TMX. ConfigError without
+    references; DataError for files that cannot be read, are empty or differ in their lines.
     """
     files, limit = config.files, config.decoding.line_limit
+    if _has_both_sides(config):
+        return _both_sides(config, models)
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     if [files.hypothesis, files.source, *files.reference].count(STDIN) > 1:
@@ -55,15 +68,45 @@ def read_texts(config: EvaluateConfig) -> ScoredTexts:
     return ScoredTexts(references, source)
 
 
-def read_parallel(config: EvaluateConfig, command: str) -> tuple[Sequence[str], Sequence[str]]:
+def _has_both_sides(config: EvaluateConfig) -> bool:
+    """Return whether the source file has the references as well, and none are named."""
+    return bool(not config.files.reference and config.files.source and reader_of(user_path(config.files.source)))
+
+
+def _both_sides(config: EvaluateConfig, models: Folders) -> ScoredTexts:
+    """Read a file that has sources and references."""
+    path = user_path(name := config.files.source)
+    if not models:
+        raise ConfigError(
+            f"source={name} has both sides, and only a model's languages tell which is which: name a model, or give "
+            "source and reference as plain text"
+        )
+    reader, direction = reader_of(path), open_model(models, config.search, config.decoding).direction
+    assert reader, "_has_both_sides has found it"
+    pairs_of = reader(path, name, direction, [], limit=config.decoding.line_limit)
+    if isinstance(pairs_of, BothSides):
+        pairs_of.setting = _COLUMNS
+    read = list(pairs_of.read())
+    pairs = [pair for pair in read if not pair.flaw]
+    if flaws := Counter(pair.flaw for pair in read if pair.flaw):
+        reasons = ", ".join(f"{count} {flaw}" for flaw, count in flaws.most_common())
+        say(f"note: {name}: {flaws.total()} of {len(read)} pairs are left out: {reasons}")
+    if not pairs:
+        raise DataError(f"{name}: there are no pairs of {direction.source} and {direction.target}")
+    source = (f"{name} ({direction.source})", [pair.source for pair in pairs])
+    return ScoredTexts([(f"{name} ({direction.target})", [pair.target for pair in pairs])], source)
+
+
+def read_parallel(config: EvaluateConfig, command: str, models: Folders) -> tuple[Sequence[str], Sequence[str]]:
     """Return the lines of the sources and of their one reference, for a command whose model translates the sources.
 
     ConfigError for other files than these; DataError as `read_texts`.
     """
     files = config.files
-    if not files.source or len(files.reference) != 1 or files.hypothesis:
+    has_reference = len(files.reference) == 1 or _has_both_sides(config)
+    if not files.source or not has_reference or files.hypothesis:
         raise ConfigError(f"{command} takes a model, source=FILE and reference=FILE: it translates the sources itself")
-    texts = read_texts(config)
+    texts = read_texts(config, models)
     return texts.needed_source("the model translates it")[1], texts.references[0][1]
 
 
@@ -76,10 +119,21 @@ def read_text(path: str, limit: LineLimit) -> list[str]:
         # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
         if file.parts[:2] != ("/", "dev"):
             refuse_pipe(file)
+        if reader_of(file) and without_compression(file).suffix.lower() not in _READ_AS_TEXT:
+            raise DataError(
+                f"{path} has both sides, and no text a line: give it as source= of a model, without reference="
+            )
         lines = list(read_lines(file, limit=limit))
     if not lines:
         raise DataError(f"{path}: the file is empty")
     return lines
+
+
+def is_model(system: str) -> bool:
+    """Return whether a system is one of models, and no file of translations."""
+    path = user_path(system)
+    # A file may have a comma in its name, and what is neither is told as a file is.
+    return path.is_dir() or (not path.exists() and (system.startswith("hub:") or "," in system))
 
 
 def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig) -> tuple[NamedText, str, str]:
@@ -88,10 +142,7 @@ def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig) -> 
     system: a file of translations, or what stands for models in mt-translate, which then translate the sources.
     DataError where it is neither.
     """
-    path = user_path(system)
-    # A file may have a comma in its name, and what is neither is told as a file is.
-    is_model = path.is_dir() or (not path.exists() and (system.startswith("hub:") or "," in system))
-    if not is_model:
+    if not is_model(system):
         text, note = as_text((system, read_text(system, config.decoding.line_limit)))
         return text, config.files.language, note
     _, lines = texts.needed_source(f"{system} is a model, which translates it")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """examples:
   mt-eval runs/sample source=test.en reference=test.ko    translate and score
+  mt-eval runs/sample source=test.tmx                     the same, of a file with both sides
   mt-eval hypothesis=mine.de reference=test.de language=de only score
   mt-eval hypothesis=mine.de reference=[a.de,b.de] --lines lines.tsv
                                                           several references; a score for each line
