@@ -141,10 +141,11 @@ def test_without_a_test_set_the_sentence_says_so() -> None:
 
 def test_more_time_would_have_helped_where_score_or_loss_still_became_better() -> None:
     found = verdict(replace(SOUND, gained=2.0))
-    assert found.sentences[-1] == "More time would have helped: the last third of its training added 2.0 points."
+    third = "the last third of its training added 2.0 points of BLEU in validation"
+    assert found.sentences[-1] == f"More time would have helped: {third}."
     assert found.next == [(f"Train longer: {SOUND.longer}.", SOUND.longer_command)]
     said = verdict(replace(SOUND, loss_fell=0.006)).sentences[-1]
-    third = "the last third of its training added 0.2 points, and took 0.6% off the loss"
+    third = "the last third of its training added 0.2 points of BLEU in validation, and took 0.6% off the loss"
     assert said == f"More time would have helped: {third}."
 
 
@@ -222,7 +223,8 @@ def test_the_last_third_is_compared_with_all_before() -> None:
     # A rate that falls from 2 on raises the score by itself.
     assert LearningCurve([*history, *rates((1, 0.2), (2, 0.2), (3, 0.1))]).gained("bleu") == 10.0
     said = verdict(replace(SOUND, peak_until=2)).sentences[-1]
-    assert said == "More time would hardly have helped: the last third before its rate fell added 0.2 points."
+    third = "the last third before the learning rate fell added 0.2 points of BLEU in validation"
+    assert said == f"More time would hardly have helped: {third}."
     # The loss says more where the score is too low to move; a rate that falls all the time lowers it by itself.
     losses = [{"update": n, "valid_loss": loss, "lr": 0.1} for n, loss in ((1, 4.0), (2, 3.0), (3, 2.4))]
     assert LearningCurve(losses).loss_fell == pytest.approx(0.2)

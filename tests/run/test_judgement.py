@@ -67,6 +67,21 @@ def test_how_a_training_would_go_on(options: dict[str, float], state: dict[str, 
     assert command == f"mt-train --rerun {{run}} {folder}{setting}"
 
 
+def test_after_the_rate_has_fallen_another_run_is_to_have_it_fall_later() -> None:
+    """Going on would stay at the lowest rate."""
+
+    def said(horizon: int, **options: float) -> tuple[str, str]:
+        return go_on(TrainerConfig(**options), TrainState(update=500, seconds=600.0), horizon)  # type: ignore[arg-type]
+
+    assert said(500, updates=500) == (
+        "another run with trainer.updates=1000 scheduler.horizon=1000 for about 20 minutes",
+        "mt-train --rerun {run} trainer.updates=1000 scheduler.horizon=1000",
+    )
+    assert said(500, epochs=4)[1] == "mt-train --rerun {run} trainer.epochs=8 scheduler.horizon=1000"
+    assert said(400, max_minutes=10)[1] == "mt-train --rerun {run} trainer.max_minutes=20 scheduler.horizon=1000"
+    assert said(501, updates=500)[1] == "mt-train --rerun {run} run.dir={run} trainer.updates=1000"
+
+
 def test_what_to_type_for_more_text_and_for_a_model_to_begin_with() -> None:
     def calls(command: str) -> list[dict[str, str]]:
         return [{"command": command}, {"command": "mt-train other=1"}]
@@ -77,6 +92,9 @@ def test_what_to_type_for_more_text_and_for_a_model_to_begin_with() -> None:
         "'corpus.valid=[b c,d]'"
     )
     assert "'corpus.train=[a,{text: b},MORE]'" in on_more_text(calls("mt-train 'corpus.train=[a,{text: b}]'"), "x")
+    # What let it learn its text by heart is not typed again.
+    assert "dropout" not in on_more_text(calls("mt-train corpus.train=a model.dropout=0.0"), "x")
+    assert "model.dropout=0.05" in on_more_text(calls("mt-train corpus.train=a model.dropout=0.05"), "x")
     assert from_parent(calls(typed), "x", "hub:p") == (
         "mt-train corpus=files corpus.source=en corpus.train=a b=1 run.name=x-tuned 'corpus.valid=[b c,d]' "
         "run.init_from=hub:p"

@@ -10,7 +10,7 @@ import numpy as np
 
 from tolka.data.store import TokenStore
 from tolka.engines.torch_engine import TorchEngine
-from tolka.evaluation.figures import Evidence
+from tolka.evaluation.figures import NEARLY_RIGHT, Evidence
 from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.tester import TestResult
 from tolka.metrics.languages import choose_bleu_tokenizer, has_spaces
@@ -23,9 +23,6 @@ from tolka.translation.translator import Translator
 
 _LONGEST = 1000  # subwords of a side; longer pairs are not measured
 _MOST = 500  # lines to measure on: enough for shares to within a few points, and seconds of work
-# chrF2. Of a model's translations of Tatoeba's test sentences, most above 75 said what the reference says, but for one
-# word or its ending; of those from 65 to 75 about half said something else.
-_NEARLY_RIGHT = 75.0
 _SELDOM = 5  # occurrences in training, with which a subword is learnt badly
 IdPair = tuple[list[int], list[int]]
 
@@ -95,7 +92,7 @@ def _of_translations(
         "chrf": chrf,
         "copy_chrf": _scores([pair.source for pair in pairs], references, language)[1],
         "line_chrf": _scores([commonest_target] * count, references, language)[1],
-        "nearly_right": sum(each >= _NEARLY_RIGHT for each in line_scores) / count,
+        "nearly_right": sum(each >= NEARLY_RIGHT for each in line_scores) / count,
         "copied": sum(pair.source == text != pair.target for pair, text in zip(pairs, texts, strict=True)) / count,
         "commonest": Counter(texts).most_common(1)[0][1] / count,
     }

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tolka.evaluation.figures import FEW_PAIRS, GOOD, ROUGH, USABLE, USELESS, WEAK, Evidence
+from tolka.evaluation.figures import FEW_PAIRS, GOOD, NEARLY_RIGHT, ROUGH, USABLE, USELESS, WEAK, Evidence
 
 _OPENINGS = {
     USELESS: "This model is useless",
@@ -81,7 +81,12 @@ RULES = [
         "its training text stops to be parallel: {shift}",
         Advice("Mend the files there. Each range, with examples, shows:", _CHECK.command),
     ),
-    Rule("sides", lambda e: bool(e.sides) and e.level in (USELESS, WEAK), "{sides}", _CHECK),
+    Rule(
+        "sides",
+        lambda e: bool(e.sides) and e.level in (USELESS, WEAK),
+        "{sides}",
+        Advice("Mend that, and train again ({again}). To see the lines:", _CHECK.command),
+    ),
     Rule(
         "high_rate",
         lambda e: e.has_learnt_nothing and e.rate > _RATES[1],
@@ -264,8 +269,9 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     if evidence.forgotten:
         yield f"It has forgotten some of what {evidence.began_as} could do: {evidence.forgotten}."
     yield (
-        f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right. Copying the source would "
-        f"have chrF2 {evidence.copy_chrf:.1f}, and the commonest target line {evidence.line_chrf:.1f}."
+        f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "
+        f"{NEARLY_RIGHT:.0f} on). Copying the source would have chrF2 {evidence.copy_chrf:.1f}, and the commonest "
+        f"target line {evidence.line_chrf:.1f}."
     )
     # Where nothing was learnt, the curve says no more; nor where the first sentence has said what is in it.
     if rule and rule.cause in {*_WORTHLESS, "by_heart", "sides"}:
@@ -277,10 +283,11 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
-    third = "the last third before its rate fell" if evidence.peak_until else "the last third of its training"
+    third = "the last third " + ("before the learning rate fell" if evidence.peak_until else "of its training")
+    points = f"{evidence.gained:.1f} points of {evidence.scale.split()[0]} in validation"
     loss = f", and took {evidence.loss_fell:.1%} off the loss" if evidence.loss_fell > 0.0005 else ""
     helped = "have helped" if evidence.is_improving else "hardly have helped"
-    yield f"More time would {helped}: {third} added {evidence.gained:.1f} points{loss}."
+    yield f"More time would {helped}: {third} added {points}{loss}."
 
 
 def _words(evidence: Evidence) -> dict[str, Any]:

@@ -61,13 +61,15 @@ def write_page(
         "settings": [
             (run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs
         ],
-        **page_head(runs, folder, PAGE),
+        **(head := page_head(runs, folder, PAGE)),
         **(tables := _tables(runs)),
         **(texts := _texts(runs)),
     }
     used = {anchor for name in ("scores", "changes", "sweep") for table in tables[name] for anchor in table.terms}
     used |= tables["costs"].terms | {picture.term.anchor for picture in pictures}
-    used |= {term.anchor for term in texts["map_terms"]} | ({"p"} if tables["changes"] else set())
+    used |= {term.anchor for term in texts["map_terms"]} | (
+        {"p"} if tables["changes"] or any(each["chance"] for each in head["ranking"]) else set()
+    )
     values |= {"glossary": [term for term in in_order(used) if term.more]}
     for name, template in ((SHORT_PAGE, "page.md"), (PAGE, "page.html")):
         replace_text(folder / name, render(template, **values))
@@ -102,6 +104,7 @@ def _texts(runs: Sequence[FinishedRun]) -> dict[str, Any]:
     terms = {"gradient" if each.get("map") == "gradient" else "attention" for each in maps}
     return {
         "lines": lines,
+        "first_test": next(iter(runs[0].tests), "") if runs else "",
         "extremes": [(words, each) for words, each in (("worst", worst), ("best", best)) if each],
         "sentences": sentences,
         "map_terms": in_order(terms),

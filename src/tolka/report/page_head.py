@@ -14,12 +14,15 @@ from tolka.metrics.tables import interval_text
 from tolka.report.runs import FinishedRun
 
 _TRIALS, _SIGNIFICANCE = 1000, 0.05
+_BLIND = 0.35  # share of validation pairs for which another line's source serves as well
 
 
 def page_head(runs: Sequence[FinishedRun], folder: Path, page: str) -> dict[str, Any]:
     """Return a run's verdict with its figures and advice, or the order of several. page: name of their own ones."""
     verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
     figures = verdict["figures"] if verdict else {}
+    if figures.get("unrelated_valid", 0.0) > _BLIND:  # such a model finds unrelated pairs everywhere
+        figures = {**figures, "unrelated": None, "unrelated_valid": None}
     return {
         "verdict": verdict,
         "verdict_figures": [(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],

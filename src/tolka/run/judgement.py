@@ -60,7 +60,8 @@ def judge(
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
     validation = best.scores.get("validation") or {}
     parent = "" if config.run.init_from else opus_mt_name(*result.direction)
-    calls, name, (words, longer) = recorded(run.path), run.path.name, go_on(config.trainer, state)
+    calls, name, horizon = recorded(run.path), run.path.name, settings["scheduler"].get("horizon", 0)
+    words, longer = go_on(config.trainer, state, horizon)
     facts: dict[str, Any] = {
         "is_validation": not tests,
         "valid_bleu": validation.get("bleu") or 0.0,

@@ -14,9 +14,13 @@ _FEW_UPDATES = 1000
 _PROGRAMS = "mt-train", "train.py", "__main__.py"  # as itself, by torchrun -m, and as python -m tolka train
 
 
-def go_on(options: TrainerConfig, state: TrainState) -> tuple[str, str]:
-    """Return how the training would go on, by what has ended it: in words with its minutes, and a command."""
-    minutes = state.seconds / 60
+def go_on(options: TrainerConfig, state: TrainState, horizon: int = 0) -> tuple[str, str]:
+    """Return how the training would go on, by what has ended it: in words with its minutes, and a command.
+
+    horizon: the update from which on the rate stays at its floor; 0 = by what ends the training. After it, to go on
+    would bring nothing, and another run is to have its rate fall later.
+    """
+    minutes, horizon = state.seconds / 60, horizon if state.update >= horizon else 0
     # A validation may have ended it shortly before.
     ended_by_minutes = options.max_minutes and minutes >= 0.95 * options.max_minutes
     if options.patience and (state.plateau or state.stale >= options.patience):
@@ -25,16 +29,18 @@ def go_on(options: TrainerConfig, state: TrainState) -> tuple[str, str]:
             setting += f" trainer.max_minutes={2 * options.max_minutes:g}"
         return f"another run with {setting} waits for longer", f"mt-train --rerun {{run}} {setting}"
     if ended_by_minutes:
-        factor = max(2, math.ceil(_FEW_UPDATES / max(state.update, 1)))
-        setting, words = f"trainer.max_minutes={factor * options.max_minutes:g}", "goes on"
+        factor: float = max(2, math.ceil(_FEW_UPDATES / max(state.update, 1)))
+        setting = f"trainer.max_minutes={factor * options.max_minutes:g}"
+    elif 0 < options.updates <= state.update or not options.epochs:
+        updates = max(2 * state.update, _FEW_UPDATES)
+        setting, factor = f"trainer.updates={updates:g}", updates / state.update
     else:
-        ended_by_updates = 0 < options.updates <= state.update or not options.epochs
-        key, value = (
-            ("updates", max(2 * state.update, _FEW_UPDATES)) if ended_by_updates else ("epochs", 2 * options.epochs)
-        )
-        more = minutes * (value / state.update - 1 if ended_by_updates else 1)
-        setting, words = f"trainer.{key}={value:g}", f"goes on for about {minutes_text(more)}"
-    return f"the same command with {setting} {words}", f"mt-train --rerun {{run}} run.dir={{run}} {setting}"
+        setting, factor = f"trainer.epochs={2 * options.epochs:g}", 2
+    takes = "" if ended_by_minutes else f" for about {minutes_text(minutes * (factor - (not horizon)))}"
+    if horizon:
+        setting += f" scheduler.horizon={round(factor * state.update)}"
+        return f"another run with {setting}{takes}", f"mt-train --rerun {{run}} {setting}"
+    return f"the same command with {setting} goes on{takes}", f"mt-train --rerun {{run}} run.dir={{run}} {setting}"
 
 
 def on_more_text(calls: Sequence[Mapping[str, Any]], name: str) -> str:
@@ -43,6 +49,8 @@ def on_more_text(calls: Sequence[Mapping[str, Any]], name: str) -> str:
     calls: the recorded calls of mt-train for this run, the first one first. name: of the run.
     """
     typed = _typed(calls)
+    if typed.get("model.dropout") in ("0", "0.0"):  # with which any model learns a small text by heart
+        del typed["model.dropout"]
     if "corpus.train" not in typed:  # of a sample, a data set or an experiment
         return "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto"
     texts = typed["corpus.train"]
