@@ -82,10 +82,11 @@ def visit_math(writer: HTMLTranslator, node: nodes.math | nodes.math_block) -> N
 
 
 def make_accessible(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Say the level of a table of contents' heading, and let the keyboard reach wide tables, which Sphinx does not."""
+    """Say the level of a table of contents' heading, and let the keyboard reach what scrolls, which Sphinx does not."""
     for part in ("body", "furo_navigation_tree"):
         text = context.get(part, "").replace('role="heading"', 'role="heading" aria-level="2"')
-        context[part] = re.sub('<div class="(table|math)-wrapper', r'<div tabindex="0" class="\1-wrapper', text)
+        text = re.sub('<div class="(table|math)-wrapper', r'<div tabindex="0" class="\1-wrapper', text)
+        context[part] = re.sub('("output [^>]*><div class="highlight"><pre)', r'\1 tabindex="0"', text)
 
 
 def setup(app: Sphinx) -> None:
