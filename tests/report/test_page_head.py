@@ -18,7 +18,7 @@ def test_which_differences_from_the_best_may_be_chance() -> None:
     ]
     lines = [[{"source": str(n), "chrf": value} for n, value in enumerate(values)] for values in of_runs]
     best, second, third, last = chances(lines)
-    assert (best, second, last) == ("", "+0.0, p = 1.000: may be chance", "-5.0, p = 0.003")
-    assert re.fullmatch(r"-[23]\.\d, p = 0\.003", third)
+    assert (best, second, last) == ("", "+0.0 (p = 1.000, may be chance)", "-5.0 (p = 0.003)")
+    assert re.fullmatch(r"-[23]\.\d \(p = 0\.003\)", third)
     # Of runs with other test sets, nothing is said.
     assert chances([[{"source": "x", "chrf": 1.0}], *lines[1:]]) == []

@@ -67,7 +67,7 @@ def chances(of_runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
     changes = [np.array([scores[source] - value for source, value in scored[0].items()]) for scores in scored[1:]]
     adjusted = holm([randomisation_p(signs @ change, float(change.sum())) for change in changes])
     told = (
-        f"{round(float(change.mean()), 1) + 0.0:+.1f}, p = {p:.3f}{': may be chance' if p >= _SIGNIFICANCE else ''}"
+        f"{round(float(change.mean()), 1) + 0.0:+.1f} (p = {p:.3f}{', may be chance' if p >= _SIGNIFICANCE else ''})"
         for change, p in zip(changes, adjusted, strict=True)
     )
     return ["", *told]
