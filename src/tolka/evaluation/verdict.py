@@ -188,7 +188,7 @@ RULES = [
     ),
     Rule(
         "small_model",
-        lambda e: e.passes >= 15 and e.train_loss > e.valid_loss - 0.5 and e.level in (USELESS, WEAK, ROUGH),
+        lambda e: e.passes >= 10 and e.train_loss > e.valid_loss - 0.5 and e.level in (USELESS, WEAK, ROUGH),
         "it is too small for its text: after {passes:.0f} passes it does not fit even the lines that it was trained on",
         _LARGER,
     ),
