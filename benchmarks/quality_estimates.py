@@ -31,7 +31,7 @@ def forecasts_of_files(calibration: Calibration, lines: Sequence[tuple[Features,
         files = [lines[start : start + size] for start in range(0, len(lines) - size + 1, size)]
         right = 0
         for file in files:
-            expected = forecast([estimate(features, calibration).value for features, _ in file])
+            expected = forecast(sum(estimate(features, calibration).value for features, _ in file), size)
             right += expected is not None and expected.low <= sum(value for _, value in file) / size <= expected.high
         print(f"files of {size} lines: {right} of {len(files)} in the interval of the forecast")
 

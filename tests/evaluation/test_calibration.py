@@ -59,17 +59,17 @@ def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float) -> None:
     right = 0
     for _ in range(200):
         features, chrf = text(draw.choice([40, 50]) if drift else draw.randint(40, 200))
-        interval = found.forecast([found.chrf(each.values(True)) for each in features])
+        interval = found.forecast(sum(found.chrf(each.values(True)) for each in features), len(features))
         assert interval is not None
         right += interval.low <= sum(chrf) / len(chrf) <= interval.high
     assert right >= 180
 
 
 def test_a_calibration_of_before_has_no_forecast() -> None:
-    assert LinearMap([1.0], 0.0).forecast([50.0]) is None
-    assert LinearMap([1.0], 0.0, 8.0, 0.0).forecast([]) is None
-    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([50.0] * 4) == pytest.approx((50, 40.2, 59.8))
-    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast([99.0]) == pytest.approx((99, 79.4, 100))
+    assert LinearMap([1.0], 0.0).forecast(50.0, 1) is None
+    assert LinearMap([1.0], 0.0, 8.0, 0.0).forecast(0.0, 0) is None
+    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast(200.0, 4) == pytest.approx((50, 40.2, 59.8))
+    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast(99.0, 1) == pytest.approx((99, 79.4, 100))
 
 
 def test_agreement_helps_only_where_it_tells_something() -> None:

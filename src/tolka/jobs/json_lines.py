@@ -1,5 +1,6 @@
 """JSON lines, and attention maps, which take torch."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -57,7 +58,7 @@ class JsonLines(Format):
         super().__init__(attention)
         self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
-        self._estimates: dict[int, float] = {}  # number of a line, from 0 -> its chrF2; none of blank ones
+        self._sections: dict[int, tuple[float, int]] = {}  # number -> sum of the estimates of chrF2, and their number
         self._count, self._has_agreement = done, False
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
@@ -73,7 +74,8 @@ class JsonLines(Format):
             ]
             quality = self._quality(scores[0], of_result)
             if quality and quality.kind == "chrf":
-                self._estimates[self._count] = quality.value
+                total, lines = self._sections.get(self._count // _SECTION, (0.0, 0))
+                self._sections[self._count // _SECTION] = (total + quality.value, lines + 1)
                 self._has_agreement = len(of_result) > 1
             self._count += 1
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
@@ -87,16 +89,14 @@ class JsonLines(Format):
         yield from super().last_notes()
         calibration = self._translator.calibration
         forecast = calibration and calibration.map_for(self._has_agreement).forecast
-        expected = forecast and forecast([*self._estimates.values()])
+        totals, counts = zip(*self._sections.values(), strict=True) if self._sections else ((), ())
+        expected = forecast and forecast(math.fsum(totals), sum(counts))
         if forecast and expected:
             yield (
-                f"expected: a mean chrF2 of {expected} over {count_text(len(self._estimates), 'line')}, if the text is "
+                f"expected: a mean chrF2 of {expected} over {count_text(sum(counts), 'line')}, if the text is "
                 "of the kind that the model was calibrated on"
             )
-            by_section: dict[int, list[float]] = {}
-            for number, value in self._estimates.items():
-                by_section.setdefault(number // _SECTION, []).append(value)
-            found = {n: forecast(values) for n, values in by_section.items() if len(values) > _SECTION / 2}
+            found = {n: forecast(*each) for n, each in self._sections.items() if each[1] > _SECTION / 2}
             sections = {n: each for n, each in found.items() if each}
             if len(sections) > 1:
                 least, most = (choose(sections, key=lambda n: sections[n].mean) for choose in (min, max))

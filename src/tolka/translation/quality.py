@@ -80,12 +80,12 @@ class LinearMap:
         # A linear map knows no bounds: far from its data it would leave the scale.
         return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
 
-    def forecast(self, estimates: Sequence[float]) -> "Forecast | None":
-        """Return what to expect of the mean chrF2 of lines with these estimates; None without known errors."""
-        if self.error is None or self.drift is None or not estimates:
+    def forecast(self, total: float, lines: int) -> "Forecast | None":
+        """Return what to expect of the mean chrF2 of lines with this sum of estimates; None without known errors."""
+        if self.error is None or self.drift is None or not lines:
             return None
-        mean = math.fsum(estimates) / len(estimates)
-        half_width = 1.96 * math.sqrt(self.drift**2 + self.error**2 / len(estimates))
+        mean = total / lines
+        half_width = 1.96 * math.sqrt(self.drift**2 + self.error**2 / lines)
         return Forecast(mean, max(0.0, mean - half_width), min(100.0, mean + half_width))
 
 
