@@ -8,7 +8,9 @@ import torch
 from tolka.data.batch import Batch, collate
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
+from tolka.errors import ConfigError
 from tolka.model_directory.read import load_model
+from tolka.models.quantization import quantize
 from tolka.models.rnn import RnnConfig
 from tolka.search.beam import BeamConfig
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, source_gradients, word_alignment
@@ -104,3 +106,10 @@ def test_gradients_are_those_of_finite_differences() -> None:
         expected = expected / expected.sum(dim=1, keepdim=True)
         own = found[number, : len(target) + 1, : len(source) + 1]
         torch.testing.assert_close(own, expected, atol=0.01, rtol=0.02)
+
+
+def test_a_model_in_int8_has_no_gradients() -> None:
+    model = RnnConfig(16, cell="lstm", attention="none").build(12, 12, shared=True).eval()
+    quantize(model)
+    with pytest.raises(ConfigError, match="a model in int8 has no gradients"):
+        source_gradients(model, collate([[4, 5]], [[6]]))

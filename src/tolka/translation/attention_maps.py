@@ -16,6 +16,7 @@ from tolka.data.buckets import longest_first
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.models.base import Seq2Seq
+from tolka.models.quantization import is_quantized
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.results import Candidate, Translation
@@ -128,6 +129,8 @@ def source_gradients(model: Seq2Seq, batch: Batch) -> Tensor:
     It is |x_j . d log p(y_t | y_<t, x) / d x_j|, the first-order estimate of what leaving x_j out would change (Denil
     et al. 2015). ConfigError for a model in int8, which has no gradients.
     """
+    if is_quantized(model):
+        raise ConfigError("a model in int8 has no gradients: look into the one that it was made of")
     embedded: list[Tensor] = []
 
     def keep(module: torch.nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
@@ -148,8 +151,6 @@ def source_gradients(model: Seq2Seq, batch: Batch) -> Tensor:
         by_step = found.new_zeros(batch.target_out.numel()).index_put((batch.target_positions,), found)
         # Sentences do not read each other: one pass back for a step of all of them.
         steps = by_step.view_as(batch.target_out).sum(dim=0)
-    if not steps.requires_grad:
-        raise ConfigError("a model in int8 has no gradients: look into the one that it was made of")
     gradients = [torch.autograd.grad(step, x, retain_graph=True)[0] for step in steps]
     weights = torch.stack([(gradient * x.detach()).sum(dim=-1).abs() for gradient in gradients], dim=1)
     weights = weights.masked_fill((batch.source == PAD)[:, None], 0.0)
