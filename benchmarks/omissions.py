@@ -51,7 +51,7 @@ def of_pair(scores: Sequence[float], found: AttentionMap) -> list[float]:
 
 
 def main() -> None:
-    """Print a line for each kind of fault beside each kind of sound translation."""
+    """Print a line for each kind of fault beside references and the model's own translations."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("model", "source", "reference"):
         parser.add_argument(name, type=Path)
@@ -65,13 +65,13 @@ def main() -> None:
     for one, two in zip(by_length[::2], by_length[1::2], strict=False):
         others[one], others[two] = references[two], references[one]
     halves = [" ".join(text.split()[: len(text.split()) // 2]) + " ." for text in references]
-    for sound, texts_of in (("references", references), ("own translations", translator(sources))):
+    for kind, texts_of in (("references", references), ("own translations", translator(sources))):
         good = features(translator, sources, texts_of)
         for fault, faulty in (("made up", others), ("incomplete", halves)):
             bad = features(translator, sources, faulty)
             worse = [(bad[:, [n]] > good[:, n]).mean() + (bad[:, [n]] == good[:, n]).mean() / 2 for n in range(4)]
             figures = ", ".join(f"{name} {value:.2f}" for name, value in zip(FEATURES, worse, strict=True))
-            print(f"{fault}, beside {sound} ({len(pairs)} lines): {figures}")
+            print(f"{fault}, beside {kind} ({len(pairs)} lines): {figures}")
 
 
 if __name__ == "__main__":

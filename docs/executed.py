@@ -28,7 +28,7 @@ def execute(command: str, folder: Path) -> str:
     """Return what a shell prints for a command in a folder; ExtensionError if it fails."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
-        ["sh", "-c", command],
+        ["bash", "-eo", "pipefail", "-c", command],
         cwd=folder,
         env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE,

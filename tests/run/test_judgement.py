@@ -79,6 +79,13 @@ def test_after_the_rate_has_fallen_another_run_is_to_have_it_fall_later() -> Non
     )
     assert said(500, epochs=4)[1] == "mt-train --rerun {run} trainer.epochs=8 scheduler.horizon=1000"
     assert said(400, max_minutes=10)[1] == "mt-train --rerun {run} trainer.max_minutes=20 scheduler.horizon=1000"
+    # Whatever else would end it first is raised, too.
+    assert said(400, max_minutes=10, updates=700)[1] == (
+        "mt-train --rerun {run} trainer.max_minutes=20 trainer.updates=1000 scheduler.horizon=1000"
+    )
+    assert said(500, updates=500, max_minutes=15)[1] == (
+        "mt-train --rerun {run} trainer.updates=1000 trainer.max_minutes=20 scheduler.horizon=1000"
+    )
     assert said(501, updates=500)[1] == "mt-train --rerun {run} run.dir={run} trainer.updates=1000"
 
 

@@ -77,7 +77,7 @@ def test_gradients_are_those_of_finite_differences() -> None:
     sources, targets = [[4, 5, 6, 7], [8, 9]], [[10, 11, 10], [4]]
     found = source_gradients(model, collate(sources, targets))
     assert found.shape == (2, 4, 5)
-    torch.testing.assert_close(found.sum(dim=-1)[0], torch.ones(4, dtype=torch.float64))
+    torch.testing.assert_close(found.sum(dim=-1)[0], torch.ones(4))
     assert found[1, :2, 3:].abs().max() == 0.0  # padding
     for number, (source, target) in enumerate(zip(sources, targets, strict=True)):
         batch = collate([source], [target])
@@ -104,12 +104,20 @@ def test_gradients_are_those_of_finite_differences() -> None:
         ]
         expected = torch.stack(columns, dim=1)
         expected = expected / expected.sum(dim=1, keepdim=True)
-        own = found[number, : len(target) + 1, : len(source) + 1]
+        own = found[number, : len(target) + 1, : len(source) + 1].double()
         torch.testing.assert_close(own, expected, atol=0.01, rtol=0.02)
 
 
 def test_a_model_in_int8_has_no_gradients() -> None:
     model = RnnConfig(16, cell="lstm", attention="none").build(12, 12, shared=True).eval()
     quantize(model)
-    with pytest.raises(ConfigError, match="a model in int8 has no gradients"):
+    with pytest.raises(ConfigError, match="in int8 no gradients"):
         source_gradients(model, collate([[4, 5]], [[6]]))
+
+
+def test_gradients_under_no_grad_and_inference_mode() -> None:
+    model, batch = RnnConfig(16, cell="lstm", attention="none").build(12, 12, shared=True), collate([[4, 5]], [[6]])
+    with torch.no_grad():
+        torch.testing.assert_close(source_gradients(model, batch).sum(dim=-1), torch.ones(1, 2))
+    with torch.inference_mode(), pytest.raises(ConfigError, match="inference_mode, no gradients"):
+        source_gradients(model, batch)

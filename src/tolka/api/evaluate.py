@@ -101,7 +101,7 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
     files = config.files
     wanted = "source" if model else "hypothesis"
-    if files.reference and (not getattr(files, wanted) or (model and files.hypothesis)):
+    if (model and files.hypothesis) or (files.reference and not getattr(files, wanted)):
         raise ConfigError(
             "give either MODEL source=FILE reference=FILE (to translate and score) "
             "or hypothesis=FILE reference=FILE (only to score)"

@@ -13,6 +13,7 @@ from tolka.metrics.metric import References
 from tolka.model_directory.names import models_of
 from tolka.model_directory.read import Folders
 from tolka.system.progress import bar, say
+from tolka.text.direction import is_named
 from tolka.text.lines import LineLimit, decode_lines, read_lines, refuse_pipe, user_path, without_compression
 from tolka.text.readers import reader_of
 from tolka.text.readers.base import BothSides, ColumnSetting
@@ -81,7 +82,13 @@ def _both_sides(config: EvaluateConfig, models: Folders) -> ScoredTexts:
             f"source={name} has both sides, and only a model's languages tell which is which: name a model, or give "
             "source and reference as plain text"
         )
+    refuse_pipe(path)
     reader, direction = reader_of(path), open_model(models, config.search, config.decoding).direction
+    if not all(map(is_named, direction)):
+        raise ConfigError(
+            f"source={name} has both sides, and the model knows several languages: name two of them with "
+            "decoding.source=CODE decoding.target=CODE"
+        )
     assert reader, "_has_both_sides has found it"
     pairs_of = reader(path, name, direction, [], limit=config.decoding.line_limit)
     if isinstance(pairs_of, BothSides):

@@ -18,7 +18,7 @@ _EXAMPLES = """examples:
   mt-translate nllb-200-distilled-600M news.en source=eng_Latn target=deu_Latn
                                                              a model of many languages (of Hugging Face)
   mt-translate runs/a,runs/b,runs/c news.en                  three models together: the mean of their probabilities
-  mt-translate runs/sample news.en --attention maps          where it looked: maps/000001.png and .json, and so on
+  mt-translate runs/sample news.en --attention maps          what it attends to: maps/000001.png and .json, ...
   mt-translate runs/sample news.en alignments=true           each line with its word alignment: ... TAB 0-0 1-2
 
 settings (key=value):

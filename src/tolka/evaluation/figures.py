@@ -42,6 +42,8 @@ FIGURES = {
 # its ending; of those from 65 to 75 about half said something else.
 NEARLY_RIGHT = 75.0
 """Least chrF2 of a line that is nearly right."""
+BLIND = 0.35
+"""Share of validation pairs for which another line's source serves as well, from which on a model tells none apart."""
 FEW_PAIRS = 500
 """Pairs; with fewer, no model here that began with random weights has learnt anything."""
 _FALLING = 0.005  # share of the validation loss that the last third took off
@@ -151,7 +153,7 @@ class Evidence:
     def is_blind(self) -> bool:
         """Whether the model makes next to nothing of its source."""
         # Both, as tokens of single characters follow from the target's own beginning: their source gains little each.
-        return self.source_gain < 0.05 * self.valid_loss and self.unrelated_valid > 0.35
+        return self.source_gain < 0.05 * self.valid_loss and self.unrelated_valid > BLIND
 
     @property
     def has_learnt_nothing(self) -> bool:

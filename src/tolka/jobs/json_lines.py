@@ -98,12 +98,15 @@ class JsonLines(Format):
             )
             found = {n: forecast(*each) for n, each in self._sections.items() if each[1] > _SECTION / 2}
             sections = {n: each for n, each in found.items() if each}
-            if len(sections) > 1:
-                least, most = (choose(sections, key=lambda n: sections[n].mean) for choose in (min, max))
+            least, most = (choose(sections, key=lambda n: sections[n].mean, default=0) for choose in (min, max))
+            if least != most:
                 lines = {
                     n: f"lines {_SECTION * n + 1} to {min(self._count, _SECTION * (n + 1))}" for n in (least, most)
                 }
-                yield f"lowest: {sections[least]} in {lines[least]}; highest: {sections[most]} in {lines[most]}"
+                yield (
+                    f"lowest: {sections[least]} in {lines[least]}; highest: {sections[most]} in {lines[most]} of the "
+                    "output"
+                )
 
     def _quality(self, token_scores: Sequence[float], candidates: Sequence[Candidate]) -> Estimate | None:
         """Return the estimate of the first candidate's quality; None for a blank text."""

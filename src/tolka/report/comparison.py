@@ -59,7 +59,7 @@ _FLOW = (
 def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
     """Draw the learning curves of a validation score, over updates and over time.
 
-    Of one run, in each direction, beside the loss in training; its time would show the same curve again.
+    Of one run, in each direction, or beside the loss in training; its time would show the same curve again.
     """
     is_alone, bleu = len(runs) == 1, key == "bleu"
     runs = runs[0].by_direction() if is_alone else runs
@@ -68,8 +68,9 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
         if bleu
         else "Loss on the validation set's references; lower is better, and a curve that rises again shows overfitting."
     )
-    if is_alone and not bleu:
-        by_update += " Dotted: in training, with dropout."
+    with_training = is_alone and len(runs) == 1 and any("train_loss" in line for line in runs[0].metrics)
+    if with_training and not bleu:
+        by_update += " Dotted: in training."
     by_time = f"The same over the time that training took; {'higher' if bleu else 'lower'} and earlier is better."
     greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
     name, file = ("BLEU", "bleu") if bleu else ("Loss", "nll")
@@ -80,7 +81,7 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
         if is_alone and x == "seconds":
             path.unlink(missing_ok=True)  # left by an earlier version
             continue
-        yield _draw(runs, picture, _curve(key, x, scale, is_alone), (unit, "BLEU" if bleu else "nats per token"))
+        yield _draw(runs, picture, _curve(key, x, scale, with_training), (unit, "BLEU" if bleu else "nats per token"))
 
 
 def _lengths_picture(runs: Sequence[FinishedRun], test: str, folder: Path) -> Picture:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tolka.evaluation.figures import FIGURES
+from tolka.evaluation.figures import BLIND, FIGURES
 from tolka.evaluation.verdict import advice_of
 from tolka.metrics.metric import SEED
 from tolka.metrics.significance import holm, randomisation_p
@@ -14,14 +14,14 @@ from tolka.metrics.tables import interval_text
 from tolka.report.runs import FinishedRun
 
 _TRIALS, _SIGNIFICANCE = 1000, 0.05
-_BLIND = 0.35  # share of validation pairs for which another line's source serves as well
 
 
 def page_head(runs: Sequence[FinishedRun], folder: Path, page: str) -> dict[str, Any]:
     """Return a run's verdict with its figures and advice, or the order of several. page: name of their own ones."""
     verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
     figures = verdict["figures"] if verdict else {}
-    if figures.get("unrelated_valid", 0.0) > _BLIND:  # such a model finds unrelated pairs everywhere
+    # A model that tells few pairs apart finds unrelated ones everywhere.
+    if verdict and verdict.get("cause") != "noisy" and figures.get("unrelated_valid", 0.0) > BLIND:
         figures = {**figures, "unrelated": None, "unrelated_valid": None}
     return {
         "verdict": verdict,

@@ -12,6 +12,7 @@ from tolka.system.number_format import number_text
 
 SEED = "run.seed"
 _OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
+_LACKING = "–"
 _MOST_COLUMNS = 6  # that fit beside a label
 _FEWEST = 3  # trainings from which on a setting's importance is computed
 
@@ -19,12 +20,15 @@ _FEWEST = 3  # trainings from which on a setting's importance is computed
 def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
     """Return each setting in which the trainings differ -> its value in each of them, as text.
 
-    Settings that some lack, as models of another kind do, are left out: the kind is one of those that differ.
+    Those that have it differ in it; models of another kind, which lack it, have "–".
     """
     flat = [dict(_flat_settings(run.config)) for run in runs]
-    keys = [key for key in flat[0] if key not in _OWN and all(key in settings for settings in flat)] if flat else []
-    values = {key: [settings[key] for settings in flat] for key in keys}
-    return {key: texts for key, texts in values.items() if len(set(texts)) > 1}
+    keys = dict.fromkeys(key for settings in flat for key in settings if key not in _OWN)
+    return {
+        key: [settings.get(key, _LACKING) for settings in flat]
+        for key in keys
+        if len({settings[key] for settings in flat if key in settings}) > 1
+    }
 
 
 def _flat_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -72,7 +76,8 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     if SEED in settings:
         tables += _over_seeds(settings, values, name, metric)
     if len(runs) >= _FEWEST:
-        importance = {key: share_of_variance(found, values) for key, found in settings.items()}
+        of_all = {key: found for key, found in settings.items() if _LACKING not in found}
+        importance = {key: share_of_variance(found, values) for key, found in of_all.items()}
         rows = [
             Row(key, "", [(f"{100 * share:.0f} %", "")])
             for key, share in sorted(importance.items(), key=lambda each: -each[1])

@@ -25,6 +25,7 @@ def go_on(options: TrainerConfig, state: TrainState, horizon: int = 0) -> tuple[
     ended_by_minutes = options.max_minutes and minutes >= 0.95 * options.max_minutes
     if options.patience and (state.plateau or state.stale >= options.patience):
         setting = f"trainer.patience={2 * options.patience}"
+        setting += f" scheduler.horizon={2 * state.update}" if horizon else ""
         if ended_by_minutes:  # they would end the other run as well
             setting += f" trainer.max_minutes={2 * options.max_minutes:g}"
         return f"another run with {setting} waits for longer", f"mt-train --rerun {{run}} {setting}"
@@ -38,6 +39,11 @@ def go_on(options: TrainerConfig, state: TrainState, horizon: int = 0) -> tuple[
         setting, factor = f"trainer.epochs={2 * options.epochs:g}", 2
     takes = "" if ended_by_minutes else f" for about {minutes_text(minutes * (factor - (not horizon)))}"
     if horizon:
+        # Another limit would end it before the rate has fallen.
+        limits = {"updates": math.ceil(factor * state.update), "max_minutes": math.ceil(factor * minutes)}
+        for key, least in limits.items():
+            if 0 < getattr(options, key) < least and key not in setting:
+                setting += f" trainer.{key}={least}"
         setting += f" scheduler.horizon={round(factor * state.update)}"
         return f"another run with {setting}{takes}", f"mt-train --rerun {{run}} {setting}"
     return f"the same command with {setting} goes on{takes}", f"mt-train --rerun {{run}} run.dir={{run}} {setting}"

@@ -15,6 +15,7 @@ from tolka.data.batch import PAD, Batch, collate
 from tolka.data.buckets import longest_first
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
+from tolka.losses.cross_entropy import token_nll
 from tolka.models.base import Seq2Seq
 from tolka.models.quantization import is_quantized
 from tolka.text.direction import Direction
@@ -127,10 +128,13 @@ def source_gradients(model: Seq2Seq, batch: Batch) -> Tensor:
     """Return how much each source embedding x_j says of each token y_t, (B, T, S); each row of a token sums to 1.
 
     It is |x_j . d log p(y_t | y_<t, x) / d x_j|, the first-order estimate of what leaving x_j out would change (Denil
-    et al. 2015). ConfigError for a model in int8, which has no gradients.
+    et al. 2015). ConfigError for a model without gradients: in int8, under torch.inference_mode, or a plugin's whose
+    source embedding has another name.
     """
-    if is_quantized(model):
-        raise ConfigError("a model in int8 has no gradients: look into the one that it was made of")
+    embedding = getattr(model, "source_embedding", None)
+    if is_quantized(model) or embedding is None or torch.is_inference_mode_enabled():
+        reason = "in int8" if is_quantized(model) else "without source_embedding, or under torch.inference_mode,"
+        raise ConfigError(f"this model has no attention at all, and {reason} no gradients to show in its place")
     embedded: list[Tensor] = []
 
     def keep(module: torch.nn.Module, inputs: tuple[Tensor], output: Tensor) -> Tensor:
@@ -139,20 +143,23 @@ def source_gradients(model: Seq2Seq, batch: Batch) -> Tensor:
             embedded.append(output)
         return output
 
-    hook = model.get_submodule("source_embedding").register_forward_hook(keep)
-    try:
-        with torch.enable_grad():
-            features = model.eval().inspect(batch).features
-    finally:
-        hook.remove()
-    [x] = embedded
+    hook = embedding.register_forward_hook(keep)
     with torch.enable_grad():
-        found = model.logits(features).float().log_softmax(dim=-1).gather(1, batch.targets[:, None])[:, 0]  # (N,)
+        try:
+            features = model.eval().inspect(batch).features  # (N, E)
+        finally:
+            hook.remove()
+        [x] = embedded
+        # Through the vocabulary once and in chunks, and then through the rest for each step.
+        rows = features.detach().requires_grad_()
+        parts = token_nll(model, rows, batch.targets)
+        slopes = torch.stack([torch.autograd.grad(part.sum(), rows)[0] for part in parts]).sum(dim=0)
+        found = (features * slopes).sum(dim=-1)  # (N,), whose derivatives are those of -log p
         by_step = found.new_zeros(batch.target_out.numel()).index_put((batch.target_positions,), found)
         # Sentences do not read each other: one pass back for a step of all of them.
         steps = by_step.view_as(batch.target_out).sum(dim=0)
-    gradients = [torch.autograd.grad(step, x, retain_graph=True)[0] for step in steps]
-    weights = torch.stack([(gradient * x.detach()).sum(dim=-1).abs() for gradient in gradients], dim=1)
+        gradients = [torch.autograd.grad(step, x, retain_graph=True)[0] for step in steps]
+    weights = torch.stack([(gradient * x.detach()).sum(dim=-1).abs() for gradient in gradients], dim=1).float()
     weights = weights.masked_fill((batch.source == PAD)[:, None], 0.0)
     return weights / weights.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
 
