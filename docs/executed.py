@@ -30,7 +30,7 @@ def execute(command: str, folder: Path) -> str:
     ended = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": path},
+        env={key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"} | {"PATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
