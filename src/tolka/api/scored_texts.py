@@ -15,7 +15,7 @@ from tolka.model_directory.read import Folders
 from tolka.system.progress import bar, say
 from tolka.text.direction import is_named
 from tolka.text.lines import LineLimit, decode_lines, read_lines, refuse_pipe, user_path, without_compression
-from tolka.text.readers import reader_of
+from tolka.text.readers import Reader, reader_of
 from tolka.text.readers.base import BothSides, ColumnSetting
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
@@ -55,8 +55,8 @@ def read_texts(config: EvaluateConfig, models: Folders = ()) -> ScoredTexts:
     references; DataError for files that cannot be read, are empty or differ in their lines.
     """
     files, limit = config.files, config.decoding.line_limit
-    if _has_both_sides(config):
-        return _both_sides(config, models)
+    if reader := _reader_of_both(config):
+        return _both_sides(reader, config, models)
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     if [files.hypothesis, files.source, *files.reference].count(STDIN) > 1:
@@ -69,12 +69,13 @@ def read_texts(config: EvaluateConfig, models: Folders = ()) -> ScoredTexts:
     return ScoredTexts(references, source)
 
 
-def _has_both_sides(config: EvaluateConfig) -> bool:
-    """Return whether the source file has the references as well, and none are named."""
-    return bool(not config.files.reference and config.files.source and reader_of(user_path(config.files.source)))
+def _reader_of_both(config: EvaluateConfig) -> Reader | None:
+    """Return the reader of a source file that has the references as well, where none are named; else None."""
+    files = config.files
+    return reader_of(user_path(files.source)) if files.source and not files.reference else None
 
 
-def _both_sides(config: EvaluateConfig, models: Folders) -> ScoredTexts:
+def _both_sides(reader: Reader, config: EvaluateConfig, models: Folders) -> ScoredTexts:
     """Read a file that has sources and references."""
     path = user_path(name := config.files.source)
     if not models:
@@ -83,13 +84,12 @@ def _both_sides(config: EvaluateConfig, models: Folders) -> ScoredTexts:
             "source and reference as plain text"
         )
     refuse_pipe(path)
-    reader, direction = reader_of(path), open_model(models, config.search, config.decoding).direction
+    direction = open_model(models, config.search, config.decoding).direction
     if not all(map(is_named, direction)):
         raise ConfigError(
             f"source={name} has both sides, and the model knows several languages: name two of them with "
             "decoding.source=CODE decoding.target=CODE"
         )
-    assert reader, "_has_both_sides has found it"
     pairs_of = reader(path, name, direction, [], limit=config.decoding.line_limit)
     if isinstance(pairs_of, BothSides):
         pairs_of.setting = _COLUMNS
@@ -110,7 +110,7 @@ def read_parallel(config: EvaluateConfig, command: str, models: Folders) -> tupl
     ConfigError for other files than these; DataError as `read_texts`.
     """
     files = config.files
-    has_reference = len(files.reference) == 1 or _has_both_sides(config)
+    has_reference = len(files.reference) == 1 or _reader_of_both(config)
     if not files.source or not has_reference or files.hypothesis:
         raise ConfigError(f"{command} takes a model, source=FILE and reference=FILE: it translates the sources itself")
     texts = read_texts(config, models)

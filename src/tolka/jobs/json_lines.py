@@ -1,7 +1,7 @@
 """JSON lines, and attention maps, which take torch."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from tolka.jobs.formats import Format, Result, rounded_score
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import count_text, json_text
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
-from tolka.translation.quality import Estimate, Features, estimate
+from tolka.translation.quality import Estimate, Features, Forecast, estimate
 from tolka.translation.results import Candidate
 from tolka.translation.scoring import scores_of_texts
 from tolka.translation.translator import Translator
@@ -96,17 +96,18 @@ class JsonLines(Format):
                 f"expected: a mean chrF2 of {expected} over {count_text(sum(counts), 'line')}, if the text is "
                 "of the kind that the model was calibrated on"
             )
-            found = {n: forecast(*each) for n, each in self._sections.items() if each[1] > _SECTION / 2}
-            sections = {n: each for n, each in found.items() if each}
-            least, most = (choose(sections, key=lambda n: sections[n].mean, default=0) for choose in (min, max))
-            if least != most:
-                lines = {
-                    n: f"lines {_SECTION * n + 1} to {min(self._count, _SECTION * (n + 1))}" for n in (least, most)
-                }
-                yield (
-                    f"lowest: {sections[least]} in {lines[least]}; highest: {sections[most]} in {lines[most]} of the "
-                    "output"
-                )
+            yield from self._extremes(forecast)
+
+    def _extremes(self, forecast: Callable[[float, int], Forecast | None]) -> Iterator[str]:
+        """Yield which hundred lines have the lowest forecast and which the highest, where there are several."""
+        found = {n: forecast(*each) for n, each in self._sections.items() if each[1] > _SECTION / 2}
+        ranked = sorted((each, n) for n, each in found.items() if each)
+        if len(ranked) > 1 and ranked[0][0] != ranked[-1][0]:
+            lowest, highest = (
+                f"{each} in lines {_SECTION * n + 1} to {min(self._count, _SECTION * (n + 1))}"
+                for each, n in (ranked[0], ranked[-1])
+            )
+            yield f"lowest: {lowest}; highest: {highest} of the output"
 
     def _quality(self, token_scores: Sequence[float], candidates: Sequence[Candidate]) -> Estimate | None:
         """Return the estimate of the first candidate's quality; None for a blank text."""
