@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from tolka.evaluation.robustness import Cost, measure
+from tolka.metrics.scores import Score
+from tolka.model_directory.write import rescore
 from tolka.text.pairs import Pair
 
 WORDS = ["river", "stone", "bread", "window", "Anna", "garden", "silver", "morning", "travel", "7", "12 boats"]
 PAIRS = [Pair(f"{a} {b} {c}.", f"{a} {b} {c}.") for a in WORDS for b in WORDS[:6] for c in WORDS[:2]]
 
 
-def costs_of(translate: Callable[[str], str], pairs: Sequence[Pair] = PAIRS) -> dict[str, Cost]:
-    found = measure(lambda texts: [translate(text) for text in texts], pairs, "en")
+def costs_of(
+    translate: Callable[[str], str], pairs: Sequence[Pair] = PAIRS, own: tuple[str, Score] | None = None
+) -> dict[str, Cost]:
+    found = measure(lambda texts: [translate(text) for text in texts], pairs, "en", own)
     costs = [cost.after - cost.before for cost in found.costs]
     assert costs == sorted(costs)
     return {cost.name: cost for cost in found.costs}
@@ -53,6 +57,24 @@ def test_short_lines_are_compared_with_the_others() -> None:
     assert short.before == pytest.approx(100)
 
 
+def test_the_text_itself_is_compared_with_the_models_own_test_set() -> None:
+    own = "news", Score("chrF2", 80.0, (77.0, 83.0), "")
+    same = costs_of(lambda text: text, own=own)["this text, beside news"]
+    assert (same.before, same.after, same.lines) == (80, pytest.approx(100), len(PAIRS))
+    assert same.interval == pytest.approx((17, 23))  # the text's own score is sure, as all lines are right
+    other = costs_of(lambda text: "" if "bread" in text else text, own=own)["this text, beside news"]
+    low, high = other.interval
+    assert low + high == pytest.approx(2 * (other.after - 80))
+    assert high - low > 6
+    assert [(example.translation, example.before) for example in other.examples] == [("", "")] * 2
+    # Lines and their scores, of two texts with nothing in common: the variances add.
+    single = costs_of(
+        lambda text: "" if "bread" in text else text, own=("news", Score("chrF2", 80.0, (80.0, 80.0), ""))
+    )["this text, beside news"]
+    widths = (single.interval[1] - single.interval[0], 6.0)
+    assert (high - low) ** 2 == pytest.approx(sum(width**2 for width in widths))
+
+
 def test_at_most_500_lines_are_looked_at_and_blank_ones_are_left_out() -> None:
     found = measure(lambda texts: list(texts), [*PAIRS * 8, Pair(" ", "a")], "en")
     assert found.lines == 352
@@ -65,9 +87,18 @@ def test_the_command_writes_the_costs_into_the_card(
     own = tmp_path / "own"
     shutil.copytree(trained, own)
     files = [f"source={corpus / 'test.xa'}", f"reference={corpus / 'test.xb'}"]
+    path = own / "best" / "scores.json"
+    scores = json.loads(path.read_text(encoding="utf-8"))
+    ((name, test),) = scores["test"].items()
+    (tested,) = (score for score in test["metrics"] if score["name"] == "chrF2")
+    tested["interval"] = [tested["score"] - 5, tested["score"] + 5]  # it was trained without resamples
+    rescore(own / "best", scores, (own / "best" / "README.md").read_text(encoding="utf-8"))
     found = json.loads(command("mt-eval", "robustness", own, *files, "--json").out)
     assert {"name", "lines", "before", "after", "interval", "examples"} == {*found["robustness"][0]}
-    kept = json.loads((own / "best" / "scores.json").read_text(encoding="utf-8"))
+    (itself,) = (cost for cost in found["robustness"] if cost["name"] == f"this text, beside {name}")
+    assert itself["before"] == tested["score"]
+    assert itself["interval"][1] - itself["interval"][0] > 10
+    kept = json.loads(path.read_text(encoding="utf-8"))
     assert kept["robustness"]["lines"] == found["lines"] == 8
     assert not any(cost["examples"] for cost in kept["robustness"]["robustness"])
     card = (own / "best" / "README.md").read_text(encoding="utf-8")

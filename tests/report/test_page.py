@@ -356,3 +356,26 @@ def test_the_worst_and_the_best_lines_come_first_and_all_can_be_found(tmp_path: 
     several = write_page(tmp_path / "both", "both", [read_run(folder, "run"), read_run(other, "other")], {})
     assert "Where it is worst" not in several.read_text("utf-8")
     assert "The lines of the test set" not in several.read_text("utf-8")
+
+
+def test_each_test_set_has_its_lines_in_its_own_languages(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", "dot")
+    scores = json.loads((folder / "best" / "scores.json").read_text(encoding="utf-8"))
+    (first,) = scores["test"]
+    scores["test"]["back"] = {**scores["test"][first], "direction": ["ko", "en"]}
+    (folder / "best" / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+    lines = [
+        {"test": test, "line": n + 1, "chrf": 10.0 * n, "source": f"{test} {n}", "translation": "a", "reference": "b"}
+        for test in (first, "back")
+        for n in range(6)
+    ]
+    (folder / EXAMPLES / LINES).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    text = write_page(tmp_path / "page", "run", [read_run(folder, "run")], {}).read_text("utf-8")
+    page = Reader(text.replace("<input", "<meta"))
+    assert not page.open
+    assert f"6 lines of {first}, 6 lines of back, with the chrF2 of each" in page.text
+    assert text.index(f"worst, on {first}</h2>") < text.index("<summary>Where it is worst and best, on back")
+    assert [row[0] for row in page.rows if row[1:3] == ["1 ", "0.0 "]] == [f"{first} ", "back "]
+    assert '<dd lang="ko" dir="auto">back 0</dd>' in text
+    assert "## Where it is best, on back" in (tmp_path / "page" / "report.md").read_text("utf-8")
+    assert read_run(folder, "run").lines_of("back")[0]["source"] == "back 0"

@@ -10,6 +10,8 @@ from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.errors import CheckpointError
 from tolka.evaluation.robustness import Robustness, measure
+from tolka.metrics.options import PRINTED_NAMES
+from tolka.metrics.scores import Score
 from tolka.model_directory.card import ROBUSTNESS, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.read import Folders
@@ -17,6 +19,7 @@ from tolka.model_directory.settings import find_model_folder, load_settings
 from tolka.model_directory.verify import read_json
 from tolka.model_directory.write import rescore
 from tolka.system.progress import bar, say
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
@@ -31,26 +34,46 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), **setting
     config = as_config(EvaluateConfig, evaluate_config, config, settings)
     sources, references = read_parallel(config, "robustness", model)
     translator: Translator[Any] = open_model(model, config.search, config.decoding, say=say)
+    folder = _folder_of(model)
     with bar("translating", None, " lines") as progress:
 
         def translate(lines: Sequence[str]) -> Sequence[str]:
             return translator(lines, tick=progress.update)
 
         language = config.files.language or translator.direction.target
-        result = measure(translate, [Pair(*both) for both in zip(sources, references, strict=True)], language)
-    if isinstance(model, str | Path) or len(model) == 1:
-        _write(Path(model if isinstance(model, str | Path) else model[0]), result)
+        pairs = [Pair(*both) for both in zip(sources, references, strict=True)]
+        result = measure(translate, pairs, language, _own_test(folder, translator.direction) if folder else None)
+    if folder:
+        _write(folder, result)
     return result
 
 
-def _write(model: Path, result: Robustness) -> None:
-    """Write the costs into a model directory."""
+def _folder_of(model: Folders) -> Path | None:
+    """Return the model directory with a card to write to; None with a note, or for several models, which have none."""
+    if not isinstance(model, str | Path) and len(model) != 1:
+        return None
+    one = Path(model if isinstance(model, str | Path) else model[0])
     try:
-        folder = find_model_folder(model)
-        settings, scores = load_settings(folder), read_json(folder / SCORES)
+        folder = find_model_folder(one)
+        load_settings(folder)
+        return folder
     except CheckpointError:
-        say(f"note: {model} is no model directory of tolka, so that no card has these figures")
-        return
+        say(f"note: {one} is no model directory of tolka, so that no card has these figures")
+        return None
+
+
+def _own_test(folder: Path, direction: Direction) -> tuple[str, Score] | None:
+    """Return the first test set in a direction that the model was scored on with an interval, and its chrF2."""
+    for name, test in read_json(folder / SCORES).get("test", {}).items():
+        for scored in test["metrics"] if test.get("direction", list(direction)) == list(direction) else ():
+            if scored["name"] == PRINTED_NAMES["chrf"] and scored["interval"]:
+                return name, Score(scored["name"], scored["score"], tuple(scored["interval"]), scored["signature"])
+    return None
+
+
+def _write(folder: Path, result: Robustness) -> None:
+    """Write the costs into a model directory."""
+    settings, scores = load_settings(folder), read_json(folder / SCORES)
     # Without the examples: a card may be published, and the text need not be.
     found = {**scores, ROBUSTNESS: result.as_dict(with_examples=False)}
     facts = facts_of(folder, settings, scores)

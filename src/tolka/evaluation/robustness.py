@@ -2,9 +2,11 @@
 
 The lines of a test set are changed on both sides, so that their references are right again, and translated. What a
 translator that is not disturbed would get is the score of the translations of the unchanged lines, changed like their
-references; the difference has a 95 % interval of resamples that both share.
+references; the difference has a 95 % interval of resamples that both share. What the text itself costs is its score
+beside that of the test set that the model was scored on.
 """
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +17,7 @@ import numpy as np
 from tolka.metrics.line_statistics import resampled_sums, totals
 from tolka.metrics.metric import SEED, Metric, References
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.scores import interval_of, metrics_of
+from tolka.metrics.scores import Score, interval_of, metrics_of
 from tolka.metrics.tables import Form, table
 from tolka.text.noise import NOISES, UNTRAINED, Noise
 from tolka.text.pairs import Pair
@@ -41,7 +43,10 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Example:
-    """A line that a change spoils: the changed source, its reference, and translations of the line before and now."""
+    """A line that a change spoils: the changed source, its reference, and translations of the line before and now.
+
+    before: "" where the text is another one, and not a changed one.
+    """
 
     source: str
     reference: str
@@ -103,7 +108,8 @@ class Robustness:
         for cost in self.costs:
             for example in cost.examples if cost.is_certain else ():
                 texts = {"source": example.source, "translation": example.translation, "reference": example.reference}
-                lines = [f"  {name:13} {text}" for name, text in {**texts, "undisturbed": example.before}.items()]
+                texts |= {"undisturbed": example.before} if example.before else {}
+                lines = [f"  {name:13} {text}" for name, text in texts.items()]
                 blocks.append("\n".join([f"{cost.name}:", *lines]))
         return "\n\n".join(blocks)
 
@@ -117,14 +123,24 @@ class _Change:
     after: list[Pair]
 
 
-def measure(translate: Callable[[Sequence[str]], Sequence[str]], pairs: Sequence[Pair], language: str) -> Robustness:
-    """Return what changes of a test set cost a model. translate: by it. language: of the target."""
+def measure(
+    translate: Callable[[Sequence[str]], Sequence[str]],
+    pairs: Sequence[Pair],
+    language: str,
+    own: tuple[str, Score] | None = None,
+) -> Robustness:
+    """Return what changes of a test set cost a model. translate: by it. language: of the target.
+
+    own: the name of a test set that it was scored on, and its chrF2 with an interval.
+    """
     step = -(-len(pairs) // _MOST)
     chosen = [pair for pair in pairs[::step] if pair.source.strip() and pair.target.strip()]
     translated = translate([pair.source for pair in chosen])
     metric = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)[0]
     costs = [_cost(metric, change, translate) for change in _changes(chosen, translated) if change.after]
     costs.append(_of_short_lines(metric, chosen, translated))
+    if own:
+        costs.append(_of_this_text(metric, chosen, translated, *own))
     return Robustness(
         sorted(costs, key=lambda cost: cost.after - cost.before), len(chosen), metric.signature(_RESAMPLES)
     )
@@ -161,12 +177,11 @@ def undisturbed(noise: Noise, pair: Pair, translation: str, changed: Pair, seed:
 
 def _cost(metric: Metric, change: _Change, translate: Callable[[Sequence[str]], Sequence[str]]) -> Cost:
     after = list(translate([pair.source for pair in change.after]))
-    references = [pair.target for pair in change.after]
-    statistics = metric.statistics([change.before, after], References([references]))
+    statistics = metric.statistics([change.before, after], _references(change.after))
     sums = resampled_sums(statistics, _RESAMPLES, SEED)
     lost = np.subtract(*map(metric.line_values, statistics))
     examples = [
-        Example(change.after[row].source, references[row], change.before[row], after[row])
+        Example(change.after[row].source, change.after[row].target, change.before[row], after[row])
         for row in np.argsort(-lost, kind="stable")[:_SHOWN]
         if lost[row] > 0
     ]
@@ -180,7 +195,7 @@ def _of_short_lines(metric: Metric, pairs: Sequence[Pair], translated: Sequence[
     order = sorted(range(len(pairs)), key=lambda row: len(pairs[row].source))
     cut = max(1, round(_SHORT * len(order)))
     statistics = [
-        metric.statistics([[translated[row] for row in rows]], References([[pairs[row].target for row in rows]]))[0]
+        metric.statistics([[translated[row] for row in rows]], _references([pairs[row] for row in rows]))[0]
         for rows in (order[cut:] or order, order[:cut])
     ]
     others, short = (
@@ -188,3 +203,20 @@ def _of_short_lines(metric: Metric, pairs: Sequence[Pair], translated: Sequence[
     )
     before, now = (float(metric.value(totals(each))) for each in statistics)
     return Cost("very short lines, beside others", cut, before, now, interval_of(short - others), [])
+
+
+def _of_this_text(metric: Metric, pairs: Sequence[Pair], translated: Sequence[str], name: str, own: Score) -> Cost:
+    """Return the chrF2 of the text as it is beside that of the model's own test set."""
+    (statistics,) = metric.statistics([translated], _references(pairs))
+    now = float(metric.value(totals(statistics)))
+    here = interval_of(metric.values(resampled_sums([statistics], _RESAMPLES, SEED)[0]))
+    # Two samples that have no lines in common: the squares of their intervals add.
+    half = math.hypot(*((high - low) / 2 for low, high in (here, own.interval or here)))
+    worst = np.argsort(metric.line_values(statistics), kind="stable")[:_SHOWN]
+    examples = [Example(pairs[row].source, pairs[row].target, "", translated[row]) for row in worst]
+    interval = (now - own.value - half, now - own.value + half)
+    return Cost(f"this text, beside {name}", len(pairs), own.value, now, interval, examples)
+
+
+def _references(pairs: Sequence[Pair]) -> References:
+    return References([[pair.target for pair in pairs]])

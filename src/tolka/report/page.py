@@ -97,19 +97,26 @@ def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
 
 def _texts(runs: Sequence[FinishedRun]) -> dict[str, Any]:
     """Return the translations that the page shows, and what their maps are."""
-    lines = runs[0].lines if len(runs) == 1 else []
-    worst, best = worst_and_best(lines)
-    sentences = list(_sentences(runs, {line["source"] for line in (*worst, *best)}))
+    tests = [_test_lines(runs[0], name) for name in runs[0].tests if runs[0].lines_of(name)] if len(runs) == 1 else []
+    shown = {line["source"] for _, lines in (tests[0]["extremes"] if tests else ()) for line in lines}
+    sentences = list(_sentences(runs, shown))
     maps = (each for sentence in sentences for _, example in sentence["translations"] for each in example["maps"])
     terms = {"gradient" if each.get("map") == "gradient" else "attention" for each in maps}
     return {
-        "lines": lines,
-        "first_test": next(iter(runs[0].tests), "") if runs else "",
-        "extremes": [(words, each) for words, each in (("worst", worst), ("best", best)) if each],
+        "test_lines": tests,
         "sentences": sentences,
         "map_terms": in_order(terms),
         "most_subwords": _MOST_SUBWORDS,
     }
+
+
+def _test_lines(run: FinishedRun, test: str) -> dict[str, Any]:
+    """Return the lines of a test set, the worst and the best of them, and its languages."""
+    lines = run.lines_of(test)
+    both = zip(("worst", "best"), worst_and_best(lines), strict=True)
+    languages = run.tests[test].get("direction") or [run.config["corpus"][side] for side in ("source", "target")]
+    extremes = [(words, each) for words, each in both if each]
+    return {"name": test, "languages": languages, "lines": lines, "extremes": extremes}
 
 
 def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:

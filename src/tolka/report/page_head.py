@@ -39,7 +39,7 @@ def _ranking(runs: Sequence[FinishedRun], folder: Path, page: str) -> list[dict[
     scores = [run.tests[test]["metrics"][0] for run in runs]
     lower_is_better = scores[0]["name"] == "TER"
     order = sorted(range(len(runs)), key=lambda n: scores[n]["score"], reverse=not lower_is_better)
-    beside = chances([runs[number].lines for number in order]) or [""] * len(order)
+    beside = chances([runs[number].lines_of(test) for number in order]) or [""] * len(order)
     ranking = []
     for number, chance in zip(order, beside, strict=True):
         run, own = runs[number], folder / runs[number].label
@@ -57,8 +57,8 @@ def _ranking(runs: Sequence[FinishedRun], folder: Path, page: str) -> list[dict[
 def chances(of_runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
     """Return for each training whether it differs from the first by more than chance; none without common test lines.
 
-    By the mean chrF2 of the lines of the first test set, whose differences change their signs by coins (Riezler and
-    Maxwell 2005), with Holm's correction for all trainings.
+    of_runs: the lines of one test set. By the mean of their chrF2, whose differences change their signs by coins
+    (Riezler and Maxwell 2005), with Holm's correction for all trainings.
     """
     scored = [{line["source"]: line["chrf"] for line in lines} for lines in of_runs]
     if not scored[0] or any(scores.keys() != scored[0].keys() for scores in scored):

@@ -15,13 +15,13 @@ from tolka.system.whole_files import read_text
 EXAMPLES = "shown"
 """Folder within a run's folder: a JSON file per example sentence (`report.attention.AttentionFolder`)."""
 LINES = "lines.jsonl"
-"""File in it: a JSON object per line of the first test set, with its texts and its chrF2."""
+"""File in it: a JSON object per line of the test sets, with its texts and its chrF2."""
 _EXTREMES = 3
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The content of a run's files. label: distinguishes it from the runs beside it. lines: of its first test set."""
+    """The content of a run's files. label: distinguishes it from the runs beside it. lines: of its test sets."""
 
     label: str
     config: Mapping[str, Any]
@@ -35,6 +35,11 @@ class FinishedRun:
         """Test set -> its entry in scores.json."""
         tests: Mapping[str, Mapping[str, Any]] = self.scores.get("test", {})
         return tests
+
+    def lines_of(self, test: str) -> list[dict[str, Any]]:
+        """Return the lines of a test set. An earlier version kept those of the first one, and did not name it."""
+        first = next(iter(self.tests), "")
+        return [line for line in self.lines if line.get("test", first) == test]
 
     @property
     def card_facts(self) -> Mapping[str, str]:

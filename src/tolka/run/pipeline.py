@@ -246,5 +246,6 @@ def _report(
         if inputs.test_pairs:
             name, known = next(iter(inputs.test_pairs.items()))
             direction = inputs.direction_of(name)
-        shown, translations = translator.for_direction(direction), tests[0].translations if tests else ()
-        write_report(run, config.run.name or run.path.name, shown, known, translations, config.report.plots)
+        translated = {test.name: (inputs.test_pairs[test.name], test.translations) for test in tests}
+        shown = translator.for_direction(direction)
+        write_report(run, config.run.name or run.path.name, shown, known, translated, config.report.plots)

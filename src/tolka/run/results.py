@@ -19,7 +19,7 @@ from tolka.translation.translator import Translator
 
 # Of the sentences that are shorter than those shown.
 _SHARES = (0.1, 0.5, 0.9)
-_MOST_LINES = 1000  # on the page
+_MOST_LINES = 1000  # on the page, of the first test set; and of all others together
 
 
 def draw_plots(run: RunFolder, gradient_flow: bool) -> None:
@@ -37,33 +37,36 @@ def write_report(
     title: str,
     translator: Translator[TorchEngine],
     known: Sequence[Pair],
-    translations: Sequence[str],
+    tests: Mapping[str, tuple[Sequence[Pair], Sequence[str]]],
     plots: bool,
 ) -> None:
-    """Write report.html, with some sentences of `known` shown. translations: of all of them, or none.
+    """Write report.html, with some sentences of `known` shown.
 
-    plots: whether it has pictures.
+    tests: test set -> its pairs and their translations; `known` are the first one's, where there is any. plots: whether
+    the page has pictures.
     """
     references = {pair.source: pair.target for pair in known}
-    lines = _scored_lines(known, translations) if translations else []
-    extremes = [line["source"] for each in worst_and_best(lines) for line in each]
+    most = [_MOST_LINES, *[-(-_MOST_LINES // max(1, len(tests) - 1))] * (len(tests) - 1)]
+    of_tests = [_scored_lines(name, *tests[name], count) for name, count in zip(tests, most, strict=False)]
+    extremes = [line["source"] for lines in of_tests[:1] for each in worst_and_best(lines) for line in each]
     sentences = list(dict.fromkeys([*choose_sentences(known), *extremes]))
     # A picture that cannot be drawn is noted; the page is written without it.
     if complaint := show(translator, sentences, references, run.path / EXAMPLES):
         run.log(f"note: {complaint}")
-    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for lines in of_tests for line in lines)
     run.leave(f"{EXAMPLES}/{LINES}", text)  # empty where a test set was taken away: an earlier run's lines are gone
     run.log(f"report: {write_page(run.path, title, [read_run(run.path, title)], {}, plots)}")
 
 
-def _scored_lines(pairs: Sequence[Pair], translations: Sequence[str]) -> list[dict[str, Any]]:
-    """Return texts and chrF2 of at most 1000 lines, evenly spaced. The lines are counted from 1."""
-    rows = range(0, len(pairs), -(-len(pairs) // _MOST_LINES))
+def _scored_lines(test: str, pairs: Sequence[Pair], translations: Sequence[str], most: int) -> list[dict[str, Any]]:
+    """Return texts and chrF2 of at most so many lines of a test set, evenly spaced. They are counted from 1."""
+    rows = range(0, len(pairs), -(-len(pairs) // most))
     texts, references = [translations[row] for row in rows], [pairs[row].target for row in rows]
     _, of_lines = scores_and_lines(texts, references, MetricsConfig(names=["chrf"], bootstrap=0))
     (values,) = of_lines().values()
     return [
         {
+            "test": test,
             "line": row + 1,
             "chrf": round(value, 1),
             "source": pairs[row].source,
