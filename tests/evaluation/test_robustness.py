@@ -60,7 +60,8 @@ def test_short_lines_are_compared_with_the_others() -> None:
 def test_the_text_itself_is_compared_with_the_models_own_test_set() -> None:
     own = "news", Score("chrF2", 80.0, (77.0, 83.0), "")
     same = costs_of(lambda text: text, own=own)["this text, beside news"]
-    assert (same.before, same.after, same.lines) == (80, pytest.approx(100), len(PAIRS))
+    assert (same.before, same.lines) == (80, len(PAIRS))
+    assert same.after == pytest.approx(100)
     assert same.interval == pytest.approx((17, 23))  # the text's own score is sure, as all lines are right
     other = costs_of(lambda text: "" if "bread" in text else text, own=own)["this text, beside news"]
     low, high = other.interval

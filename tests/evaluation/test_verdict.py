@@ -98,6 +98,14 @@ def test_lengths_alone_show_a_shift_where_the_model_has_learnt_too_little() -> N
     assert verdict(replace(weak, unrelated=0.02, unrelated_valid=0.02)).cause != "shift"
 
 
+def test_other_test_sets_of_another_kind_are_named_and_how_to_learn_them() -> None:
+    found = verdict(replace(SOUND, elsewhere="chrF2 24.5 on news"))
+    assert found.sentences[1] == "Text of another kind it translates far worse: chrF2 24.5 on news."
+    assert "mt-train run.init_from={run}" in found.next[-1].command
+    useless = verdict(replace(BLIND, elsewhere="chrF2 4.5 on news"))
+    assert not any("run.init_from={run}" in each.command for each in useless.next)  # it has nothing to be tuned from
+
+
 def test_every_rule_has_an_example() -> None:
     assert [rule.cause for rule in RULES] == [*SPOILED]
 

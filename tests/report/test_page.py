@@ -373,7 +373,7 @@ def test_each_test_set_has_its_lines_in_its_own_languages(tmp_path: Path) -> Non
     text = write_page(tmp_path / "page", "run", [read_run(folder, "run")], {}).read_text("utf-8")
     page = Reader(text.replace("<input", "<meta"))
     assert not page.open
-    assert f"6 lines of {first}, 6 lines of back, with the chrF2 of each" in page.text
+    assert f"6 lines of {first}; 6 lines of back, with the chrF2 of each" in page.text
     assert text.index(f"worst, on {first}</h2>") < text.index("<summary>Where it is worst and best, on back")
     assert [row[0] for row in page.rows if row[1:3] == ["1 ", "0.0 "]] == [f"{first} ", "back "]
     assert '<dd lang="ko" dir="auto">back 0</dd>' in text

@@ -15,7 +15,7 @@ from tolka.evaluation.tester import TestResult
 from tolka.evaluation.verdict import verdict
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
-from tolka.run.judgement import forgotten, shifted, weakest
+from tolka.run.judgement import elsewhere, forgotten, shifted, weakest
 from tolka.run.next_commands import from_parent, go_on, on_more_text
 from tolka.text.direction import Direction
 from tolka.training.options import TrainerConfig
@@ -120,6 +120,17 @@ def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
     assert forgotten({"old": change(14.1, 10.1, 0.001)}) == ("BLEU went from 14.1 to 10.1 on old")
     assert forgotten({"a": change(14.1, 13.5, 0.001), "b": change(14.1, 10.1, 0.2), "c": change(1.0, 9.0, 0.001)}) == ""
     assert forgotten({"a": None}) == ""
+
+
+def test_other_kinds_of_text_are_those_with_much_less_chrf_in_the_same_direction() -> None:
+    def result(name: str, chrf: float, *direction: str) -> TestResult:
+        scores = [Score("BLEU", 1.0, None, ""), Score("chrF2", chrf, None, "")]
+        return TestResult(name, Direction(*direction), False, scores, Perplexity(1.0, 1, 1, 1, 1, 0), 1, 1.0)
+
+    first = result("test", 50.0, "en", "de")
+    others = [result("near", 36.0, "en", "de"), result("news", 34.0, "en", "de"), result("back", 20.0, "de", "en")]
+    assert elsewhere(first, [first, *others]) == "chrF2 34.0 on news"
+    assert elsewhere(first, [first]) == ""
 
 
 def test_where_the_sides_of_the_training_text_stop_to_be_parallel() -> None:

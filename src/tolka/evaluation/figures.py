@@ -46,6 +46,8 @@ BLIND = 0.35
 """Share of validation pairs for which another line's source serves as well, from which on a model tells none apart."""
 FEW_PAIRS = 500
 """Pairs; with fewer, no model here that began with random weights has learnt anything."""
+OTHER_KIND = 0.7
+"""Share of a text's chrF2 below which that of another text shows that it is of another kind."""
 _FALLING = 0.005  # share of the validation loss that the last third took off
 
 
@@ -66,13 +68,13 @@ class Evidence:
     which the rate fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the
     optimizer's usual rates are not known. sides: what is wrong with those of the texts. parent: the name that a
     model of these languages would have; "" where training began with one. began_as: that one. before: its score on
-    the test, in words; "" where it was not measured. forgotten: other tests that are worse now, in words. longer:
-    how the training would go on. shift: where the training text's sides stop to be parallel, in words.
-    longer_command, more_command, parent_command: what to type to go on, to train on more text, and to begin as the
-    parent ("" where that is not known). too_long: share of the scored sources with more than the `longest` subwords
-    that the model was trained on. leaked: share of scored pairs that are in the training text; unseen_bleu,
-    unseen_chrf: scores of the others. rare: share of their references' subwords that come fewer than five times in
-    the training text.
+    the test, in words; "" where it was not measured. forgotten: other tests that are worse now, in words.
+    elsewhere: the scores of test sets of another kind, in words. longer: how the training would go on. shift: where
+    the training text's sides stop to be parallel, in words. longer_command, more_command, parent_command: what to type
+    to go on, to train on more text, and to begin as the parent ("" where that is not known). too_long: share of the
+    scored sources with more than the `longest` subwords that the model was trained on. leaked: share of scored pairs
+    that are in the training text; unseen_bleu, unseen_chrf: scores of the others. rare: share of their references'
+    subwords that come fewer than five times in the training text.
     """
 
     test: str
@@ -124,6 +126,7 @@ class Evidence:
     longer_command: str = ""
     more_command: str = ""
     parent_command: str = ""
+    elsewhere: str = ""
 
     @property
     def is_flattered(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tolka.evaluation.figures import FEW_PAIRS, GOOD, NEARLY_RIGHT, ROUGH, USABLE, USELESS, WEAK, Evidence
+from tolka.evaluation.figures import FEW_PAIRS, GOOD, NEARLY_RIGHT, OTHER_KIND, ROUGH, USABLE, USELESS, WEAK, Evidence
 
 _OPENINGS = {
     USELESS: "This model is useless",
@@ -53,6 +53,10 @@ _LONGER = Advice("Train longer: {longer}.", "{longer_command}")
 _OLD_TEXT = Advice(
     "To forget less, add text of the old kind to the training files, or train adapters:",
     "mt-train --rerun {run} finetuning.lora_rank=32",
+)
+_OWN_KIND = Advice(
+    "Fine-tune it on text of the kind to be translated, whose place MORE has:",
+    "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto",
 )
 _LARGER = Advice("Train a larger model ({again} or more):", "mt-train --rerun {run} model.d_model={wider}")
 _RATE = Advice("Train again with a usual learning rate ({again}):", "mt-train --rerun {run} optimizer.lr=0.001")
@@ -139,12 +143,9 @@ RULES = [
     ),
     Rule(
         "other_domain",
-        lambda e: not e.is_validation and e.chrf < 0.7 * e.valid_chrf and e.valid_chrf > 25.0,
+        lambda e: not e.is_validation and e.chrf < OTHER_KIND * e.valid_chrf and e.valid_chrf > 25.0,
         "it was trained on text of another kind than the test set {test} (chrF2 {chrf:.1f}, not {valid_chrf:.1f})",
-        Advice(
-            "Fine-tune it on text of the kind to be translated, whose place MORE has:",
-            "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto",
-        ),
+        _OWN_KIND,
     ),
     Rule(
         "long_lines",
@@ -239,6 +240,8 @@ def verdict(evidence: Evidence) -> Verdict:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
         advice.append(_MORE_TEXT if evidence.pairs < 100_000 else _LARGER)
+    if evidence.elsewhere and level in (GOOD, USABLE, ROUGH):
+        advice.append(_OWN_KIND)
     if _MORE_TEXT in advice and evidence.parent_command:
         advice.append(_PARENT)
     following = [Advice(*(text.format(**words) for text in each)) for each in advice]
@@ -268,6 +271,8 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It began as {evidence.began_as}, which has {evidence.before} there."
     if evidence.forgotten:
         yield f"It has forgotten some of what {evidence.began_as} could do: {evidence.forgotten}."
+    if evidence.elsewhere:
+        yield f"Text of another kind it translates far worse: {evidence.elsewhere}."
     yield (
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "
         f"{NEARLY_RIGHT:.0f} on). Copying the source would have chrF2 {evidence.copy_chrf:.1f}, and the commonest "

@@ -12,9 +12,11 @@ from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.evaluation.evidence import gather
+from tolka.evaluation.figures import OTHER_KIND
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict, verdict
 from tolka.formats.hub import opus_mt_name
+from tolka.metrics.options import PRINTED_NAMES
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
@@ -80,6 +82,7 @@ def judge(
         "began_as": config.run.init_from,
         "before": _score_text(_main_change(result)),
         "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
+        "elsewhere": elsewhere(result, tests),
         "longer": words,
         "longer_command": longer,
         "more_command": on_more_text(calls, name),
@@ -119,6 +122,19 @@ def _main_change(test: TestResult) -> Comparison | None:
 def _score_text(change: Comparison | None) -> str:
     """Return the score before a change, with its name; "" where there is none."""
     return f"{change.name} {change.a.value:.1f}" if change else ""
+
+
+def elsewhere(judged: TestResult, tests: Sequence[TestResult]) -> str:
+    """Return the chrF2 of the other test sets in the same direction that are translated far worse, in words."""
+    scores = {
+        test.name: score.value
+        for test in tests
+        if test.direction == judged.direction
+        for score in test.scores
+        if score.name == PRINTED_NAMES["chrf"]
+    }
+    far_worse = OTHER_KIND * scores.get(judged.name, 0.0)
+    return ", ".join(f"chrF2 {value:.1f} on {name}" for name, value in scores.items() if value < far_worse)
 
 
 def forgotten(changes: Mapping[str, Comparison | None]) -> str:
