@@ -221,7 +221,11 @@ def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Pat
         (tmp_path / f"cats.{language}").write_text("".join(f"{line.split(chr(9))[side]}\n" for line in lines), "utf-8")
     prefix = [f"corpus.{key}={tmp_path / 'cats'}" for key in ("train", "valid", "test")]
     outcome = command("mt-train", *tiny, *prefix, "corpus.source=en", "corpus.target=ko", f"run.dir={tmp_path / 'p'}")
-    assert f"exchange the names of {tmp_path / 'cats.en'} and {tmp_path / 'cats.ko'} (cleaning" in outcome.error
+    advice = f"exchange the names of {tmp_path / 'cats.en'} and {tmp_path / 'cats.ko'}, or type corpus.train=[["
+    assert advice in outcome.error
+    typed = [f"corpus.{key}=[[{tmp_path / 'cats.ko'},{tmp_path / 'cats.en'}]]" for key in ("train", "valid", "test")]
+    mended = command("mt-train", "--check", *tiny, *typed, "corpus.source=en", "corpus.target=ko")
+    assert "sides are swapped" not in mended.err
 
 
 def test_a_line_that_is_not_utf8_beside_an_empty_file(command: Command, tiny: list[str], corpus: Path) -> None:
