@@ -103,7 +103,8 @@ def test_other_test_sets_of_another_kind_are_named_and_how_to_learn_them() -> No
     assert found.sentences[1] == "Text of another kind it translates far worse: chrF2 24.5 on news."
     assert "mt-train run.init_from={run}" in found.next[-1].command
     useless = verdict(replace(BLIND, elsewhere="chrF2 4.5 on news"))
-    assert not any("run.init_from={run}" in each.command for each in useless.next)  # it has nothing to be tuned from
+    assert not any("another kind" in each for each in useless.sentences)
+    assert not any("run.init_from={run}" in each.command for each in useless.next)
 
 
 def test_every_rule_has_an_example() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -379,3 +380,13 @@ def test_each_test_set_has_its_lines_in_its_own_languages(tmp_path: Path) -> Non
     assert '<dd lang="ko" dir="auto">back 0</dd>' in text
     assert "## Where it is best, on back" in (tmp_path / "page" / "report.md").read_text("utf-8")
     assert read_run(folder, "run").lines_of("back")[0]["source"] == "back 0"
+
+
+def test_what_several_runs_differ_in_stands_beside_their_scores(tmp_path: Path) -> None:
+    runs = two_runs(tmp_path)
+    scores = dict(runs[1].scores)
+    scores["facts"] = {**scores["facts"], "architecture": "lstm, 9,876 parameters"}
+    write_page(tmp_path, "two", [runs[0], replace(runs[1], scores=scores)], {})
+    short = (tmp_path / "report.md").read_text("utf-8")
+    assert "(lstm, 9,876 parameters; 3 updates in 4 minutes): BLEU 88.0" in short
+    assert "(rnn, 1,234 parameters; 3 updates in 4 minutes): BLEU 61.2" in short

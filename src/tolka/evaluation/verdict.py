@@ -202,6 +202,8 @@ RULES = [
 ]
 
 
+# What is far from usable translates nothing worse than the rest, and is nothing to begin from.
+_TUNABLE = GOOD, USABLE, ROUGH
 # However it scores, a model that makes nothing of its source translates nothing.
 _WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "few_pairs", "stopped_early", "unrelated"}
 
@@ -240,7 +242,7 @@ def verdict(evidence: Evidence) -> Verdict:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
         advice.append(_MORE_TEXT if evidence.pairs < 100_000 else _LARGER)
-    if evidence.elsewhere and level in (GOOD, USABLE, ROUGH):
+    if evidence.elsewhere and level in _TUNABLE:
         advice.append(_OWN_KIND)
     if _MORE_TEXT in advice and evidence.parent_command:
         advice.append(_PARENT)
@@ -271,7 +273,7 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It began as {evidence.began_as}, which has {evidence.before} there."
     if evidence.forgotten:
         yield f"It has forgotten some of what {evidence.began_as} could do: {evidence.forgotten}."
-    if evidence.elsewhere:
+    if evidence.elsewhere and evidence.level in _TUNABLE:
         yield f"Text of another kind it translates far worse: {evidence.elsewhere}."
     yield (
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "

@@ -11,7 +11,7 @@ import yaml
 from tolka.errors import TolkaError
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
-from tolka.report.page_head import page_head
+from tolka.report.page_head import common_facts, page_head
 from tolka.report.page_tables import change_tables, cost_table, score_tables
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
@@ -78,7 +78,7 @@ def write_page(
 
 def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
     """Return all tables of figures, and the terms and facts beside them."""
-    common = _common_facts(runs)
+    common = common_facts(runs)
     scores, costs = score_tables(runs), cost_table(runs, common)
     return {
         "facts": common,
@@ -117,12 +117,6 @@ def _test_lines(run: FinishedRun, test: str) -> dict[str, Any]:
     languages = run.tests[test].get("direction") or [run.config["corpus"][side] for side in ("source", "target")]
     extremes = [(words, each) for words, each in both if each]
     return {"name": test, "languages": languages, "lines": lines, "extremes": extremes}
-
-
-def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
-    """Return the facts that all runs share."""
-    facts = runs[0].card_facts if runs else {}
-    return {label: fact for label, fact in facts.items() if all(run.card_facts.get(label) == fact for run in runs)}
 
 
 def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tolka.evaluation.figures import BLIND, FIGURES
-from tolka.evaluation.verdict import advice_of
+from tolka.evaluation.verdict import advice_of, minutes_text
 from tolka.metrics.metric import SEED
 from tolka.metrics.significance import holm, randomisation_p
 from tolka.metrics.tables import interval_text
@@ -40,7 +40,7 @@ def _ranking(runs: Sequence[FinishedRun], folder: Path, page: str) -> list[dict[
     lower_is_better = scores[0]["name"] == "TER"
     order = sorted(range(len(runs)), key=lambda n: scores[n]["score"], reverse=not lower_is_better)
     beside = chances([runs[number].lines_of(test) for number in order]) or [""] * len(order)
-    ranking = []
+    ranking, common = [], common_facts(runs)
     for number, chance in zip(order, beside, strict=True):
         run, own = runs[number], folder / runs[number].label
         verdict = run.scores.get("verdict") or {"sentences": [""]}
@@ -49,9 +49,18 @@ def _ranking(runs: Sequence[FinishedRun], folder: Path, page: str) -> list[dict[
             text += f" ({interval})"
         advice = advice_of(verdict, own)[:1] if own.is_dir() else []
         link = f"{run.label}/{page}" if (own / page).is_file() else ""
-        found = {"label": run.label, "test": test, "score": text, "chance": chance, "page": link}
+        # The machine is below, with size and cost.
+        own_facts = [fact for label, fact in run.card_facts.items() if label not in {*common, "trained on"}]
+        what = "; ".join([*own_facts, f"{run.updates:,} updates in {minutes_text(run.minutes)}"])
+        found = {"label": run.label, "what": what, "test": test, "score": text, "chance": chance, "page": link}
         ranking.append({**found, "words": verdict["sentences"][0], "advice": advice})
     return ranking
+
+
+def common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
+    """Return the facts that all runs share."""
+    facts = runs[0].card_facts if runs else {}
+    return {label: fact for label, fact in facts.items() if all(run.card_facts.get(label) == fact for run in runs)}
 
 
 def chances(of_runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
