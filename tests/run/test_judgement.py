@@ -128,8 +128,13 @@ def test_other_kinds_of_text_are_those_with_much_less_chrf_in_the_same_direction
         return TestResult(name, Direction(*direction), False, scores, Perplexity(1.0, 1, 1, 1, 1, 0), 1, 1.0)
 
     first = result("test", 50.0, "en", "de")
-    others = [result("near", 36.0, "en", "de"), result("news", 34.0, "en", "de"), result("back", 20.0, "de", "en")]
-    assert elsewhere(first, [first, *others]) == "chrF2 34.0 on news"
+    others = [
+        ("near", 36.0, "en", "de"),
+        ("news", 34.0, "en", "de"),
+        ("back", 20.0, "de", "en"),
+        ("far", 9.0, "en", "de"),
+    ]
+    assert elsewhere(first, [first, *(result(*each) for each in others)]) == "chrF2 34.0 on news, 9.0 on far"
     assert elsewhere(first, [first]) == ""
 
 

@@ -134,7 +134,8 @@ def elsewhere(judged: TestResult, tests: Sequence[TestResult]) -> str:
         if score.name == PRINTED_NAMES["chrf"]
     }
     far_worse = OTHER_KIND * scores.get(judged.name, 0.0)
-    return ", ".join(f"chrF2 {value:.1f} on {name}" for name, value in scores.items() if value < far_worse)
+    found = ", ".join(f"{value:.1f} on {name}" for name, value in scores.items() if value < far_worse)
+    return f"chrF2 {found}" if found else ""
 
 
 def forgotten(changes: Mapping[str, Comparison | None]) -> str:
