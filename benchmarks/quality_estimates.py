@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka.engines.options import DecodingConfig
-from tolka.evaluation.calibration import calibrate_translator, estimate_quality, sentence_chrf
+from tolka.evaluation.calibration import calibrate_translator, estimate_quality
+from tolka.metrics.scores import line_chrf
 from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
 from tolka.text.lines import read_lines
@@ -55,7 +56,7 @@ def main() -> None:
         print(found, end="\n\n")
     sources, references = texts[2:]
     translations = translator.translate(sources)
-    chrf = sentence_chrf(translations, references)
+    chrf = line_chrf([each.text for each in translations], references).tolist()
     features = features_of(translator, translations)
     rows = [number for number, each in enumerate(features) if each is not None]
     if options.calibrate:

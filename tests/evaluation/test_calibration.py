@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from statistics import correlation
 from typing import Any
 
 import numpy as np
@@ -60,14 +61,11 @@ def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float) -> None:
     for _ in range(200):
         features, chrf = text(draw.choice([40, 50]) if drift else draw.randint(40, 200))
         interval = found.forecast(sum(found.chrf(each.values(True)) for each in features), len(features))
-        assert interval is not None
         right += interval.low <= sum(chrf) / len(chrf) <= interval.high
     assert right >= 180
 
 
-def test_a_calibration_of_before_has_no_forecast() -> None:
-    assert LinearMap([1.0], 0.0).forecast(50.0, 1) is None
-    assert LinearMap([1.0], 0.0, 8.0, 0.0).forecast(0.0, 0) is None
+def test_a_forecast_is_the_mean_with_the_error_of_so_many_lines() -> None:
     assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast(200.0, 4) == pytest.approx((50, 40.2, 59.8))
     assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast(99.0, 1) == pytest.approx((99, 79.4, 100))
 
@@ -89,11 +87,11 @@ def test_noise_alone_is_not_taken_for_a_relation() -> None:
         assert quality.pearson < 0.15
 
 
-def test_correlations_are_those_of_numpy_and_equal_values_share_their_rank() -> None:
+def test_correlations_are_those_of_the_standard_library_and_equal_values_share_their_rank() -> None:
     x, y = [0.1, 0.5, 0.5, 0.9, 0.3], [10.0, 20.0, 60.0, 50.0, 5.0]
     found = estimate_quality("", x, y)
-    assert found.pearson == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert found.spearman == pytest.approx(np.corrcoef([1, 3.5, 3.5, 5, 2], [2, 3, 5, 4, 1])[0, 1])
+    assert found.pearson == pytest.approx(correlation(x, y))
+    assert found.spearman == pytest.approx(correlation([1, 3.5, 3.5, 5, 2], [2, 3, 5, 4, 1]))
     assert found.worst_found == 0.0  # the worst line has the second lowest estimate
     assert np.isnan(estimate_quality("", [1.0] * 5, y).pearson)
 

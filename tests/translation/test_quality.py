@@ -11,7 +11,8 @@ from tolka.errors import CheckpointError
 from tolka.translation.quality import LOW_PROBABILITY, Calibration, Features, LinearMap, estimate, estimates
 from tolka.translation.results import Candidate, Translation
 
-CALIBRATION = Calibration(LinearMap([10.0, 80.0, 5.0], 40.0), LinearMap([0.0, 40.0, 0.0, 0.5], 50.0), 200, "beam")
+_PLAIN, _AGREEING = LinearMap([10.0, 80.0, 5.0], 40.0, 8.0, 1.0), LinearMap([0.0, 40.0, 0.0, 0.5], 50.0, 6.0, 0.0)
+CALIBRATION = Calibration(_PLAIN, _AGREEING, 200, "beam")
 
 
 class Scorer:
@@ -46,7 +47,7 @@ def test_a_calibration_gives_the_expected_chrf() -> None:
     assert agreeing.value == pytest.approx(20 + 20)
     assert estimate(Features(1.0, 1.0, 100.0), CALIBRATION).value == pytest.approx(90)
     assert estimate(Features(0.0, 0.0, 0.0), CALIBRATION).value == 0
-    outside = Calibration(LinearMap([0.0, 300.0, 0.0], 0.0), None, 100, "")
+    outside = Calibration(LinearMap([0.0, 300.0, 0.0], 0.0, 8.0, 0.0), None, 100, "")
     assert estimate(Features(1.0, 1.0, 5.0), outside).value == 100
 
 
@@ -62,8 +63,8 @@ def test_segments_of_a_text_count_together_and_a_blank_text_has_no_estimate() ->
 
 def test_a_calibration_survives_writing() -> None:
     for calibration in (CALIBRATION, Calibration(CALIBRATION.plain, None, 100, "")):
-        assert Calibration.of({"quality": calibration.as_dict()}) == calibration
-    assert Calibration.of({"test": {}}) is None
+        assert Calibration.by_direction({"quality": calibration.as_dict()}) == {"": calibration}
+    assert Calibration.by_direction({"test": {}}) == {}
 
 
 @pytest.mark.parametrize(
@@ -71,4 +72,4 @@ def test_a_calibration_survives_writing() -> None:
 )
 def test_a_damaged_calibration_is_refused(damage: dict[str, Any]) -> None:
     with pytest.raises(CheckpointError, match=r"scores.json: the calibration of quality estimates is damaged"):
-        Calibration.of({"quality": {**CALIBRATION.as_dict(), **damage}})
+        Calibration.by_direction({"quality": {**CALIBRATION.as_dict(), **damage}})

@@ -14,12 +14,11 @@ import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
-from tolka.metrics.pairwise import PairwiseChrf
+from tolka.metrics.scores import line_chrf
 from tolka.metrics.tables import table
 from tolka.search.options import SearchConfig
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.quality import Calibration, Features, LinearMap, features_of
-from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
 _FEWEST = 100  # lines to fit on
@@ -55,15 +54,10 @@ def estimate_quality(name: str, estimates: Sequence[float], chrf: Sequence[float
     worst = set(np.argsort(y, kind="stable")[:count].tolist())
     worst_found = len(worst & set(order[:count].tolist())) / count
     bins = [(len(part), float(x[part].mean()), float(y[part].mean())) for part in np.array_split(order, _BINS)]
-    # Spearman's coefficient is Pearson's of the ranks.
-    return EstimateQuality(name, _correlation(x, y), _correlation(_ranks(x), _ranks(y)), worst_found, bins)
-
-
-def _correlation(x: _Values, y: _Values) -> float:
-    """Return Pearson's coefficient; NaN if one side is constant."""
-    x, y = x - x.mean(), y - y.mean()
-    below = float(np.sqrt((x**2).sum() * (y**2).sum()))
-    return float((x * y).sum()) / below if below else float("nan")
+    with np.errstate(invalid="ignore"):  # NaN if one side is constant
+        # Spearman's coefficient is Pearson's of the ranks.
+        pearson, spearman = (float(np.corrcoef(*both)[0, 1]) for both in ((x, y), (_ranks(x), _ranks(y))))
+    return EstimateQuality(name, pearson, spearman, worst_found, bins)
 
 
 def _ranks(x: _Values) -> _Values:
@@ -126,7 +120,7 @@ def calibrate_translator(
     translations = translator.translate([source for source, _ in pairs], tick=tick)
     features = [each for each in features_of(translator, translations) if each is not None]
     assert len(features) == len(pairs), "only a blank text has no features"
-    chrf = sentence_chrf(translations, [reference for _, reference in pairs])
+    chrf = line_chrf([each.text for each in translations], [reference for _, reference in pairs]).tolist()
     if len(set(features)) < _FEWEST_DIFFERENT or len(set(chrf)) < 2:
         raise DataError(
             f"a calibration needs different lines, and of {len(pairs)} there are {len(set(features))} with estimates "
@@ -135,12 +129,6 @@ def calibrate_translator(
     # Without folders: the calibration is written into the model directory, which may be published.
     named = replace(search, glossary=Path(search.glossary).name, banned=Path(search.banned).name)
     return fit_calibration(features, chrf, repr(named))
-
-
-def sentence_chrf(translations: Sequence[Translation], references: Sequence[str]) -> list[float]:
-    """Return the chrF2 of each translation."""
-    metric = PairwiseChrf()
-    return [metric.score(each.text, reference) for each, reference in zip(translations, references, strict=True)]
 
 
 def fit_calibration(features: Sequence[Features], chrf: Sequence[float], search: str) -> CalibrationResult:

@@ -15,8 +15,7 @@ from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.tester import TestResult
 from tolka.metrics.languages import choose_bleu_tokenizer, has_spaces
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.pairwise import PairwiseChrf
-from tolka.metrics.scores import score
+from tolka.metrics.scores import line_chrf, score
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.translation.translator import Translator
@@ -84,15 +83,13 @@ def _of_translations(
     step = max(1, len(tested) // _MOST)
     pairs, texts = tested[::step], translations[::step]
     references, count = [pair.target for pair in pairs], len(pairs)
-    metric = PairwiseChrf()
-    line_scores = map(metric.score, texts, references)
     return {
         "lines": count,
         "bleu": bleu,
         "chrf": chrf,
         "copy_chrf": _scores([pair.source for pair in pairs], references, language)[1],
         "line_chrf": _scores([commonest_target] * count, references, language)[1],
-        "nearly_right": sum(each >= NEARLY_RIGHT for each in line_scores) / count,
+        "nearly_right": float(np.mean(line_chrf(texts, references) >= NEARLY_RIGHT)),
         "copied": sum(pair.source == text != pair.target for pair, text in zip(pairs, texts, strict=True)) / count,
         "commonest": Counter(texts).most_common(1)[0][1] / count,
     }

@@ -55,26 +55,15 @@ _FALLING = 0.005  # share of the validation loss that the last third took off
 class Evidence:
     """The figures of one training. Losses are nats per token without label smoothing or dropout; shares are 0 to 1.
 
-    test: what was scored; is_validation: for want of a test set. scale: of _BANDS. nearly_right: share of its lines
-    with at least that chrF2. copied: share of translations that are their source where the reference is not.
-    commonest: share of the commonest translation. copy_chrf, line_chrf: of the sources as translations, and of the
-    commonest target line. valid_bleu, valid_chrf: of the best model's validation. source_gain: by how much each
-    line's own source lowers the validation loss, against another line's. unrelated, unrelated_valid: estimated
-    share of pairs, in the training text and in the validation text, whose own source helps no more than another
-    one. unigram_loss: of the validation text if tokens came by their frequency alone. train_loss: of a sample of
-    the training text. gained: what the last third of the training, or of the updates before its rate fell, added to
-    the validation score. loss_fell: the share of the validation loss that it took off; 0 where the rate fell all
-    the time. one_target: share of the commonest target line of the training text. peak_until: the update after
-    which the rate fell, where that was in the second half of the training; else 0. rate: the peak; 0 if the
-    optimizer's usual rates are not known. sides: what is wrong with those of the texts. parent: the name that a
-    model of these languages would have; "" where training began with one. began_as: that one. before: its score on
-    the test, in words; "" where it was not measured. forgotten: other tests that are worse now, in words.
+    What FIGURES names is explained there. test: what was scored; is_validation: for want of a test set. scale: of
+    _BANDS. valid_bleu, valid_chrf: of the best model's validation. peak_until: the update after which the rate fell,
+    where that was in the second half of the training; else 0. rate: the peak; 0 if the optimizer's usual rates are not
+    known. sides: what is wrong with those of the texts. began_as: the model that training started from. before: its
+    score on the test, in words; "" where it was not measured. forgotten: other tests that are worse now, in words.
     elsewhere: the scores of test sets of another kind, in words. longer: how the training would go on. shift: where
     the training text's sides stop to be parallel, in words. longer_command, more_command, parent_command: what to type
-    to go on, to train on more text, and to begin as the parent ("" where that is not known). too_long: share of the
-    scored sources with more than the `longest` subwords that the model was trained on. leaked: share of scored pairs
-    that are in the training text; unseen_bleu, unseen_chrf: scores of the others. rare: share of their references'
-    subwords that come fewer than five times in the training text.
+    to go on, to train on more text, and to begin as a model of these languages ("" where that is not known). longest:
+    subwords of a source that the model was trained on.
     """
 
     test: str
@@ -110,7 +99,6 @@ class Evidence:
     dropout: float
     width: int
     sides: str
-    parent: str
     began_as: str
     before: str
     forgotten: str

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tolka.metrics.line_statistics import resampled_sums, totals
-from tolka.metrics.metric import SEED, Metric, References
+from tolka.metrics.line_statistics import Statistics, resampled_sums, totals
+from tolka.metrics.metric import SEED, Metric, References, Values
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import Score, interval_of, metrics_of
 from tolka.metrics.tables import Form, table
@@ -114,15 +114,6 @@ class Robustness:
         return "\n\n".join(blocks)
 
 
-@dataclass(frozen=True)
-class _Change:
-    """A change of some lines. before: translations of an undisturbed translator. after: the changed pairs."""
-
-    name: str
-    before: list[str]
-    after: list[Pair]
-
-
 def measure(
     translate: Callable[[Sequence[str]], Sequence[str]],
     pairs: Sequence[Pair],
@@ -137,7 +128,11 @@ def measure(
     chosen = [pair for pair in pairs[::step] if pair.source.strip() and pair.target.strip()]
     translated = translate([pair.source for pair in chosen])
     metric = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)[0]
-    costs = [_cost(metric, change, translate) for change in _changes(chosen, translated) if change.after]
+    costs = [
+        _cost(metric, name, before, after, translate([pair.source for pair in after]))
+        for name, before, after in _changes(chosen, translated)
+        if after
+    ]
     costs.append(_of_short_lines(metric, chosen, translated))
     if own:
         costs.append(_of_this_text(metric, chosen, translated, *own))
@@ -146,24 +141,21 @@ def measure(
     )
 
 
-def _changes(pairs: Sequence[Pair], translated: Sequence[str]) -> Iterator[_Change]:
-    """Yield each change, of the lines that it changes. translated: the lines as they are."""
+def _changes(pairs: Sequence[Pair], translated: Sequence[str]) -> Iterator[tuple[str, list[str], list[Pair]]]:
+    """Yield each change, undisturbed translations of the lines that it changes, and the changed pairs."""
     for kind, words in _WORDS.items():
         noise = {**NOISES, **UNTRAINED}[kind]
         changed = [noise(pair, random.Random(row)) for row, pair in enumerate(pairs)]
         rows = [row for row, pair in enumerate(pairs) if changed[row] != pair]
-        yield _Change(
-            words,
-            [undisturbed(noise, pairs[row], translated[row], changed[row], row) for row in rows],
-            [changed[row] for row in rows],
-        )
+        before = [undisturbed(noise, pairs[row], translated[row], changed[row], row) for row in rows]
+        yield words, before, [changed[row] for row in rows]
     for words, count in _JOINED.items():
         groups = [slice(start, start + count) for start in range(0, len(pairs) + 1 - count, count)]
         joined = [
             Pair(" ".join(pair.source for pair in pairs[each]), " ".join(pair.target for pair in pairs[each]))
             for each in groups
         ]
-        yield _Change(words, [" ".join(translated[each]) for each in groups], joined)
+        yield words, [" ".join(translated[each]) for each in groups], joined
 
 
 def undisturbed(noise: Noise, pair: Pair, translation: str, changed: Pair, seed: int) -> str:
@@ -175,48 +167,44 @@ def undisturbed(noise: Noise, pair: Pair, translation: str, changed: Pair, seed:
     return other.target if other.source == changed.source else translation
 
 
-def _cost(metric: Metric, change: _Change, translate: Callable[[Sequence[str]], Sequence[str]]) -> Cost:
-    after = list(translate([pair.source for pair in change.after]))
-    statistics = metric.statistics([change.before, after], _references(change.after))
-    sums = resampled_sums(statistics, _RESAMPLES, SEED)
-    lost = np.subtract(*map(metric.line_values, statistics))
+def _scored(
+    metric: Metric, pairs: Sequence[Pair], translations: Sequence[str], seed: int = SEED
+) -> tuple[Statistics, float, Values]:
+    """Return the statistics of the lines, their chrF2, and that of each resample."""
+    (counts,) = metric.statistics([translations], References([[pair.target for pair in pairs]]))
+    return counts, float(metric.value(totals(counts))), metric.values(resampled_sums([counts], _RESAMPLES, seed)[0])
+
+
+def _cost(metric: Metric, name: str, undisturbed: Sequence[str], pairs: Sequence[Pair], now: Sequence[str]) -> Cost:
+    """Return the cost of a change. pairs: after it. undisturbed, now: their translations."""
+    (old, before, of_old), (new, after, of_new) = (_scored(metric, pairs, each) for each in (undisturbed, now))
+    lost = metric.line_values(old) - metric.line_values(new)
     examples = [
-        Example(change.after[row].source, change.after[row].target, change.before[row], after[row])
+        Example(pairs[row].source, pairs[row].target, undisturbed[row], now[row])
         for row in np.argsort(-lost, kind="stable")[:_SHOWN]
         if lost[row] > 0
     ]
-    before, now = (float(metric.value(totals(each))) for each in statistics)
-    interval = interval_of(np.subtract(*map(metric.values, sums[::-1])))
-    return Cost(change.name, len(after), before, now, interval, examples)
+    return Cost(name, len(now), before, after, interval_of(of_new - of_old), examples)
 
 
 def _of_short_lines(metric: Metric, pairs: Sequence[Pair], translated: Sequence[str]) -> Cost:
     """Return the chrF2 of the shortest lines beside that of all others, which are resampled apart."""
     order = sorted(range(len(pairs)), key=lambda row: len(pairs[row].source))
     cut = max(1, round(_SHORT * len(order)))
-    statistics = [
-        metric.statistics([[translated[row] for row in rows]], _references([pairs[row] for row in rows]))[0]
-        for rows in (order[cut:] or order, order[:cut])
-    ]
-    others, short = (
-        metric.values(resampled_sums([each], _RESAMPLES, SEED + number)[0]) for number, each in enumerate(statistics)
+    (_, before, others), (_, now, short) = (
+        _scored(metric, [pairs[row] for row in rows], [translated[row] for row in rows], SEED + number)
+        for number, rows in enumerate((order[cut:] or order, order[:cut]))
     )
-    before, now = (float(metric.value(totals(each))) for each in statistics)
     return Cost("very short lines, beside others", cut, before, now, interval_of(short - others), [])
 
 
 def _of_this_text(metric: Metric, pairs: Sequence[Pair], translated: Sequence[str], name: str, own: Score) -> Cost:
     """Return the chrF2 of the text as it is beside that of the model's own test set."""
-    (statistics,) = metric.statistics([translated], _references(pairs))
-    now = float(metric.value(totals(statistics)))
-    here = interval_of(metric.values(resampled_sums([statistics], _RESAMPLES, SEED)[0]))
+    counts, now, resampled = _scored(metric, pairs, translated)
+    here = interval_of(resampled)
     # Two samples that have no lines in common: the squares of their intervals add.
     half = math.hypot(*((high - low) / 2 for low, high in (here, own.interval or here)))
-    worst = np.argsort(metric.line_values(statistics), kind="stable")[:_SHOWN]
+    worst = np.argsort(metric.line_values(counts), kind="stable")[:_SHOWN]
     examples = [Example(pairs[row].source, pairs[row].target, "", translated[row]) for row in worst]
     interval = (now - own.value - half, now - own.value + half)
     return Cost(f"this text, beside {name}", len(pairs), own.value, now, interval, examples)
-
-
-def _references(pairs: Sequence[Pair]) -> References:
-    return References([[pair.target for pair in pairs]])

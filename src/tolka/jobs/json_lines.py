@@ -11,7 +11,7 @@ from tolka.jobs.formats import Format, Result, rounded_score
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import count_text, json_text
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
-from tolka.translation.quality import Estimate, Features, Forecast, estimate
+from tolka.translation.quality import Features, Forecast, estimate
 from tolka.translation.results import Candidate
 from tolka.translation.scoring import scores_of_texts
 from tolka.translation.translator import Translator
@@ -72,7 +72,8 @@ class JsonLines(Format):
             hypotheses = [
                 self._hypothesis(each, tokens, next(alignments)) for each, tokens in zip(of_result, scores, strict=True)
             ]
-            quality = self._quality(scores[0], of_result)
+            texts = [each.text for each in of_result]
+            quality = estimate(Features.of(scores[0], texts), self._translator.calibration) if scores[0] else None
             if quality and quality.kind == "chrf":
                 total, lines = self._sections.get(self._count // _SECTION, (0.0, 0))
                 self._sections[self._count // _SECTION] = (total + quality.value, lines + 1)
@@ -87,33 +88,25 @@ class JsonLines(Format):
 
     def last_notes(self) -> Iterator[str]:
         yield from super().last_notes()
-        calibration = self._translator.calibration
-        forecast = calibration and calibration.map_for(self._has_agreement).forecast
-        totals, counts = zip(*self._sections.values(), strict=True) if self._sections else ((), ())
-        expected = forecast and forecast(math.fsum(totals), sum(counts))
-        if forecast and expected:
-            yield (
-                f"expected: a mean chrF2 of {expected} over {count_text(sum(counts), 'line')}, if the text is "
-                "of the kind that the model was calibrated on"
-            )
-            yield from self._extremes(forecast)
+        if not self._sections or not (calibration := self._translator.calibration):
+            return
+        forecast = calibration.map_for(self._has_agreement).forecast
+        totals, counts = zip(*self._sections.values(), strict=True)
+        yield (
+            f"expected: a mean chrF2 of {forecast(math.fsum(totals), sum(counts))} over "
+            f"{count_text(sum(counts), 'line')}, if the text is of the kind that the model was calibrated on"
+        )
+        yield from self._extremes(forecast)
 
-    def _extremes(self, forecast: Callable[[float, int], Forecast | None]) -> Iterator[str]:
+    def _extremes(self, forecast: Callable[[float, int], Forecast]) -> Iterator[str]:
         """Yield which hundred lines have the lowest forecast and which the highest, where there are several."""
-        found = {n: forecast(*each) for n, each in self._sections.items() if each[1] > _SECTION / 2}
-        ranked = sorted((each, n) for n, each in found.items() if each)
+        ranked = sorted((forecast(*each), n) for n, each in self._sections.items() if each[1] > _SECTION / 2)
         if len(ranked) > 1 and ranked[0][0] != ranked[-1][0]:
             lowest, highest = (
                 f"{each} in lines {_SECTION * n + 1} to {min(self._count, _SECTION * (n + 1))}"
                 for each, n in (ranked[0], ranked[-1])
             )
             yield f"lowest: {lowest}; highest: {highest} of the output"
-
-    def _quality(self, token_scores: Sequence[float], candidates: Sequence[Candidate]) -> Estimate | None:
-        """Return the estimate of the first candidate's quality; None for a blank text."""
-        if not token_scores:
-            return None
-        return estimate(Features.of(token_scores, [each.text for each in candidates]), self._translator.calibration)
 
     def _hypothesis(
         self, candidate: Candidate, scores: Sequence[float], alignment: list[tuple[int, int]] | None

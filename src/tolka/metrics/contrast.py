@@ -18,7 +18,7 @@ import regex
 from tolka.metrics.languages import bleu_tokenizer, has_spaces
 from tolka.metrics.metric import References, Values
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.scores import metrics_of, statistics_of
+from tolka.metrics.scores import metrics_of
 
 MOST_LINES = 5000
 Gram = tuple[str, ...]
@@ -69,44 +69,30 @@ def contrasts(
     looked_at = references.rows(rows)
     texts = [[system[row] for row in rows] for system in systems]
     (metric,) = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)
-    (statistics,) = statistics_of([metric], texts, looked_at)
+    statistics = metric.statistics(texts, looked_at)
     line_values = [metric.line_values(each) for each in statistics]
     found = _Found.of(texts, looked_at.lists[0], _tokenizer(config, language))
     lengths = _parts_by_length(looked_at.lists[0], statistics, metric.value, has_spaces(language))
     words = found.shares()
-    return [
-        _contrast(
-            line_values[b] - line_values[a],
-            rows,
-            (found.grams[a], found.grams[b]),
-            *([Part(name, count, each[a], each[b]) for name, count, each in parts] for parts in (lengths, words)),
+    differing: list[Contrast] = []
+    for a, b in combinations(range(len(systems)), 2):
+        change = line_values[b] - line_values[a]
+        order = np.argsort(change, kind="stable")
+        best = [rows[place] for place in order[::-1][:_DECIDING] if change[place] > _EQUAL]
+        worst = [rows[place] for place in order[:_DECIDING] if change[place] < -_EQUAL]
+        parts = ([Part(name, n, each[a], each[b]) for name, n, each in listed] for listed in (lengths, words))
+        differing.append(
+            Contrast(
+                len(rows),
+                int((change > _EQUAL).sum()),
+                int((change < -_EQUAL).sum()),
+                (best, worst),
+                _most(found.grams[b] - found.grams[a]),
+                _most(found.grams[a] - found.grams[b]),
+                *parts,
+            )
         )
-        for a, b in combinations(range(len(systems)), 2)
-    ]
-
-
-def _contrast(
-    change: Values,
-    rows: Sequence[int],
-    grams: "tuple[Counter[Gram], Counter[Gram]]",
-    lengths: list[Part],
-    words: list[Part],
-) -> Contrast:
-    """Return a contrast from the changes of chrF2 of the rows looked at, and the n-grams that each system finds."""
-    a, b = grams
-    order = np.argsort(change, kind="stable")
-    best = [rows[place] for place in order[::-1][:_DECIDING] if change[place] > _EQUAL]
-    worst = [rows[place] for place in order[:_DECIDING] if change[place] < -_EQUAL]
-    return Contrast(
-        lines=len(rows),
-        better=int((change > _EQUAL).sum()),
-        worse=int((change < -_EQUAL).sum()),
-        deciding=(best, worst),
-        gained=_most(b - a),
-        lost=_most(a - b),
-        lengths=lengths,
-        words=words,
-    )
+    return differing
 
 
 def _tokenizer(config: MetricsConfig, language: str) -> Callable[[str], str]:

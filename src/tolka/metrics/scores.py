@@ -98,6 +98,12 @@ def scores_and_lines(
     return scores, lambda: {metric.name: metric.line_values(counts) for metric, counts in measured}
 
 
+def line_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Values:
+    """Return the chrF2 of each line, (L,)."""
+    _, of_lines = scores_and_lines(hypotheses, references, MetricsConfig(names=["chrf"], bootstrap=0))
+    return of_lines()[PRINTED_NAMES["chrf"]]
+
+
 def score_of(metric: Metric, statistics: Statistics, interval: tuple[float, float] | None, resamples: int) -> Score:
     """Return the score of a system from the statistics of its lines; the interval is cut off at its scale's ends."""
     within = interval and (max(metric.lowest, interval[0]), min(metric.highest, interval[1]))

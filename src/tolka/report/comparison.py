@@ -74,13 +74,11 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
     by_time = f"The same over the time that training took; {'higher' if bleu else 'lower'} and earlier is better."
     greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
     name, file = ("BLEU", "bleu") if bleu else ("Loss", "nll")
-    for x, unit, scale, caption in (("update", "updates", 1.0, by_update), ("seconds", "minutes", 1 / 60, by_time)):
+    axes = ("update", "updates", 1.0, by_update), ("seconds", "minutes", 1 / 60, by_time)
+    for x, unit, scale, caption in axes[: 1 if is_alone else 2]:
         path = folder / f"{file}_over_{unit}.png"
         term, signatures = (entry("bleu"), greedy) if bleu else (entry("loss"), [])
         picture = Picture(path, f"{name} over {unit}", caption, term, signatures)
-        if is_alone and x == "seconds":
-            path.unlink(missing_ok=True)  # left by an earlier version
-            continue
         yield _draw(runs, picture, _curve(key, x, scale, with_training), (unit, "BLEU" if bleu else "nats per token"))
 
 
@@ -214,7 +212,7 @@ def _by_length(test: str) -> _Plot:
 
 def _flow(index: int) -> _Plot:
     def plot(axes: Any, run: FinishedRun, style: dict[str, Any]) -> bool:
-        recorded = run.gradient_flows
+        recorded = [line for line in run.metrics if "gradient_flow" in line]
         if not recorded:
             return False
         for flow in recorded[index]["gradient_flow"]:

@@ -37,9 +37,8 @@ class FinishedRun:
         return tests
 
     def lines_of(self, test: str) -> list[dict[str, Any]]:
-        """Return the lines of a test set. An earlier version kept those of the first one, and did not name it."""
-        first = next(iter(self.tests), "")
-        return [line for line in self.lines if line.get("test", first) == test]
+        """Return the lines of a test set."""
+        return [line for line in self.lines if line["test"] == test]
 
     @property
     def card_facts(self) -> Mapping[str, str]:
@@ -89,11 +88,6 @@ class FinishedRun:
             lines = [{**line, **values, "valid_loss": values["nll"]} for line, values in of_it]
             runs.append(replace(self, label=name, metrics=lines))
         return runs or [self]
-
-    @property
-    def gradient_flows(self) -> list[dict[str, Any]]:
-        """Lines with "update" and "gradient_flow"; none unless trainer.gradient_flow was on."""
-        return [line for line in self.metrics if "gradient_flow" in line]
 
     @property
     def without_attention(self) -> bool:

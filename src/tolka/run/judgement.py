@@ -16,7 +16,6 @@ from tolka.evaluation.figures import OTHER_KIND
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict, verdict
 from tolka.formats.hub import opus_mt_name
-from tolka.metrics.options import PRINTED_NAMES
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
@@ -78,7 +77,6 @@ def judge(
         "width": settings["model"]["d_model"],
         "sides": "; ".join(inputs.faults.wrong_sides.values()),
         "shift": shifted(store),
-        "parent": parent,
         "began_as": config.run.init_from,
         "before": _score_text(_main_change(result)),
         "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
@@ -126,15 +124,9 @@ def _score_text(change: Comparison | None) -> str:
 
 def elsewhere(judged: TestResult, tests: Sequence[TestResult]) -> str:
     """Return the chrF2 of the other test sets in the same direction that are translated far worse, in words."""
-    scores = {
-        test.name: score.value
-        for test in tests
-        if test.direction == judged.direction
-        for score in test.scores
-        if score.name == PRINTED_NAMES["chrf"]
-    }
-    far_worse = OTHER_KIND * scores.get(judged.name, 0.0)
-    found = ", ".join(f"{value:.1f} on {name}" for name, value in scores.items() if value < far_worse)
+    far_worse = OTHER_KIND * _chrf(judged)
+    others = [test for test in tests if test.direction == judged.direction and _chrf(test) < far_worse]
+    found = ", ".join(f"{_chrf(test):.1f} on {test.name}" for test in others)
     return f"chrF2 {found}" if found else ""
 
 

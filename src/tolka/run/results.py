@@ -7,8 +7,7 @@ from typing import Any
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
-from tolka.metrics.options import MetricsConfig
-from tolka.metrics.scores import scores_and_lines
+from tolka.metrics.scores import line_chrf
 from tolka.report.attention import AttentionFolder
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves
@@ -62,8 +61,6 @@ def _scored_lines(test: str, pairs: Sequence[Pair], translations: Sequence[str],
     """Return texts and chrF2 of at most so many lines of a test set, evenly spaced. They are counted from 1."""
     rows = range(0, len(pairs), -(-len(pairs) // most))
     texts, references = [translations[row] for row in rows], [pairs[row].target for row in rows]
-    _, of_lines = scores_and_lines(texts, references, MetricsConfig(names=["chrf"], bootstrap=0))
-    (values,) = of_lines().values()
     return [
         {
             "test": test,
@@ -73,7 +70,7 @@ def _scored_lines(test: str, pairs: Sequence[Pair], translations: Sequence[str],
             "translation": text,
             "reference": pairs[row].target,
         }
-        for row, text, value in zip(rows, texts, values.tolist(), strict=True)
+        for row, text, value in zip(rows, texts, line_chrf(texts, references).tolist(), strict=True)
     ]
 
 

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import regex
@@ -185,13 +186,7 @@ def _most_in_a_row(listed: Sequence[str], size: int) -> tuple[int, Sequence[str]
 
 def _longest_run(text: str) -> int:
     """Return the length of the longest run of one letter."""
-    longest, run, last = 0, 0, ""
-    for character in text:
-        run = run + 1 if character == last else 1
-        last = character
-        if character.isalpha():
-            longest = max(longest, run)
-    return longest
+    return max((len([*run]) for letter, run in groupby(text) if letter.isalpha()), default=0)
 
 
 def _repeats_syllables(text: str) -> bool:

@@ -67,23 +67,21 @@ class LinearMap:
     """A linear map from features to chrF. weights: of `Features.values`. low: a tenth of its estimates is below it.
 
     error, drift: standard deviations, in chrF, of a line from its estimate, and of the mean of many lines in a row from
-    that of their estimates; None of a calibration before these were measured.
+    that of their estimates.
     """
 
     weights: list[float]
     low: float
-    error: float | None = None
-    drift: float | None = None
+    error: float
+    drift: float
 
     def chrf(self, values: Sequence[float]) -> float:
         """Return the expected chrF, from 0 to 100."""
         # A linear map knows no bounds: far from its data it would leave the scale.
         return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
 
-    def forecast(self, total: float, lines: int) -> "Forecast | None":
-        """Return what to expect of the mean chrF2 of lines with this sum of estimates; None without known errors."""
-        if self.error is None or self.drift is None or not lines:
-            return None
+    def forecast(self, total: float, lines: int) -> "Forecast":
+        """Return what to expect of the mean chrF2 of lines with this sum of estimates."""
         mean = total / lines
         half_width = 1.96 * math.sqrt(self.drift**2 + self.error**2 / lines)
         return Forecast(mean, max(0.0, mean - half_width), min(100.0, mean + half_width))
@@ -114,11 +112,6 @@ class Calibration:
     search: str
 
     @classmethod
-    def of(cls, scores: Mapping[str, Any]) -> "Calibration | None":
-        """Return the calibration in a model's scores.json; None if it has none. CheckpointError if it is damaged."""
-        return cls.by_direction(scores).get("")
-
-    @classmethod
     def by_direction(cls, scores: Mapping[str, Any]) -> "dict[str, Calibration]":
         """Return the calibrations in a model's scores.json: under "", or of a model of several by their directions."""
         values = scores.get(QUALITY)
@@ -147,27 +140,22 @@ class Calibration:
         """Return the map for translations with alternatives, or without."""
         return (self.with_agreement if has_agreement else None) or self.plain
 
-    def estimate(self, features: Features) -> Estimate:
-        """Return the expected chrF of a translation."""
-        chosen = self.map_for(features.agreement is not None)
-        value = chosen.chrf(features.values(chosen is self.with_agreement))
-        return Estimate("chrf", value, value < chosen.low)
-
 
 def _map(values: Mapping[str, Any], count: int) -> LinearMap:
     """Read a LinearMap of `count` weights; ValueError, KeyError or TypeError for other values."""
     weights, low = [float(weight) for weight in values["weights"]], float(values["low"])
     if len(weights) != count or not all(map(math.isfinite, (*weights, low))):
         raise ValueError(f"{count} finite weights and a limit were expected, not {weights} and {low}")
-    errors = [None if values.get(key) is None else float(values[key]) for key in ("error", "drift")]
-    return LinearMap(weights, low, *errors)
+    return LinearMap(weights, low, float(values["error"]), float(values["drift"]))
 
 
 def estimate(features: Features, calibration: Calibration | None) -> Estimate:
     """Return the estimate of a translation with these features."""
-    if calibration is not None:
-        return calibration.estimate(features)
-    return Estimate("probability", features.mean, features.mean < LOW_PROBABILITY)
+    if calibration is None:
+        return Estimate("probability", features.mean, features.mean < LOW_PROBABILITY)
+    chosen = calibration.map_for(features.agreement is not None)
+    value = chosen.chrf(features.values(chosen is calibration.with_agreement))
+    return Estimate("chrf", value, value < chosen.low)
 
 
 def features_of(scorer: SegmentScorer, translations: Sequence[Translation]) -> list[Features | None]:
