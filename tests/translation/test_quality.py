@@ -65,10 +65,19 @@ def test_a_calibration_survives_writing() -> None:
     for calibration in (CALIBRATION, Calibration(CALIBRATION.plain, None, 100, "")):
         assert Calibration.by_direction({"quality": calibration.as_dict()}) == {"": calibration}
     assert Calibration.by_direction({"test": {}}) == {}
+    earlier = CALIBRATION.as_dict()
+    del earlier["plain"]["error"]
+    assert Calibration.by_direction({"quality": earlier}) == {}
 
 
 @pytest.mark.parametrize(
-    "damage", [{"plain": None}, {"plain": {"weights": [1.0], "low": 3.0}}, {"plain": {"weights": ["x"] * 3, "low": 0}}]
+    "damage",
+    [
+        {"plain": None},
+        {"plain": {"weights": [1.0], "low": 3.0, "error": 1.0, "drift": 1.0}},
+        {"plain": {"weights": ["x"] * 3, "low": 0, "error": 1.0, "drift": 1.0}},
+        {"plain": {"weights": [1.0] * 3, "low": 0, "error": 1.0}},
+    ],
 )
 def test_a_damaged_calibration_is_refused(damage: dict[str, Any]) -> None:
     with pytest.raises(CheckpointError, match=r"scores.json: the calibration of quality estimates is damaged"):

@@ -117,7 +117,8 @@ class Calibration:
         values = scores.get(QUALITY)
         try:
             each = {} if values is None else values.get("directions", {"": values})
-            return {direction: cls._read(own) for direction, own in each.items()}
+            # One of before errors were measured counts as none; mt-eval calibrate makes it again.
+            return {direction: cls._read(own) for direction, own in each.items() if "error" in own["plain"]}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({error})") from None
 
@@ -128,7 +129,7 @@ class Calibration:
         return cls(plain, with_agreement, int(values["lines"]), str(values["search"]))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, as `of` reads them."""
+        """Return plain values, as `by_direction` reads them."""
         return asdict(self)
 
     def beside(self, scores: Mapping[str, Any], direction: Direction) -> dict[str, Any]:
