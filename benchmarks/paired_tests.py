@@ -37,7 +37,8 @@ def bleu(sums: Numbers) -> Floats:
     """BLEU of each row of sums, as sacrebleu computes it where every order has a match."""
     hypothesis, reference, correct, total = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:10]
     brevity = np.minimum(0, 1 - reference / hypothesis)
-    return np.asarray(100 * np.exp(brevity + np.log(correct / total).mean(-1)))
+    with np.errstate(divide="ignore"):  # an order without a match: BLEU 0
+        return np.asarray(100 * np.exp(brevity + np.log(correct / total).mean(-1)))
 
 
 def chrf(sums: Numbers) -> Floats:

@@ -135,7 +135,7 @@ def test_stdout_is_only_the_table(command: Command, corpus: Path) -> None:
     assert outcome.out.startswith("metric")
     assert outcome.err == ""
     noted = command("mt-eval", f"hypothesis={reference}", f"reference={reference}", PLAIN)
-    assert "note: 8 of 8 lines of" in noted.err
+    assert "is given twice, for two sides of the comparison" in noted.err
 
 
 def test_json_lines_of_mt_translate_are_scored(command: Command, trained: Path, corpus: Path, tmp_path: Path) -> None:

@@ -661,11 +661,12 @@ def test_a_command_chooses_the_best_model(command: Command, tiny: list[str], tmp
     done = command("mt-train", *tiny, "trainer.metric=command", f"metrics.command={script}")
     assert done.code == 0, done.err
     scores = json.loads((tmp_path / "run" / "best" / "scores.json").read_text())
-    assert scores["validation"]["command"] == 1
+    assert scores["validation"]["command"] == 0.5  # it was tried on two lines before the training
     assert f"how:{without_folders(script)}" in scores["signatures"]["command"]
     assert scores["test"]["test"]["metrics"][-1]["name"] == "command"
-    assert ", command 1.00 (" in done.err
+    assert ", command 0.50 (" in done.err
     failing = command("mt-train", *tiny, f"run.dir={tmp_path / 'other'}", "metrics.command=exit 3 # {hypothesis}")
     assert failing.error == "metrics.command ended with 3: it said nothing"
+    assert not (tmp_path / "other" / "best").exists()
     lacking = command("mt-train", *tiny, "trainer.metric=command")
     assert lacking.error.startswith("trainer.metric=command needs metrics.command")

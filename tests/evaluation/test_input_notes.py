@@ -1,6 +1,7 @@
 """Notes on texts to score: each kind of mistake is noted, and plain text is not."""
 
 import json
+import re
 
 import pytest
 from rows import each_row
@@ -26,12 +27,13 @@ def notes(hypotheses: list[str], references: list[str] = PLAIN) -> list[str]:
     ("old", "new", "expected"),
     [
         (".", " .", "20 lines of out.de and 0 of test.de end in a tokenised period (' .')"),
-        (" ", " ▁", "40 lines of out.de and 0 of test.de contain subword tokens"),
-        ("nicht", "ni@@ cht", "10 lines of out.de and 0 of test.de contain subword tokens"),
-        ("„", "&quot;", "10 lines of out.de and 0 of test.de contain escapes such as &quot;"),
-        ("„", "&#34;", "10 lines of out.de and 0 of test.de contain escapes such as &quot;"),
-        ("Er", "3 ||| Er", "10 lines of out.de and 0 of test.de are rows of an n-best list"),
-        ("Er", "-1.5\tEr", "10 lines of out.de and 0 of test.de contain a tab"),
+        (" ", " ▁", "40 lines of out.de contain subword tokens"),
+        ("nicht", "ni@@ cht", "10 lines of out.de contain subword tokens"),
+        ("„", "&quot;", "10 lines of out.de contain escapes such as &quot;"),
+        ("„", "&bdquo;", "10 lines of out.de contain escapes such as &quot;"),
+        ("„", "&#34;", "10 lines of out.de contain escapes such as &quot;"),
+        ("Er", "3 ||| Er", "10 lines of out.de are rows of an n-best list"),
+        ("Er", "-1.5\tEr", "10 lines of out.de contain a tab"),
     ],
 )
 def test_what_is_no_plain_text_is_noted_once(old: str, new: str, expected: str) -> None:
@@ -39,7 +41,7 @@ def test_what_is_no_plain_text_is_noted_once(old: str, new: str, expected: str) 
     (note,) = notes(changed)
     assert note.startswith(expected)
     (swapped,) = notes(PLAIN, changed)  # in the references as well
-    assert swapped.startswith("0 lines of out.de and ")
+    assert re.match(r"(0 lines of out\.de and )?\d\d (lines )?of test\.de ", swapped)
 
 
 def test_json_is_noted_or_read() -> None:
@@ -49,7 +51,7 @@ def test_json_is_noted_or_read() -> None:
     numbers, halves = '{"hypotheses": [{"text": 5}]}', '{"hypotheses": [{"text": "\\ud800"}]}'
     for line in ("Er wartet.", "", "[" * 10**5, other[0], numbers, halves):
         assert as_text(("a", [*lines, line])) == (("a", [*lines, line]), "")
-    assert notes(other) == ["40 lines of out.de and 0 of test.de are JSON: give the text alone"]
+    assert notes(other) == ["40 lines of out.de are JSON: give the text alone"]
 
 
 def test_sacrebleu_s_count_of_tokenised_lines() -> None:
@@ -80,7 +82,7 @@ def test_blank_lines_are_counted_for_each_text() -> None:
 
 def test_an_n_best_list_has_several_lines_for_each() -> None:
     assert str(count_error(("a", ["x"] * 10), ("b", ["x"] * 2))).endswith(
-        "line by line: 5 each, as in an n-best list, of which one line each can be scored"
+        "line by line (is it an n-best list with 5 of each? one of each can be scored)"
     )
     for lines in (9, 1):
         assert str(count_error(("a", ["x"] * lines), ("b", ["x"] * 2))).endswith("scores compare line by line")

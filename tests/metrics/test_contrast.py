@@ -54,7 +54,7 @@ def test_every_two_of_several_and_lines_without_spaces() -> None:
         [["今天", "他读书"], ["今天天气", "书"], ["今天天气很好", "他读书"]], references, CONFIG, "zh"
     )
     assert [(each.better, each.worse) for each in (first, second, third)] == [(1, 1), (1, 0), (2, 0)]
-    assert [part.name for part in first.lengths] == ["3 to 3 characters", "6 to 6 characters"]
+    assert [part.name for part in first.lengths] == ["3 characters", "6 characters"]
 
 
 def test_of_many_lines_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

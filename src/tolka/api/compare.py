@@ -97,7 +97,7 @@ class CompareResult:
         one, other = letters[a], letters[b]
         blocks = [f"{other} beside {one}: of {own.lines} lines, {own.better} are better and {own.worse} worse by chrF2"]
         for what, grams in (("more", own.gained), ("less", own.lost)):
-            listed = ", ".join(f"{gram} ({count})" for gram, count in grams)
+            listed = ", ".join(f"'{gram}' ({count})" for gram, count in grams)
             blocks[0] += f"\nfound {what} often by {other}: {listed}" if listed else ""
         for first, parts in (("chrF2 of lines of", own.lengths), ("% found of words", own.words)):
             header = [first, "count", one, other, f"{other} - {one}"]

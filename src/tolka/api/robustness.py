@@ -1,6 +1,7 @@
 """Measure what noise in a text costs a model, and write it into the model's card."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), **setting
         language = config.files.language or translator.direction.target
         pairs = [Pair(*both) for both in zip(sources, references, strict=True)]
         result = measure(translate, pairs, language, _own_test(folder, translator.direction) if folder else None)
+    result = replace(result, text=Path(config.files.source).name)
     if folder:
         _write(folder, result)
     return result

@@ -102,7 +102,8 @@ def _of_losses(
     direction: Direction,
 ) -> dict[str, Any]:
     """Return losses on some pairs of the training and the validation text, with their own sources and with others."""
-    tokenizer, pairs = translator.tokenizer, list(map(translator.characters.pair, validation[:_MOST]))
+    tokenizer, some = translator.tokenizer, validation[:: -(-len(validation) // _MOST)]
+    pairs = list(map(translator.characters.pair, some))
     sides = tokenizer.encode_source([pair.source for pair in pairs]), tokenizer.encode_target([p.target for p in pairs])
     longest = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
     valid_ids = [ids for ids in zip(*sides, strict=True) if all(0 < len(side) <= longest for side in ids)]

@@ -63,7 +63,7 @@ class Evidence:
     elsewhere: the scores of test sets of another kind, in words. longer: how the training would go on. shift: where
     the training text's sides stop to be parallel, in words. longer_command, more_command, parent_command: what to type
     to go on, to train on more text, and to begin as a model of these languages ("" where that is not known). longest:
-    subwords of a source that the model was trained on.
+    subwords of a source that the model was trained on. warmup: updates in which its rate rose.
     """
 
     test: str
@@ -115,6 +115,7 @@ class Evidence:
     more_command: str = ""
     parent_command: str = ""
     elsewhere: str = ""
+    warmup: int = 0
 
     @property
     def is_flattered(self) -> bool:

@@ -19,9 +19,9 @@ _MANY = 100  # lines that end in " .", from which on sacrebleu warns; in a short
 _NOT_PLAIN_TEXT = {
     "contain subword tokens (▁ or @@)": (regex.compile(r"(?m)▁|\S@@(?: |$)"), "join them to words first"),
     "are rows of an n-best list": (regex.compile(r"(?m)^\d+ \|\|\| "), "give the best translation of each line alone"),
-    "contain escapes such as &quot;": (regex.compile(r"&(?:apos|quot|amp|lt|gt|#x?\p{AHex}+);"), "unescape them first"),
+    "contain escapes such as &quot;": (regex.compile(r"&(?:[a-zA-Z]+\d*|#x?\p{AHex}+);"), "unescape them first"),
     "are JSON": (regex.compile(r"(?m)^\{.*\}$"), "give the text alone"),
-    "contain a tab": (regex.compile("\t"), "give the column of the translations alone"),
+    "contain a tab": (regex.compile("\t"), "give the column of the text alone"),
 }
 # By which letters a text of an unnamed language is recognised: kana come before Han, which Japanese has as well.
 _SCRIPTS = {
@@ -80,7 +80,7 @@ def count_error(system: NamedText, references: NamedText) -> DataError:
     """Return the error for texts that differ in their number of lines."""
     (name, lines), (other, wanted) = system, references
     times, rest = divmod(len(lines), max(len(wanted), 1))
-    hint = "" if rest or times < 2 else f": {times} each, as in an n-best list, of which one line each can be scored"
+    hint = "" if rest or times < 2 else f" (is it an n-best list with {times} of each? one of each can be scored)"
     count = count_text(len(lines), "line")
     return DataError(f"{name} has {count} but {other} has {len(wanted)}; scores compare line by line{hint}")
 
@@ -90,8 +90,8 @@ def blank_note(texts: Iterable[NamedText]) -> str:
     blank = [(sum(not line.strip() for line in lines), len(lines), name) for name, lines in texts]
     counts = ", ".join(f"{count} of {total} lines of {name}" for count, total, name in blank if count)
     return counts and (
-        f"blank: {counts}; they are scored as all others, as sacreBLEU does: with a blank reference, any word is "
-        "wrong. If they are not part of the test, leave them out of all its files"
+        f"blank: {counts}; they are scored as all others, as sacreBLEU does. A blank translation misses all words, and "
+        "with a blank reference any word is wrong: if such lines are not part of the test, leave them out of all files"
     )
 
 
@@ -111,7 +111,8 @@ def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
         counts = [sum(bool(pattern.search(line)) for line in lines) for lines in (own, wanted)]
         # What both texts have about as often belongs to the test set.
         if max(counts) > len(own) / 100 and min(counts) < max(counts) / 2:
-            yield f"{counts[0]} lines of {name} and {counts[1]} of {other} {what}: {remedy}"
+            found = [f"{count} lines of {named}" for count, named in zip(counts, (name, other), strict=True) if count]
+            yield f"{' and '.join(found)} {what}: {remedy}"
 
 
 def equal_note(one: NamedText, other: NamedText, share: float) -> str:
@@ -121,6 +122,8 @@ def equal_note(one: NamedText, other: NamedText, share: float) -> str:
     is_equal = [line == other_line for line, other_line in pairs if line or other_line]
     if not any(is_equal) or sum(is_equal) < share * len(is_equal):
         return ""
+    if name == other_name:
+        return f"{name} is given twice, for two sides of the comparison: is it the right file?"
     return f"{sum(is_equal)} of {len(lines)} lines of {name} are those of {other_name}: is it the right file?"
 
 

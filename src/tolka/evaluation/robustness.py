@@ -76,11 +76,15 @@ class Cost:
 
 @dataclass(frozen=True, repr=False)
 class Robustness:
-    """The costs of all changes, on evenly spaced lines of a test set, and the signature of the scores."""
+    """The costs of all changes, on evenly spaced lines of a test set, and the signature of the scores.
+
+    text: the name of the test set.
+    """
 
     costs: list[Cost]
     lines: int
     signature: str
+    text: str = ""
 
     def __repr__(self) -> str:
         """Return the table that mt-eval prints."""
@@ -89,7 +93,7 @@ class Robustness:
     def as_dict(self, with_examples: bool = True) -> dict[str, Any]:
         """Return plain values, for JSON and scores.json."""
         costs = [asdict(cost if with_examples else replace(cost, examples=[])) for cost in self.costs]
-        return {"robustness": costs, "lines": self.lines, "signature": self.signature}
+        return {"robustness": costs, "text": self.text, "lines": self.lines, "signature": self.signature}
 
     def as_text(self, form: Form = "text") -> str:
         """Return a table of the costs, the dearest first, and examples of those that are certain."""
@@ -101,7 +105,7 @@ class Robustness:
             ]
             for cost in self.costs
         ]
-        shown = table(rows, ["change", "lines", "undisturbed", "chrF2", "cost", "95% interval"], "lrrrrl", form)
+        shown = table(rows, ["change", "lines", "undisturbed", "chrF2", "difference", "95% interval"], "lrrrrl", form)
         if form == "csv":
             return shown
         blocks = [shown, f"chrF2: {self.signature}"]

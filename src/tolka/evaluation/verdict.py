@@ -117,7 +117,10 @@ RULES = [
     ),
     Rule(
         "stopped_early",
-        lambda e: (e.has_learnt_nothing or e.is_blind) and (e.passes < 2 or e.updates < 300),
+        lambda e: (
+            ((e.has_learnt_nothing or e.is_blind) and (e.passes < 2 or e.updates < 300))
+            or (e.updates < e.warmup and e.level in (USELESS, WEAK))
+        ),
         "it was trained for {updates} updates ({passes:.1f} passes through its text), which is far too short",
         _LONGER,
     ),
@@ -202,8 +205,6 @@ RULES = [
 ]
 
 
-# What is far from usable translates nothing worse than the rest, and is nothing to begin from.
-_TUNABLE = GOOD, USABLE, ROUGH
 # However it scores, a model that makes nothing of its source translates nothing.
 _WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "few_pairs", "stopped_early", "unrelated"}
 
@@ -242,7 +243,7 @@ def verdict(evidence: Evidence) -> Verdict:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
         advice.append(_MORE_TEXT if evidence.pairs < 100_000 else _LARGER)
-    if evidence.elsewhere and level in _TUNABLE:
+    if evidence.elsewhere and level in (GOOD, USABLE, ROUGH):
         advice.append(_OWN_KIND)
     if _MORE_TEXT in advice and evidence.parent_command:
         advice.append(_PARENT)
@@ -272,7 +273,7 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It began as {evidence.began_as}, which has {evidence.before} there."
     if evidence.forgotten:
         yield f"It has forgotten some of what {evidence.began_as} could do: {evidence.forgotten}."
-    if evidence.elsewhere and evidence.level in _TUNABLE:
+    if evidence.elsewhere and evidence.level != USELESS:
         yield f"Text of another kind it translates far worse: {evidence.elsewhere}."
     yield (
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "

@@ -179,6 +179,8 @@ def _parts_by_length(
     parts = []
     for low, high in zip([-1, *ends[:-1]], ends, strict=True):
         rows = (lengths > low) & (lengths <= high)
-        name = f"{lengths[rows].min():.0f} to {high:.0f} {'words' if of_words else 'characters'}"
+        least = lengths[rows].min()
+        span = f"{least:.0f} to {high:.0f}" if least < high else f"{high:.0f}"
+        name = f"{span} {'words' if of_words else 'characters'}"
         parts.append((name, int(rows.sum()), [float(score(each[rows].sum(0).tolist())) for each in statistics]))
     return parts

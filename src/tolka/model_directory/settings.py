@@ -60,6 +60,8 @@ def find_model_folder(folder: Path) -> Path:
     for candidate in (folder, readable_folder(folder / "best")):
         if (candidate / MANIFEST).is_file():
             return candidate
+    if folder.is_file():
+        raise CheckpointError(f"{folder} is a file, and not a model directory: give a run directory")
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
     if _has_model_type(folder):

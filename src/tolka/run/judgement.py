@@ -80,6 +80,7 @@ def judge(
         "began_as": config.run.init_from,
         "before": _score_text(_main_change(result)),
         "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
+        "warmup": settings["scheduler"].get("warmup", 0),
         "elsewhere": elsewhere(result, tests),
         "longer": words,
         "longer_command": longer,

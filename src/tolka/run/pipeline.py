@@ -5,7 +5,7 @@ The whole configuration goes no further down than this package: what a stage cal
 
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +19,9 @@ from tolka.errors import ConfigError, StoppedError, TolkaError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict
 from tolka.formats.any_model import load_any
+from tolka.metrics.metric import References
+from tolka.metrics.options import COMMAND
+from tolka.metrics.scores import score
 from tolka.model_directory.card import model_card
 from tolka.model_directory.read import SavedModel, load_model
 from tolka.model_directory.resume_state import ResumeState, restoring
@@ -100,6 +103,8 @@ def _train(
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed)
     trainer.expect(round(usual_share(choices) * trainer.config.updates))
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
+    if ranks.is_first:
+        _try_metric(config, inputs)
     _make_ready(trainer, resumed, config, inputs)
     try:
         callback.on_start(
@@ -151,6 +156,14 @@ def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
                 f"the model has {each[0][1]:,} parameters in process 0 and {size:,} in process {rank}: every "
                 "machine must have the same version of tolka and of the plugins"
             )
+
+
+def _try_metric(config: TrainConfig, inputs: Inputs) -> None:
+    """Score two lines by metrics.command, whose mistakes would else show after the training; ConfigError, DataError."""
+    if config.metrics.command and (inputs.test_pairs or config.trainer.metric == COMMAND):
+        pairs = next(iter([*inputs.test_pairs.values(), inputs.validation_pairs]))[:2]
+        targets, sources = [pair.target for pair in pairs], [pair.source for pair in pairs]
+        score(targets, References([targets], sources), replace(config.metrics, names=[], bootstrap=0))
 
 
 def _make_ready(trainer: Trainer, resumed: ResumeState | None, config: TrainConfig, inputs: Inputs) -> None:
