@@ -379,7 +379,9 @@ def test_models_and_texts_are_compared(
     assert found["contrasts"][0] == {**found["contrasts"][0], "better": 0, "worse": 0, "gained": []}
     assert found["contrasts"][1]["lines"] == 8
     listed = list(csv.reader(command("mt-eval", "compare", *systems, *files, "--csv").out.splitlines()))
-    assert listed[0] == ["metric", "systems", "difference", "95% interval", "p", "p (Holm)", "found from"]
+    header = ["metric", "systems", "difference", "95% interval", "p", "p (Holm)", "found from"]
+    assert listed[0] == [*header, "baseline", "system", "signature"]
+    assert listed[2][-3:-1] == [f"{bleu[1][side]['score']:.2f}" for side in ("a", "b")]
     assert len(listed) == 13
     shown = command("mt-eval", "compare", *systems, *files, "--markdown").out
     assert "| BLEU | C - A |" in shown

@@ -91,7 +91,11 @@ class CompareResult:
             rows.append([each.name, f"{b} - {a}", f"{each.difference:+.{digits}f}", interval, *p_values, found])
         if len(self.systems) == 2:  # where Holm corrects nothing
             header, *rows = ([*row[:5], row[6]] for row in (header, *rows))
-        return table(rows, header, "llrlrrr"[: len(header)], form)
+        if form == "csv":  # which has no table of the scores
+            header += ["baseline", "system", "signature"]
+            for row, each in zip(rows, self.comparisons, strict=True):
+                row += [f"{each.a.value:.{each.a.digits}f}", f"{each.b.value:.{each.b.digits}f}", each.signature]
+        return table(rows, header, "llrlrrrrrl"[: len(header)], form)
 
     def _contrast(self, a: int, b: int, own: Contrast, letters: Sequence[str], form: Form) -> str:
         one, other = letters[a], letters[b]
