@@ -426,7 +426,7 @@ def test_what_is_no_model(command: Command, tmp_path: Path) -> None:
     assert "is not a model directory: it has no manifest.json. Give a run directory" in refused(command, tmp_path)
     assert "there is no such model directory" in refused(command, tmp_path / "nowhere")
     (tmp_path / "file").write_text("x")
-    assert "there is no such model directory" in refused(command, tmp_path / "file")
+    assert "is a file, and not a model directory" in refused(command, tmp_path / "file")
 
 
 def test_the_name_of_a_run_is_one_folder_below_runs(

@@ -97,6 +97,13 @@ def test_lengths_alone_show_a_shift_where_the_model_has_learnt_too_little() -> N
     assert verdict(replace(weak, unrelated=0.02, unrelated_valid=0.02)).cause != "shift"
 
 
+def test_a_training_that_ended_in_its_warm_up_was_too_short_whatever_else_is_wrong() -> None:
+    large = replace(SPOILED["large_vocabulary"], updates=300, warmup=400)
+    assert verdict(large).cause == "stopped_early"
+    assert verdict(replace(large, warmup=200)).cause == "large_vocabulary"
+    assert verdict(replace(SOUND, updates=300, warmup=400)).cause == ""
+
+
 def test_other_test_sets_of_another_kind_are_named_and_how_to_learn_them() -> None:
     found = verdict(replace(SOUND, elsewhere="chrF2 24.5 on news"))
     assert found.sentences[1] == "Text of another kind it translates far worse: chrF2 24.5 on news."

@@ -38,7 +38,7 @@ class FinishedRun:
 
     def lines_of(self, test: str) -> list[dict[str, Any]]:
         """Return the lines of a test set."""
-        return [line for line in self.lines if line["test"] == test]
+        return [line for line in self.lines if line.get("test") == test]
 
     @property
     def card_facts(self) -> Mapping[str, str]:
