@@ -12,6 +12,7 @@ from tolka.evaluation.input_notes import (
     count_error,
     equal_note,
     language_note,
+    shift_note,
     text_notes,
     unnamed_language_note,
 )
@@ -78,6 +79,16 @@ def test_blank_lines_are_counted_for_each_text() -> None:
     note = blank_note([("a", ["x", " ", ""]), ("b", ["x", "y", "z"]), ("c", ["", "y", "z"])])
     assert note.startswith("blank: 2 of 3 lines of a, 1 of 3 lines of c; they are scored as all others, as sacreBLEU")
     assert blank_note([("a", ["x"])]) == ""
+
+
+def test_a_lost_line_is_noted_wherever_it_was() -> None:
+    texts = [f"{'ab' * (n % 5)} {'cd' * (n % 7)} line {n * n}" for n in range(60)]
+    lost, added = [*texts[:20], *texts[21:], "end"], ["beginning", *texts[:-1]]
+    assert "fit b one line later" in shift_note(("a", lost), ("b", texts))
+    assert "fit b one line earlier" in shift_note(("a", added), ("b", texts))
+    for sound in (texts, ["same"] * 60, texts[::-1]):
+        assert shift_note(("a", sound), ("b", texts)) == ""
+    assert shift_note(("a", lost[-9:]), ("b", texts[-9:])) == ""
 
 
 def test_an_n_best_list_has_several_lines_for_each() -> None:

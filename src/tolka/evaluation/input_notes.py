@@ -8,6 +8,7 @@ import regex
 from tolka.errors import DataError
 from tolka.metrics.languages import language_notes
 from tolka.metrics.options import MetricsConfig
+from tolka.metrics.scores import line_chrf
 from tolka.system.number_format import count_text
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.scripts import is_in_other_script, is_known
@@ -35,6 +36,8 @@ _SCRIPTS = {
 }
 # Shares of equal lines that are noted: a file given twice; a model that copies, of whose lines some are names.
 _REPRODUCED, _COPIED = 0.95, 0.5
+# Lines, and chrF2, from which on a shift is noted: unrelated sentences have a chrF2 of about 13.
+_FEWEST_SHIFTED, _SHIFTED = 10, 10.0
 _SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
 
 NamedText = tuple[str, Sequence[str]]
@@ -63,6 +66,7 @@ def notes_on(
         if len(system[1]) != len(references[0][1]):
             raise count_error(system, references[0])
         yield from text_notes(system, references[0])
+        yield shift_note(system, references[0])
         yield from (equal_note(system, each, _REPRODUCED) for each in references)
         yield from (equal_note(earlier, system, 1.0) for earlier in systems[:number])
     # The references, too: the language, and not the translation, may be the mistake.
@@ -113,6 +117,24 @@ def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
         if max(counts) > len(own) / 100 and min(counts) < max(counts) / 2:
             found = [f"{count} lines of {named}" for count, named in zip(counts, (name, other), strict=True) if count]
             yield f"{' and '.join(found)} {what}: {remedy}"
+
+
+def shift_note(system: NamedText, references: NamedText) -> str:
+    """Return a note if the last translations are those of the lines before or after theirs; else ""."""
+    (name, own), (other, wanted) = (system[0], system[1][-_LOOKED_AT:]), (references[0], references[1][-_LOOKED_AT:])
+    if len(own) < _FEWEST_SHIFTED:
+        return ""
+    ends = len(own) - 1
+    as_they_are, before, after = (
+        float(line_chrf(own[row : row + ends], wanted[to : to + ends]).mean()) for row, to in ((0, 0), (1, 0), (0, 1))
+    )
+    if max(before, after) < as_they_are + _SHIFTED:
+        return ""
+    found, place = (before, "one line earlier") if before > after else (after, "one line later")
+    return (
+        f"the last {len(own)} lines of {name} fit {other} {place} (chrF2 {found:.0f}, not {as_they_are:.0f}): is a "
+        "line missing, or one too many?"
+    )
 
 
 def equal_note(one: NamedText, other: NamedText, share: float) -> str:
