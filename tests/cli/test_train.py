@@ -657,7 +657,8 @@ def test_what_a_full_disk_has_no_room_for_is_named(
 def test_a_command_chooses_the_best_model(command: Command, tiny: list[str], tmp_path: Path) -> None:
     """It is asked in each validation, with the sources; here it likes the first model most, and says how many came."""
     counter = tmp_path / "count"
-    script = f"echo x >> {counter}; awk -v n=$(wc -l < {counter}) '{{print 1 / n}}' {{source}} # {{hypothesis}}"
+    script = f"echo x >> {counter}; awk -v n=$(wc -l < {counter}) '{{print 1 / n}}' {{source}} # {{hypothesis}} "
+    script += "{reference}"
     done = command("mt-train", *tiny, "trainer.metric=command", f"metrics.command={script}")
     assert done.code == 0, done.err
     scores = json.loads((tmp_path / "run" / "best" / "scores.json").read_text())
@@ -665,7 +666,9 @@ def test_a_command_chooses_the_best_model(command: Command, tiny: list[str], tmp
     assert f"how:{without_folders(script)}" in scores["signatures"]["command"]
     assert scores["test"]["test"]["metrics"][-1]["name"] == "command"
     assert ", command 0.50 (" in done.err
-    failing = command("mt-train", *tiny, f"run.dir={tmp_path / 'other'}", "metrics.command=exit 3 # {hypothesis}")
+    failing = command(
+        "mt-train", *tiny, f"run.dir={tmp_path / 'other'}", "metrics.command=exit 3 # {hypothesis} {reference}"
+    )
     assert failing.error == "metrics.command ended with 3: it said nothing"
     assert not (tmp_path / "other" / "best").exists()
     lacking = command("mt-train", *tiny, "trainer.metric=command")

@@ -1,7 +1,6 @@
 """Notes on texts to score: each kind of mistake is noted, and plain text is not."""
 
 import json
-import re
 
 import pytest
 from rows import each_row
@@ -27,7 +26,7 @@ def notes(hypotheses: list[str], references: list[str] = PLAIN) -> list[str]:
 @each_row(
     ("old", "new", "expected"),
     [
-        (".", " .", "20 lines of out.de and 0 of test.de end in a tokenised period (' .')"),
+        (".", " .", "20 lines of out.de end in a tokenised period (' .')"),
         (" ", " ▁", "40 lines of out.de contain subword tokens"),
         ("nicht", "ni@@ cht", "10 lines of out.de contain subword tokens"),
         ("„", "&quot;", "10 lines of out.de contain escapes such as &quot;"),
@@ -42,7 +41,7 @@ def test_what_is_no_plain_text_is_noted_once(old: str, new: str, expected: str) 
     (note,) = notes(changed)
     assert note.startswith(expected)
     (swapped,) = notes(PLAIN, changed)  # in the references as well
-    assert re.match(r"(0 lines of out\.de and )?\d\d (lines )?of test\.de ", swapped)
+    assert swapped.startswith(expected.replace("out.de", "test.de"))
 
 
 def test_json_is_noted_or_read() -> None:

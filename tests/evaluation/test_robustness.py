@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tolka.errors import DataError
 from tolka.evaluation.robustness import Cost, measure
 from tolka.metrics.scores import Score
 from tolka.model_directory.write import rescore
@@ -74,6 +75,11 @@ def test_the_text_itself_is_compared_with_the_models_own_test_set() -> None:
     )["this text, beside news"]
     widths = (single.interval[1] - single.interval[0], 6.0)
     assert (high - low) ** 2 == pytest.approx(sum(width**2 for width in widths))
+
+
+def test_a_text_of_blank_lines_is_refused() -> None:
+    with pytest.raises(DataError, match="5 lines or more with text on both sides: there are 1"):
+        measure(list, [Pair(" ", "a"), Pair("a", " "), Pair("a", "a")], "en")
 
 
 def test_at_most_500_lines_are_looked_at_and_blank_ones_are_left_out() -> None:

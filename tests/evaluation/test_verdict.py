@@ -108,6 +108,10 @@ def test_other_test_sets_of_another_kind_are_named_and_how_to_learn_them() -> No
     found = verdict(replace(SOUND, elsewhere="chrF2 24.5 on news"))
     assert found.sentences[1] == "Text of another kind it translates far worse: chrF2 24.5 on news."
     assert "mt-train run.init_from={run}" in found.next[-1].command
+    twice = verdict(replace(SPOILED["other_domain"], bleu=25.0, elsewhere="chrF2 4.5 on news"))
+    assert len({*twice.next}) == len(twice.next)
+    leaked = verdict(replace(SPOILED["leak"], elsewhere="chrF2 30.5 on news"))  # it lacks the leak, and no more
+    assert not any("another kind" in each for each in leaked.sentences)
     useless = verdict(replace(BLIND, elsewhere="chrF2 4.5 on news"))
     assert not any("another kind" in each for each in useless.sentences)
     assert not any("run.init_from={run}" in each.command for each in useless.next)
@@ -197,9 +201,10 @@ def test_lines_of_the_training_text_do_not_count_for_the_level() -> None:
     assert "and in validation it has BLEU 21.0 and chrF2 45.0." in verdict(all_of_it).sentences[0]
 
 
-def test_advice_has_the_run_in_its_commands() -> None:
+def test_advice_has_the_run_in_its_commands_and_that_of_earlier_versions_is_left_out() -> None:
     run, found = Path("runs/my run"), verdict(SPOILED["low_rate"]).as_dict()
     assert advice_of(found, run)[0].command == "mt-train --rerun 'runs/my run' optimizer.lr=0.001"
+    assert advice_of({"next": ["Train longer."]}, run) == []
 
 
 def test_few_pairs_are_told_of_a_model_to_begin_with() -> None:

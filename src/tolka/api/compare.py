@@ -143,5 +143,5 @@ def compare(
     comparisons = compare_systems(lists, references, config.metrics, language)
     differing = contrasts(lists, references, config.metrics, language)
     return CompareResult(
-        list(named), comparisons, differing, texts.references[0][1], [note for note in all_notes if note]
+        list(named), comparisons, differing, texts.references[0][1], [*dict.fromkeys(filter(None, all_notes))]
     )

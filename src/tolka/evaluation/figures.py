@@ -125,6 +125,11 @@ class Evidence:
         return self.leaked > (0.02 if is_better else 0.2)
 
     @property
+    def is_elsewhere_worse(self) -> bool:
+        """Whether other test sets are of another kind, and not only without lines of the training text."""
+        return bool(self.elsewhere) and not self.is_flattered
+
+    @property
     def unseen(self) -> tuple[float, float]:
         """BLEU and chrF2 of the lines that are not in the training text; in validation, where all of them are."""
         return (self.unseen_bleu, self.unseen_chrf) if self.leaked < 1 else (self.valid_bleu, self.valid_chrf)

@@ -105,8 +105,8 @@ def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
     counts = [sum(line.endswith(" .") for line in lines) for lines in (own, wanted)]
     if max(counts) >= min(_MANY, max(1, len(own) / 10)):
         yield (
-            f"{counts[0]} lines of {name} and {counts[1]} of {other} end in a tokenised period (' .'), as if they were "
-            "not detokenised: scores are of plain text, and those of tokenised text do not compare"
+            f"{_counted(counts, (name, other))} end in a tokenised period (' .'), as if they were not detokenised: "
+            "scores are of plain text, and those of tokenised text do not compare"
         )
     whole = "\n".join([*own, *wanted])
     for what, (pattern, remedy) in _NOT_PLAIN_TEXT.items():
@@ -115,8 +115,11 @@ def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
         counts = [sum(bool(pattern.search(line)) for line in lines) for lines in (own, wanted)]
         # What both texts have about as often belongs to the test set.
         if max(counts) > len(own) / 100 and min(counts) < max(counts) / 2:
-            found = [f"{count} lines of {named}" for count, named in zip(counts, (name, other), strict=True) if count]
-            yield f"{' and '.join(found)} {what}: {remedy}"
+            yield f"{_counted(counts, (name, other))} {what}: {remedy}"
+
+
+def _counted(counts: Sequence[int], names: Sequence[str]) -> str:
+    return " and ".join(f"{count} lines of {name}" for count, name in zip(counts, names, strict=True) if count)
 
 
 def shift_note(system: NamedText, references: NamedText) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tolka.errors import DataError
 from tolka.metrics.line_statistics import Statistics, resampled_sums, totals
 from tolka.metrics.metric import SEED, Metric, References, Values
 from tolka.metrics.options import MetricsConfig
@@ -23,6 +24,7 @@ from tolka.text.noise import NOISES, UNTRAINED, Noise
 from tolka.text.pairs import Pair
 
 _MOST = 500  # lines: a cost of some points is seen, and a small model takes a minute
+_FEWEST = 5  # of fewer an interval says nothing
 _RESAMPLES = 1000
 _SHORT = 0.1  # share of the lines that count as very short
 _JOINED = {"two sentences on a line": 2, "five sentences on a line": 5}
@@ -130,6 +132,8 @@ def measure(
     """
     step = -(-len(pairs) // _MOST)
     chosen = [pair for pair in pairs[::step] if pair.source.strip() and pair.target.strip()]
+    if len(chosen) < _FEWEST:
+        raise DataError(f"robustness takes {_FEWEST} lines or more with text on both sides: there are {len(chosen)}")
     translated = translate([pair.source for pair in chosen])
     metric = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)[0]
     costs = [

@@ -243,7 +243,7 @@ def verdict(evidence: Evidence) -> Verdict:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
         advice.append(_MORE_TEXT if evidence.pairs < 100_000 else _LARGER)
-    if evidence.elsewhere and level in (GOOD, USABLE, ROUGH):
+    if evidence.is_elsewhere_worse and level in (GOOD, USABLE, ROUGH) and _OWN_KIND not in advice:
         advice.append(_OWN_KIND)
     if _MORE_TEXT in advice and evidence.parent_command:
         advice.append(_PARENT)
@@ -254,7 +254,8 @@ def verdict(evidence: Evidence) -> Verdict:
 def advice_of(verdict: Mapping[str, Any], run: Path) -> list[Advice]:
     """Return the advice of a verdict in scores.json, with what to type for this run's folder."""
     folder = shlex.quote(str(run))
-    return [Advice(each["words"], each["command"].replace("{run}", folder)) for each in verdict.get("next", [])]
+    listed = [each for each in verdict.get("next", []) if isinstance(each, dict)]  # an earlier version had words alone
+    return [Advice(each["words"], each["command"].replace("{run}", folder)) for each in listed]
 
 
 def _score_text(evidence: Evidence) -> str:
@@ -273,7 +274,7 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It began as {evidence.began_as}, which has {evidence.before} there."
     if evidence.forgotten:
         yield f"It has forgotten some of what {evidence.began_as} could do: {evidence.forgotten}."
-    if evidence.elsewhere and evidence.level != USELESS:
+    if evidence.is_elsewhere_worse and evidence.level != USELESS:
         yield f"Text of another kind it translates far worse: {evidence.elsewhere}."
     yield (
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "

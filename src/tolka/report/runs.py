@@ -37,8 +37,9 @@ class FinishedRun:
         return tests
 
     def lines_of(self, test: str) -> list[dict[str, Any]]:
-        """Return the lines of a test set."""
-        return [line for line in self.lines if line.get("test") == test]
+        """Return the lines of a test set. An earlier version kept those of the first one, and did not name it."""
+        first = next(iter(self.tests), "")
+        return [line for line in self.lines if line.get("test", first) == test]
 
     @property
     def card_facts(self) -> Mapping[str, str]:

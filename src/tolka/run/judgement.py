@@ -81,7 +81,7 @@ def judge(
         "before": _score_text(_main_change(result)),
         "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
         "warmup": settings["scheduler"].get("warmup", 0),
-        "elsewhere": elsewhere(result, tests),
+        "elsewhere": elsewhere(result, [test for test in tests if not forgotten({test.name: _main_change(test)})]),
         "longer": words,
         "longer_command": longer,
         "more_command": on_more_text(calls, name),

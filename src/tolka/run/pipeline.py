@@ -160,7 +160,8 @@ def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
 
 def _try_metric(config: TrainConfig, inputs: Inputs) -> None:
     """Score two lines by metrics.command, whose mistakes would else show after the training; ConfigError, DataError."""
-    if config.metrics.command and (inputs.test_pairs or config.trainer.metric == COMMAND):
+    # A command without {reference} may have its own, for all lines of a test set.
+    if "{reference}" in config.metrics.command and (inputs.test_pairs or config.trainer.metric == COMMAND):
         pairs = next(iter([*inputs.test_pairs.values(), inputs.validation_pairs]))[:2]
         targets, sources = [pair.target for pair in pairs], [pair.source for pair in pairs]
         score(targets, References([targets], sources), replace(config.metrics, names=[], bootstrap=0))

@@ -99,7 +99,7 @@ class FilesConfig(CorpusConfig):
             source.direction, source.name = text.direction, text.name or source.name
             if text.exchanged:
                 source.exchange = f"type corpus.{key}={text.exchanged}, or {EXCHANGE_LANGUAGES}"
-            elif isinstance(source, ParallelFiles) and len(entries) == 1 and not self.root:
+            elif isinstance(source, ParallelFiles) and len([*chain(*sources)]) == 1 and not self.root:
                 source.exchange += f", or type corpus.{key}=[[{source.paths[1]},{source.paths[0]}]]"
         return sources
 
