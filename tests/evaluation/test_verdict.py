@@ -201,10 +201,10 @@ def test_lines_of_the_training_text_do_not_count_for_the_level() -> None:
     assert "and in validation it has BLEU 21.0 and chrF2 45.0." in verdict(all_of_it).sentences[0]
 
 
-def test_advice_has_the_run_in_its_commands_and_that_of_earlier_versions_is_left_out() -> None:
+def test_advice_has_the_run_in_its_commands_and_that_of_earlier_versions_has_none() -> None:
     run, found = Path("runs/my run"), verdict(SPOILED["low_rate"]).as_dict()
     assert advice_of(found, run)[0].command == "mt-train --rerun 'runs/my run' optimizer.lr=0.001"
-    assert advice_of({"next": ["Train longer."]}, run) == []
+    assert advice_of({"next": ["Train longer."]}, run) == [("Train longer.", "")]
 
 
 def test_few_pairs_are_told_of_a_model_to_begin_with() -> None:

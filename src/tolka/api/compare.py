@@ -11,7 +11,7 @@ from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.errors import ConfigError
-from tolka.evaluation.input_notes import NamedText, blank_note, notes_on
+from tolka.evaluation.input_notes import NamedText, blank_note, notes_on, told
 from tolka.metrics.contrast import Contrast, Part, contrasts
 from tolka.metrics.significance import Comparison, compare_systems, paired_test
 from tolka.metrics.tables import Form, interval_text, table
@@ -137,11 +137,10 @@ def compare(
     texts = read_texts(config, models_of(first) if first else ())
     named, languages, notes = zip(*(translations_of(str(system), texts, config) for system in systems), strict=True)
     language = next(filter(None, languages), "")
-    on_texts, everything = notes_on(named, texts.references, config.metrics, language), [*named, *texts.references]
+    on_texts = notes_on(named, texts.references, config.metrics, language, texts.source)
+    everything = [*named, *texts.references]
     all_notes = [*notes, *on_texts, blank_note(everything), mixed_forms_note(dict(everything))]
     lists, references = [lines for _, lines in named], texts.as_references
     comparisons = compare_systems(lists, references, config.metrics, language)
     differing = contrasts(lists, references, config.metrics, language)
-    return CompareResult(
-        list(named), comparisons, differing, texts.references[0][1], [*dict.fromkeys(filter(None, all_notes))]
-    )
+    return CompareResult(list(named), comparisons, differing, texts.references[0][1], told(all_notes))

@@ -1,6 +1,6 @@
 """Score translations, or a model by its translations: a configuration in, a typed result out."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from tolka.evaluation.input_notes import (
     copied_note,
     language_note,
     notes_on,
-    text_notes,
+    told,
 )
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.formats.any_model import load_any
@@ -112,13 +112,13 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
         return _evaluate_model(config, model, texts)
     hypotheses, note = as_text((files.hypothesis, read_text(files.hypothesis, config.decoding.line_limit)))
     everything = [hypotheses, *texts.references]
-    on_texts = notes_on([hypotheses], texts.references, config.metrics, files.language)
+    on_texts = notes_on([hypotheses], texts.references, config.metrics, files.language, texts.source)
     notes = [note, *on_texts, blank_note(everything), mixed_forms_note(dict(everything))]
     if texts.source:
-        notes += [copied_note(hypotheses, texts.source), *text_notes(texts.source, texts.references[0])]
+        notes.append(copied_note(hypotheses, texts.source))
     lines, references = list(hypotheses[1]), texts.as_references
     scores, of_lines = scores_and_lines(lines, references, config.metrics, files.language)
-    return EvaluateResult(scores, None, lines, _told(notes), references, of_lines)
+    return EvaluateResult(scores, None, lines, told(notes), references, of_lines)
 
 
 def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts) -> EvaluateResult:
@@ -158,22 +158,16 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts) 
         blank_note([sources, *texts.references]),
         language_note(sources, source_language),
         copied_note(translations, sources),
-        *text_notes(sources, references),
         blank_translations_note(sum(not text.strip() for text in written), len(written)),
-        *notes_on([translations], texts.references, config.metrics, language),
+        *notes_on([translations], texts.references, config.metrics, language, sources),
         references_note(references[1], characters.unicode, references[0])
         or mixed_forms_note(dict([translations, references])),
         f"{perplexity.skipped} pairs are not in the PPL: a blank side, or too long" if perplexity.skipped else "",
     ]
     scores, of_lines = scores_and_lines(hypotheses, texts.as_references, config.metrics, language)
     return EvaluateResult(
-        scores, perplexity, hypotheses, _told(notes), texts.as_references, of_lines, translator.length_ratio
+        scores, perplexity, hypotheses, told(notes), texts.as_references, of_lines, translator.length_ratio
     )
-
-
-def _told(notes: Iterable[str]) -> list[str]:
-    """Return the notes that say something, each once: two looks at the references may have found the same."""
-    return [*dict.fromkeys(filter(None, notes))]
 
 
 def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> CalibrationResult:

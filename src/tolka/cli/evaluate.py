@@ -124,11 +124,10 @@ def _write_lines(lines: Sequence[dict[str, Any]], path: Path) -> None:
     if path.suffix == ".tsv":
         count = len(lines[0]["references"])
         names = ["reference" if count == 1 else f"reference {number + 1}" for number in range(count)]
-        flags = [{"flags": " ".join(row["flags"])} if "flags" in row else {} for row in lines]
-        rows = [
-            {**row, **own, **dict(zip(names, row["references"], strict=True))}
-            for row, own in zip(lines, flags, strict=True)
-        ]
+        rows = [{**row, **dict(zip(names, row["references"], strict=True))} for row in lines]
+        for row in rows:
+            if "flags" in row:
+                row["flags"] = " ".join(row["flags"])
         keys = [key for key in rows[0] if key != "references"]
         writer = csv.DictWriter(text, keys, extrasaction="ignore", dialect="excel-tab", lineterminator="\n")
         writer.writeheader()

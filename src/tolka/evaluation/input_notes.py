@@ -56,12 +56,17 @@ def as_text(hypotheses: NamedText) -> tuple[NamedText, str]:
 
 
 def notes_on(
-    systems: Sequence[NamedText], references: Sequence[NamedText], metrics: MetricsConfig, language: str
+    systems: Sequence[NamedText],
+    references: Sequence[NamedText],
+    metrics: MetricsConfig,
+    language: str,
+    source: NamedText | None,
 ) -> Iterator[str]:
-    """Yield what is likely a mistake in systems' translations or references, "" included; DataError for line counts.
+    """Yield what is likely a mistake in systems' translations, references or sources, "" included.
 
-    language: of the target; "" if unknown.
+    language: of the target; "" if unknown. source: None if it is not known. DataError for line counts that differ.
     """
+    yield from text_notes(source, references[0]) if source else ()
     for number, system in enumerate(systems):
         if len(system[1]) != len(references[0][1]):
             raise count_error(system, references[0])
@@ -73,6 +78,11 @@ def notes_on(
     yield from (language_note(each, language) for each in (*systems, *references))
     yield unnamed_language_note(references[0]) if not language else ""
     yield from language_notes(metrics, language)
+
+
+def told(notes: Iterable[str]) -> list[str]:
+    """Return the notes that say something, each once: two looks at the references may have found the same."""
+    return [*dict.fromkeys(filter(None, notes))]
 
 
 def copied_note(translations: NamedText, sources: NamedText) -> str:

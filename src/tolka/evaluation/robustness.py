@@ -211,7 +211,8 @@ def _of_this_text(metric: Metric, pairs: Sequence[Pair], translated: Sequence[st
     counts, now, resampled = _scored(metric, pairs, translated)
     here = interval_of(resampled)
     # Two samples that have no lines in common: the squares of their intervals add.
-    half = math.hypot(*((high - low) / 2 for low, high in (here, own.interval or here)))
+    assert own.interval, "without one, nobody knows what the difference means"
+    half = math.hypot(*((high - low) / 2 for low, high in (here, own.interval)))
     worst = np.argsort(metric.line_values(counts), kind="stable")[:_SHOWN]
     examples = [Example(pairs[row].source, pairs[row].target, "", translated[row]) for row in worst]
     interval = (now - own.value - half, now - own.value + half)

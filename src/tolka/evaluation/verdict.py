@@ -253,9 +253,9 @@ def verdict(evidence: Evidence) -> Verdict:
 
 def advice_of(verdict: Mapping[str, Any], run: Path) -> list[Advice]:
     """Return the advice of a verdict in scores.json, with what to type for this run's folder."""
-    folder = shlex.quote(str(run))
-    listed = [each for each in verdict.get("next", []) if isinstance(each, dict)]  # an earlier version had words alone
-    return [Advice(each["words"], each["command"].replace("{run}", folder)) for each in listed]
+    # Earlier versions had sentences alone.
+    advice = [Advice(each, "") if isinstance(each, str) else Advice(**each) for each in verdict.get("next", [])]
+    return [each._replace(command=each.command.replace("{run}", shlex.quote(str(run)))) for each in advice]
 
 
 def _score_text(evidence: Evidence) -> str:

@@ -81,7 +81,7 @@ def judge(
         "before": _score_text(_main_change(result)),
         "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
         "warmup": settings["scheduler"].get("warmup", 0),
-        "elsewhere": elsewhere(result, [test for test in tests if not forgotten({test.name: _main_change(test)})]),
+        "elsewhere": elsewhere(result, [test for test in tests if not _has_fallen(_main_change(test))]),
         "longer": words,
         "longer_command": longer,
         "more_command": on_more_text(calls, name),
@@ -131,6 +131,11 @@ def elsewhere(judged: TestResult, tests: Sequence[TestResult]) -> str:
     return f"chrF2 {found}" if found else ""
 
 
+def _has_fallen(change: Comparison | None) -> bool:
+    """Return whether a score fell by more than a point, and not by chance."""
+    return change is not None and change.difference < -1.0 and change.p_value < _CHANCE
+
+
 def forgotten(changes: Mapping[str, Comparison | None]) -> str:
     """Return on which tests a score fell by more than a point, and not by chance, and how far; "" for none.
 
@@ -139,6 +144,6 @@ def forgotten(changes: Mapping[str, Comparison | None]) -> str:
     texts = [
         f"{change.name} went from {change.a.value:.1f} to {change.b.value:.1f} on {name}"
         for name, change in changes.items()
-        if change and change.difference < -1.0 and change.p_value < _CHANCE
+        if change and _has_fallen(change)
     ]
     return ", ".join(texts)

@@ -95,11 +95,12 @@ class FilesConfig(CorpusConfig):
         entries = [self._texts(*self.split_entry(entry), key) for entry in getattr(self, key)]
         names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
+        is_alone = sum(map(len, sources)) == 1
         for text, source in zip(chain(*entries), chain(*sources), strict=True):
             source.direction, source.name = text.direction, text.name or source.name
             if text.exchanged:
                 source.exchange = f"type corpus.{key}={text.exchanged}, or {EXCHANGE_LANGUAGES}"
-            elif isinstance(source, ParallelFiles) and len([*chain(*sources)]) == 1 and not self.root:
+            elif isinstance(source, ParallelFiles) and is_alone and not self.root:
                 source.exchange += f", or type corpus.{key}=[[{source.paths[1]},{source.paths[0]}]]"
         return sources
 
