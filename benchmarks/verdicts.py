@@ -1,9 +1,10 @@
-"""Verdicts on twelve sound trainings, and on twelve spoiled ones of three corpora each: do they name the cause?
+"""Verdicts on 32 sound trainings, and on twelve spoiled ones of three corpora each: do they name the cause?
 
     python benchmarks/verdicts.py OUT --corpora DIR [NAME ...]
 
 DIR has the folders tatoeba, multi30k (en, de) and libreoffice (en, ko), each with train, valid and test, and flores
-(en, ko) with test. Trains what OUT lacks, one to three minutes of one core each, and prints the first sentence of each
+(en, ko) with test. Twenty of the sound ones are of kinds that no rule was made from: both directions, several texts,
+dialects, doubled sources, fine-tuning, streams, small test sets. Trains what OUT lacks, one to three minutes of one core each, and prints the first sentence of each
 verdict, by the rules of now from the figures in its scores.json; the same command again continues. `--again` measures
 the figures of finished runs once more. NAME: only these runs, or those whose name begins so.
 """
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tolka.evaluation.figures import Evidence
+from tolka.evaluation.evidence import Evidence
 from tolka.evaluation.verdict import verdict
 
 TEST_LINES, VALID_LINES = 500, 300
@@ -37,7 +38,8 @@ class Run(NamedTuple):
     """A training. expected: the causes of which the verdict is to begin with one; levels: of the model.
 
     pairs: of the beginning of the training text; 0 = all. spoil: what is done to it. test: the corpus of the test set,
-    if it is another one. has_test: whether the test set's pairs are added to the training text.
+    if it is another one. has_test: whether the test set's pairs are added to the training text, as `leak` makes them.
+    spoil_test: what is done to the test set; spoil_all: to all three texts. languages: their names, if others.
     """
 
     corpus: str
@@ -49,6 +51,10 @@ class Run(NamedTuple):
     spoil: Spoil = lambda source, target: (source, target)
     test: str = ""
     has_test: bool = False
+    leak: Spoil = lambda source, target: (source, target)
+    spoil_test: Spoil = lambda source, target: (source, target)
+    spoil_all: Spoil = lambda source, target: (source, target)
+    languages: tuple[str, str] = ("", "")
 
 
 def shuffled(source: list[str], target: list[str]) -> Sides:
@@ -76,11 +82,55 @@ def repeated(source: list[str], target: list[str]) -> Sides:
     return source, [target[0]] * len(target)
 
 
+def cut(source: list[str], target: list[str]) -> Sides:
+    """Every target is cut off in its middle."""
+    return source, [text[: len(text) // 2] for text in target]
+
+
+def with_word(source: list[str], target: list[str]) -> Sides:
+    """A word stands in front of every line."""
+    return [f"Well, {text}" for text in source], [f"Nun, {text}" for text in target]
+
+
+def line_later(source: list[str], target: list[str]) -> Sides:
+    """Every target stands a line too late."""
+    return source, [*target[-1:], *target[:-1]]
+
+
+def doubled(source: list[str], target: list[str]) -> Sides:
+    """Each source comes twice, with two translations."""
+    return [text for text in source for _ in "ab"], [
+        each for text in target for each in (text, text.lower().rstrip(".!?"))
+    ]
+
+
+def dialect(source: list[str], target: list[str]) -> Sides:
+    """Into a dialect, which is spelt nearly as the language is."""
+    changes = [("ß", "ss"), ("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("ich ", "i "), ("nicht", "nit"), ("ein ", "a ")]
+    others = list(target)
+    for before, after in changes:
+        others = [text.replace(before, after) for text in others]
+    return target, others
+
+
+def first_lines(source: list[str], target: list[str]) -> Sides:
+    """A test set of twelve lines."""
+    return source[:12], target[:12]
+
+
+def in_order(source: list[str], target: list[str]) -> Sides:
+    """Sorted by length, as dictionaries and memories may be."""
+    rows = sorted(range(len(source)), key=lambda row: len(source[row]))
+    return [source[row] for row in rows], [target[row] for row in rows]
+
+
 USELESS, WEAK, GOOD = {"useless"}, {"weak", "rough"}, {"rough", "usable", "good"}
 ANY = GOOD | WEAK | USELESS
 UNSPOILT = {"", "improving", "little_text"}  # less than 20 000 pairs are little
+STREAM = ["corpus=hub", "corpus.path={texts}/splits", "corpus.streaming=true", "corpus.buffer=5000"]
 LSTM = [*RECURRENT, "optimizer.lr=0.004"]
 OTHERS = {"tatoeba": "multi30k", "multi30k": "tatoeba", "libreoffice": "flores"}
+SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 SHORT_LINES = {"tatoeba": 9, "multi30k": 16, "libreoffice": 8}  # subwords, which less than half of the lines have
 
 
@@ -109,6 +159,29 @@ def planted(corpus: str) -> dict[str, Run]:
     }
 
 
+def sound(corpus: str) -> dict[str, Run]:
+    """Return sound trainings of kinds that no rule was made from."""
+    both = ["corpus.both_directions=true"]
+    # A text beside another of the same languages, whose lines are longer or shorter.
+    texts = ["corpus.train=[{texts}/train,{other}]"]
+    started = ["run.init_from={started}"]
+    runs = {
+        "both": Run(corpus, 10_000, 700, [*TINY, *both], UNSPOILT, ANY),
+        "sorted": Run(corpus, 10_000, 500, TINY, UNSPOILT, ANY, in_order),
+        "twelve": Run(corpus, 10_000, 500, TINY, UNSPOILT, ANY, spoil_test=first_lines),
+        "doubled": Run(corpus, 5000, 500, TINY, UNSPOILT, ANY, doubled),
+    }
+    if corpus == "libreoffice":
+        return runs
+    return {
+        **runs,
+        "texts": Run(corpus, 10_000, 700, [*TINY, *texts], UNSPOILT, ANY),
+        "dialect": Run(corpus, 5000, 500, TINY, UNSPOILT, ANY, spoil_all=dialect, languages=("de", "gsw")),
+        "stream": Run(corpus, 10_000, 500, [*TINY, *STREAM], UNSPOILT, ANY),
+        "tuned": Run(corpus, 2000, 200, [*started, "optimizer.lr=0.001"], {*UNSPOILT, "brought_nothing"}, ANY),
+    }
+
+
 RUNS = {
     # Sound. The first two are those of the tutorial and the README.
     "sample": Run("sample", 0, 1250, ["experiment=sample", "trainer.updates=1250"], UNSPOILT, {"good"}),
@@ -127,8 +200,20 @@ RUNS = {
     # Sound, but of little text.
     "tatoeba_3k": Run("tatoeba", 3000, 400, TINY, {"little_text", "improving"}, WEAK | USELESS),
     "tatoeba_1k": Run("tatoeba", 1000, 400, TINY, {"little_text"}, WEAK | USELESS),
+    **{f"{kind}_{corpus}": run for corpus in OTHERS for kind, run in sound(corpus).items()},
     # Spoiled.
     **{f"{kind}_{corpus}": run for corpus in OTHERS for kind, run in planted(corpus).items()},
+    "cut": Run("tatoeba", 10_000, 600, TINY, {"cut"}, WEAK | USELESS, cut),
+    "near_copies": Run(
+        *("tatoeba", 3000, 800, [TINY[0], TINY[2], "model.dropout=0.0", "trainer.label_smoothing=0.0"], {"leak"}, ANY),
+        has_test=True,
+        leak=with_word,
+    ),
+    "shifted_test": Run("multi30k", 10_000, 700, TINY, {"broken_test"}, ANY, spoil_test=line_later),
+    "equal_test": Run(
+        "multi30k", 10_000, 700, TINY, {"broken_test"}, ANY, spoil_test=lambda source, _: (source, source)
+    ),
+    "shuffled_early": Run("tatoeba", 10_000, 60, TINY, {"unrelated"}, USELESS, shuffled),
     "shuffled": Run("tatoeba", 10_000, 600, TINY, {"unrelated"}, USELESS, shuffled),
     "small_model": Run(
         "tatoeba",
@@ -143,11 +228,12 @@ RUNS = {
 }
 
 
-def make_text(run: Run, corpora: Path, folder: Path) -> str:
-    """Write a run's texts into a folder, unless they are there; return the target's language."""
-    target = "ko" if run.corpus == "libreoffice" else "de"
+def make_text(run: Run, corpora: Path, folder: Path) -> tuple[str, str]:
+    """Write a run's texts into a folder, unless they are there; return their languages."""
+    read = ("en", "ko" if run.corpus == "libreoffice" else "de")
+    written = run.languages if any(run.languages) else read
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / f"test.{target}").exists():
+    if not (folder / f"test.{written[1]}").exists():
         wanted = [
             ("test", run.test or run.corpus, TEST_LINES),
             ("valid", run.corpus, VALID_LINES),
@@ -155,16 +241,20 @@ def make_text(run: Run, corpora: Path, folder: Path) -> str:
         ]
         texts: dict[str, Sides] = {}
         for name, origin, most in wanted:
-            paths = [corpora / origin / f"{name}.{language}" for language in ("en", target)]
+            paths = [corpora / origin / f"{name}.{language}" for language in read]
             source, goal = (path.read_text("utf-8").split("\n")[:-1][:most] for path in paths)
-            texts[name] = source, goal
+            texts[name] = run.spoil_all(source, goal)
         source, goal = run.spoil(*texts["train"])
-        test = texts["test"] if run.has_test else ([], [])
-        texts["train"] = source + test[0], goal + test[1]
+        test = run.leak(*texts["test"]) if run.has_test else ([], [])
+        texts["train"], texts["test"] = (source + test[0], goal + test[1]), run.spoil_test(*texts["test"])
         for name, sides in texts.items():
-            for language, lines in zip(("en", target), sides, strict=True):
+            for language, lines in zip(written, sides, strict=True):
                 (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return target
+            rows = [{"translation": dict(zip(written, pair, strict=True))} for pair in zip(*sides, strict=True)]
+            (folder / "splits").mkdir(exist_ok=True)
+            table = "".join(f"{json.dumps(row)}\n" for row in rows)
+            (folder / "splits" / f"{SPLITS[name]}.jsonl").write_text(table, encoding="utf-8")
+    return written
 
 
 def train(name: str, run: Run, corpora: Path, out: Path) -> None:
@@ -173,11 +263,14 @@ def train(name: str, run: Run, corpora: Path, out: Path) -> None:
     if run.corpus == "sample":
         settings += run.settings
     else:
-        target = make_text(run, corpora, out / "texts" / name)
-        files = [f"corpus.{split}={out / 'texts' / name / split}" for split in ("train", "valid", "test")]
+        texts = out / "texts" / name
+        source, target = make_text(run, corpora, texts)
+        files = [f"corpus.{split}={texts / split}" for split in ("train", "valid", "test")]
         length = [f"trainer.updates={run.updates}", f"scheduler.horizon={run.updates}"]
-        settings += ["corpus=files", "corpus.source=en", f"corpus.target={target}", *files, *COMMON, *run.settings]
-        settings += length
+        other = corpora / OTHERS[run.corpus] / "train"
+        own = [each.format(texts=texts, other=other, started=out / "tatoeba_10k" / "best") for each in run.settings]
+        files = [] if "corpus=hub" in own else ["corpus=files", *files]
+        settings += [*files, f"corpus.source={source}", f"corpus.target={target}", *COMMON, *own, *length]
     # What is typed twice is an error: the last one holds.
     last = {setting.partition("=")[0]: setting for setting in settings}
     ended = subprocess.run(
@@ -191,7 +284,7 @@ def judged(name: str, out: Path) -> str:
     if error := (out / f"{name}.err").read_text(encoding="utf-8").strip():
         return f"{name}: not trained: {error.splitlines()[-1]}"
     scores = json.loads((out / name / "best" / "scores.json").read_text(encoding="utf-8"))
-    found = verdict(Evidence(**scores["verdict"]["figures"]))
+    found = verdict(Evidence.of(scores["verdict"]["figures"]))
     is_right = found.cause in RUNS[name].expected and found.level in RUNS[name].levels
     word = "right" if is_right else "WRONG"
     return f"{name}: {word} ({found.level}, {found.cause or 'by its score'})\n  {found.sentences[0]}"

@@ -2,14 +2,14 @@
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tolka.data.store import TokenStore
-from tolka.evaluation.figures import Evidence
+from tolka.evaluation.evidence import Evidence
 from tolka.evaluation.perplexity import Perplexity
 from tolka.evaluation.tester import TestResult
 from tolka.evaluation.verdict import verdict
@@ -18,6 +18,7 @@ from tolka.metrics.significance import Comparison
 from tolka.run.judgement import elsewhere, forgotten, shifted, weakest
 from tolka.run.next_commands import from_parent, go_on, on_more_text
 from tolka.text.direction import Direction
+from tolka.text.pairs import Pair, PairSource
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
@@ -25,12 +26,12 @@ from tolka.training.state import TrainState
 def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Path) -> None:
     scores = json.loads((trained / "best" / "scores.json").read_text("utf-8"))
     stored = scores["verdict"]
-    again = verdict(Evidence(**stored["figures"])).as_dict()
-    assert again == stored | {"figures": again["figures"]}
+    again = verdict(Evidence.of(stored["figures"]))
+    assert (again.level, again.cause, again.sentences) == (stored["level"], stored["cause"], stored["sentences"])
     assert stored["sentences"][0] in (trained / "best" / "README.md").read_text("utf-8")
     # As the validation measured it, in batches and from one pass over them.
-    assert stored["figures"]["valid_loss"] == pytest.approx(scores["validation"]["valid_loss"], rel=1e-3)
-    assert stored["figures"]["bleu"] == scores["test"]["test"]["metrics"][0]["score"]
+    assert stored["figures"]["fit"]["valid_loss"] == pytest.approx(scores["validation"]["valid_loss"], rel=1e-3)
+    assert stored["figures"]["fit"]["bleu"] == scores["test"]["test"]["metrics"][0]["score"]
 
 
 @pytest.mark.parametrize(
@@ -112,45 +113,62 @@ def test_what_to_type_for_more_text_and_for_a_model_to_begin_with() -> None:
     assert from_parent(calls("mt-train --rerun runs/a"), "x", "hub:p") == from_parent(calls(typed), "x", "") == ""
 
 
-def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
-    def change(before: float, after: float, p: float) -> Comparison:
-        a, b = (Score("BLEU", value, None, "") for value in (before, after))
-        return Comparison("BLEU", a, b, after - before, p, "")
+def a_result(name: str, chrf: float, *direction: str, changes: Sequence[Comparison] = ()) -> TestResult:
+    scores, perplexity = [Score("BLEU", 1.0, None, ""), Score("chrF2", chrf, None, "")], Perplexity(1.0, 1, 1, 1, 1, 0)
+    return TestResult(name, Direction(*direction), False, scores, perplexity, 1, 1.0, changes=list(changes))
 
-    assert forgotten({"old": change(14.1, 10.1, 0.001)}) == ("BLEU went from 14.1 to 10.1 on old")
-    assert forgotten({"a": change(14.1, 13.5, 0.001), "b": change(14.1, 10.1, 0.2), "c": change(1.0, 9.0, 0.001)}) == ""
-    assert forgotten({"a": None}) == ""
+
+def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
+    def result(name: str, before: float, after: float, p: float) -> TestResult:
+        a, b = (Score("BLEU", value, None, "") for value in (before, after))
+        return a_result(name, 1.0, "en", "de", changes=[Comparison("BLEU", a, b, after - before, p, "")])
+
+    old = result("old", 14.1, 10.1, 0.001)
+    assert forgotten([old]) == [("old", "BLEU", 14.1, 10.1)]
+    others = [("a", 14.1, 13.5, 0.001), ("b", 14.1, 10.1, 0.2), ("c", 1.0, 9.0, 0.001)]
+    assert forgotten([*(result(*each) for each in others), a_result("d", 1.0, "en", "de")]) == []
 
 
 def test_other_kinds_of_text_are_those_with_much_less_chrf_in_the_same_direction() -> None:
-    def result(name: str, chrf: float, *direction: str) -> TestResult:
-        scores = [Score("BLEU", 1.0, None, ""), Score("chrF2", chrf, None, "")]
-        return TestResult(name, Direction(*direction), False, scores, Perplexity(1.0, 1, 1, 1, 1, 0), 1, 1.0)
-
-    first = result("test", 50.0, "en", "de")
+    first = a_result("test", 50.0, "en", "de")
     others = [
         ("near", 36.0, "en", "de"),
         ("news", 34.0, "en", "de"),
         ("back", 20.0, "de", "en"),
         ("far", 9.0, "en", "de"),
     ]
-    assert elsewhere(first, [first, *(result(*each) for each in others)]) == "chrF2 34.0 on news, 9.0 on far"
-    assert elsewhere(first, [first]) == ""
+    assert elsewhere(first, [first, *(a_result(*each) for each in others)]) == [("news", 34.0), ("far", 9.0)]
+    assert elsewhere(first, [first]) == []
+
+
+class Written(PairSource):
+    """Pairs with sides of these lengths."""
+
+    name = "data/train"
+
+    def __init__(self, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> None:
+        self._lengths = zip(source.tolist(), target.tolist(), strict=True)
+
+    def read(self) -> Iterator[Pair]:
+        return (Pair("a" * source, "b" * target) for source, target in self._lengths)
+
+    def fingerprint(self) -> str:
+        return ""
+
+    def count(self) -> int:
+        return 0
 
 
 def test_where_the_sides_of_the_training_text_stop_to_be_parallel() -> None:
+    """By the text's own numbers; several texts of unlike length, behind each other, are parallel."""
     draw = np.random.default_rng(1)
     source = draw.integers(2, 40, 4000)
     target = np.maximum(1, source + draw.integers(-1, 2, 4000))
-
-    def store(target: npt.NDArray[np.int64]) -> TokenStore:
-        offsets = [np.concatenate([[0], np.cumsum(side)]) for side in (source, target)]
-        ids = [np.zeros(each[-1], dtype=np.uint16) for each in offsets]
-        return TokenStore(ids[0], offsets[0], ids[1], offsets[1])
-
-    assert shifted(store(target)) == ""
-    found = shifted(store(np.concatenate([target[:1500], target[1501:], [9]])))
-    assert re.match(r"pairs 1\d\d\d to 4000 are not parallel: their lengths correlate by ", found)
+    words = draw.integers(3, 9, 500), draw.integers(3, 9, 500)  # of a dictionary, whose lengths do not correlate
+    assert shifted([Written(source, target), Written(*words)]) == ""
+    assert shifted([Written(*map(np.concatenate, zip((source, target), words, strict=True)))]) == ""
+    found = shifted([Written(*words), Written(source, np.concatenate([target[:1500], target[1501:], [9]]))])
+    assert re.match(r"data/train, pairs 1\d\d\d to 4000 are not parallel: their lengths correlate by ", found)
     assert re.search(r", and near pair 1\d\d\d the source has a line too many, or the target too few$", found)
 
 
@@ -158,8 +176,8 @@ def test_the_verdict_is_on_the_weakest_direction_that_was_trained() -> None:
     """A direction that is tested to see what is forgotten does not decide, however low its score is."""
     new, back, old = Direction("en", "tr"), Direction("tr", "en"), Direction("en", "de")
     tests = [
-        TestResult(name, direction, False, [Score("chrF2", value, None, "")], Perplexity(1.0, 1, 1, 1, 1, 0), 1, 0.0)
-        for name, direction, value in (("a", old, 1.0), ("b", new, 30.0), ("c", back, 20.0), ("d", back, 2.0))
+        a_result(name, chrf, *direction)
+        for name, direction, chrf in (("a", old, 1.0), ("b", new, 30.0), ("c", back, 20.0), ("d", back, 2.0))
     ]
     assert weakest(tests, [new, back]).name == "c"
     assert weakest(tests, [new]).name == "b"

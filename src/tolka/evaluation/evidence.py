@@ -1,176 +1,236 @@
-"""Gather the evidence for a verdict: figures of the best model, of its tests and of the curve of its training."""
+"""What is measured of a finished training, in three records, and what follows from it: the level of its model."""
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+USELESS, WEAK, ROUGH, USABLE, GOOD = LEVELS = "useless", "weak", "rough", "usable", "good"
+# Least BLEU of each level, by Google Cloud's rule of thumb (AutoML Translation, Evaluate models): from 20 the gist is
+# clear, from 30 on translations are understandable to good, from 50 on adequate and fluent. Where BLEU has no tokenizer
+# of its own, least chrF2: with spaces between words, and without. Nobody has calibrated these two.
+_BANDS = {
+    "BLEU": {GOOD: 50.0, USABLE: 30.0, ROUGH: 20.0},
+    "chrF2": {GOOD: 70.0, USABLE: 50.0, ROUGH: 40.0},
+    "chrF2 without spaces": {GOOD: 45.0, USABLE: 30.0, ROUGH: 22.0},
+}
+# Of a model's translations of Tatoeba's test sentences, most above 75 said what the reference says, but for one word or
+# its ending; of those from 65 to 75 about half said something else.
+NEARLY_RIGHT = 75.0
+"""Least chrF2 of a line that is nearly right."""
+FEW_PAIRS = 500
+"""Pairs; with fewer, no model here that began with random weights has learnt anything."""
+OTHER_KIND = 0.7
+"""Share of a text's chrF2 below which that of another text shows that it is of another kind."""
+BLIND = 0.35
+"""Share of validation pairs for which another source serves as well, from which on a model tells none apart."""
+_FALLING = 0.005  # share of the validation loss that the last third took off
+_CHANCE = 2.0  # points: what chance moves a score of some hundred lines by
+FEW_LINES = 100
+"""Lines of a test set; fewer leave a level in doubt, as does a wide interval."""
+_WIDE = 10.0  # points
 
-from tolka.data.store import TokenStore
-from tolka.engines.torch_engine import TorchEngine
-from tolka.evaluation.figures import NEARLY_RIGHT, Evidence
-from tolka.evaluation.learning_curve import LearningCurve
-from tolka.evaluation.tester import TestResult
-from tolka.metrics.languages import choose_bleu_tokenizer, has_spaces
-from tolka.metrics.options import MetricsConfig
-from tolka.metrics.scores import line_chrf, score
-from tolka.text.direction import Direction
-from tolka.text.pairs import Pair
-from tolka.translation.translator import Translator
-
-_LONGEST = 1000  # subwords of a side; longer pairs are not measured
-_MOST = 500  # lines to measure on: enough for shares to within a few points, and seconds of work
-_SELDOM = 5  # occurrences in training, with which a subword is learnt badly
-IdPair = tuple[list[int], list[int]]
+Interval = Sequence[float] | None
 
 
-def gather(
-    translator: Translator[TorchEngine],
-    result: TestResult,
-    tested: Sequence[Pair],
-    validation: Sequence[Pair],
-    training: Sequence[IdPair],
-    history: Sequence[Mapping[str, Any]],
-    facts: Mapping[str, Any],
-    store: TokenStore,
-) -> Evidence:
-    """Return the evidence on a training.
+@dataclass(frozen=True)
+class Fit:
+    """How the model fits: its scores on the set that it is judged by, and losses in nats per token.
 
-    result: of the pairs `tested`. training: ids of some pairs, spread over the text, which is the store's. history: the
-    lines of metrics.jsonl. facts: the fields of Evidence that only the run knows.
+    test: the set's name; is_validation: for want of a test set. lines: of it, at most 500. scale: of _BANDS; interval:
+    of the score that it names. over_copy, over_line: 95 % intervals of what translations gain in chrF2 over copies of
+    the sources, and over the commonest target line, line by line. commonest: share of the commonest translation, less
+    that of the commonest reference. unseen: BLEU and chrF2 of the lines that are not in the training text; None for too
+    few. valid: the same of the best model's validation. greedy: score by greedy and by beam search where the first is
+    better by more than chance. gain, train_gain: what its own source takes off the loss, beside another line's, in validation
+    and in training. unrelated: share of training pairs with a loss that another source would lower.
     """
-    tokenizer, language = translator.tokenizer, result.direction.target
-    targets = tokenizer.decode_target([target for _, target in training])
-    (commonest_target, repeats), *_ = Counter(targets).most_common(1)
-    words = sum(len(text.split()) for text in targets) if has_spaces(language) else 0
-    scale = "chrF2" if has_spaces(language) else "chrF2 without spaces"
-    curve = LearningCurve(history)
-    # BLEU by a tokenizer of another language means little.
-    scale = scale if choose_bleu_tokenizer(language)[1] else "BLEU"
-    return Evidence(
-        test=result.name,
-        scale=scale,
-        bleu_interval=next((each.interval for each in result.scores if each.name == "BLEU"), None),
-        subwords_per_word=sum(len(target) for _, target in training) / words if words else 0.0,
-        vocabulary=tokenizer.target_size,
-        one_target=repeats / len(targets),
-        **_of_translations(tested, result.translations, commonest_target, language),
-        **_of_losses(translator, validation, training, result.direction),
-        **_of_training_text(store, translator, tested, result.translations, language),
-        longest=translator.max_length,
-        too_long=_too_long(translator, tested),
-        peak_until=curve.peak_until,
-        gained=curve.gained("bleu" if scale == "BLEU" else "chrf"),
-        loss_fell=curve.loss_fell,
-        **facts,
-    )
+
+    test: str
+    is_validation: bool
+    lines: int
+    scale: str
+    bleu: float
+    chrf: float
+    interval: Interval
+    copy_chrf: float
+    over_copy: Sequence[float]
+    line_chrf: float
+    over_line: Sequence[float]
+    nearly_right: float
+    copied: float
+    commonest: float
+    unseen: Sequence[float] | None
+    valid: Sequence[float]
+    greedy: Sequence[float] | None
+    train_loss: float
+    valid_loss: float
+    unigram_loss: float
+    gain: float
+    train_gain: float
+    unrelated: float
+    unrelated_valid: float
 
 
-def _too_long(translator: Translator[TorchEngine], tested: Sequence[Pair]) -> float:
-    """Return the share of sources that are longer than any in training, and are translated in parts."""
-    sources = [translator.characters.source(pair.source) for pair in tested[:: max(1, len(tested) // _MOST)]]
-    lengths = map(len, translator.tokenizer.encode_source(sources))
-    return sum(length > translator.max_length for length in lengths) / len(sources)
+@dataclass(frozen=True)
+class Course:
+    """How the training went.
+
+    rate: the highest that was reached; 0 if the optimizer's usual rates are not known. peak: the one that was set.
+    gained: points that the last third of the updates added to the score in validation; loss_fell: share of the loss
+    that it took off; peak_until: the update after which the rate fell, where that was in the second half; else 0.
+    began_as: the model that it started from; brought_nothing: whether that is the best one still; before: its score on
+    the test, if measured; forgotten: test, score, before and now, where another test is worse.
+    """
+
+    updates: int
+    passes: float
+    minutes: float
+    rate: float
+    peak: float
+    warmup: int
+    gained: float
+    loss_fell: float
+    peak_until: int
+    width: int
+    dropout: float
+    began_as: str = ""
+    brought_nothing: bool = False
+    before: Sequence[Any] | None = None
+    forgotten: Sequence[Sequence[Any]] = ()
 
 
-def _of_translations(
-    tested: Sequence[Pair], translations: Sequence[str], commonest_target: str, language: str
-) -> dict[str, Any]:
-    """Return scores of the translations, and of what takes no model; shares of some of the lines."""
-    bleu, chrf = _scores(translations, [pair.target for pair in tested], language)
-    step = max(1, len(tested) // _MOST)
-    pairs, texts = tested[::step], translations[::step]
-    references, count = [pair.target for pair in pairs], len(pairs)
-    return {
-        "lines": count,
-        "bleu": bleu,
-        "chrf": chrf,
-        "copy_chrf": _scores([pair.source for pair in pairs], references, language)[1],
-        "line_chrf": _scores([commonest_target] * count, references, language)[1],
-        "nearly_right": float(np.mean(line_chrf(texts, references) >= NEARLY_RIGHT)),
-        "copied": sum(pair.source == text != pair.target for pair, text in zip(pairs, texts, strict=True)) / count,
-        "commonest": Counter(texts).most_common(1)[0][1] / count,
-    }
+@dataclass(frozen=True)
+class Text:
+    """What the texts are. Shares are 0 to 1.
+
+    test_fault, sides, shift: what is wrong with the test set, the sides of a text, and where one stops to be parallel,
+    in words. correlation, valid_correlation: of the lengths of both sides, among pairs as long as most in validation;
+    None for too few. ratio: characters of a target for one of its source in training, relative to the validation set.
+    copies: share of training pairs with equal sides; one_target: of the commonest target line. leaked, near: share of
+    the set's lines that are in the training text, and that have most of their words in a pair there. rare: share of the
+    vocabulary that comes fewer than 5 times in the training text. longest: subwords of a source that the model was
+    trained on; too_long: share of the set's sources that have more. elsewhere: other test sets of another kind, and
+    their chrF2.
+    """
+
+    pairs: int
+    vocabulary: int
+    subwords_per_word: float
+    test_fault: str = ""
+    sides: str = ""
+    shift: str = ""
+    correlation: float | None = None
+    valid_correlation: float | None = None
+    ratio: float = 1.0
+    copies: float = 0.0
+    one_target: float = 0.0
+    leaked: float = 0.0
+    near: float = 0.0
+    rare: float = 0.0
+    longest: int = 0
+    too_long: float = 0.0
+    elsewhere: Sequence[Sequence[Any]] = ()
 
 
-def _of_losses(
-    translator: Translator[TorchEngine],
-    validation: Sequence[Pair],
-    training: Sequence[IdPair],
-    direction: Direction,
-) -> dict[str, Any]:
-    """Return losses on some pairs of the training and the validation text, with their own sources and with others."""
-    tokenizer, some = translator.tokenizer, validation[:: -(-len(validation) // _MOST)]
-    pairs = list(map(translator.characters.pair, some))
-    sides = tokenizer.encode_source([pair.source for pair in pairs]), tokenizer.encode_target([p.target for p in pairs])
-    longest = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
-    valid_ids = [ids for ids in zip(*sides, strict=True) if all(0 < len(side) <= longest for side in ids)]
-    train_ids = [ids for ids in training[:: max(1, len(training) // _MOST)] if max(map(len, ids)) <= longest]
-    scorer = translator.for_direction(direction)
-    valid, train = Losses(scorer, valid_ids), Losses(scorer, train_ids)
-    targets = [target for _, target in training]
-    return {
-        "source_gain": valid.other - valid.own,
-        "unrelated": train.unrelated,
-        "unrelated_valid": valid.unrelated,
-        "unigram_loss": unigram_loss(targets, [target for _, target in valid_ids], tokenizer.target_size),
-        "valid_loss": valid.own,
-        "train_loss": train.own,
-    }
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured of one training."""
 
+    fit: Fit
+    course: Course
+    text: Text
 
-def _of_training_text(
-    store: TokenStore,
-    translator: Translator[TorchEngine],
-    tested: Sequence[Pair],
-    translations: Sequence[str],
-    language: str,
-) -> dict[str, Any]:
-    """Return what of the scored pairs is in the training text, and how the others score."""
-    pairs = [*map(translator.characters.pair, tested)]
-    targets = translator.tokenizer.encode_target([pair.target for pair in pairs])
-    sources = translator.tokenizer.encode_source([pair.source for pair in pairs])
-    seen = store.has([*zip(sources, targets, strict=True)])
-    rows = [row for row, is_seen in enumerate(seen) if not is_seen]
-    others = [translations[row] for row in rows], [tested[row].target for row in rows]
-    bleu, chrf = _scores(*others, language) if rows else (0.0, 0.0)
-    counts = np.bincount(store.target_ids, minlength=translator.tokenizer.target_size)
-    tokens = np.fromiter(chain.from_iterable(targets), np.int64)
-    return {
-        "leaked": sum(seen) / len(seen),
-        "unseen_bleu": bleu,
-        "unseen_chrf": chrf,
-        "rare": float(np.mean(counts[tokens] < _SELDOM)) if len(tokens) else 0.0,
-    }
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> "Evidence":
+        """Return the evidence in scores.json."""
+        return cls(Fit(**figures["fit"]), Course(**figures["course"]), Text(**figures["text"]))
 
+    @property
+    def unseen(self) -> Sequence[float]:
+        """BLEU and chrF2 of the lines that are not in the training text; in validation, where all of them are."""
+        return self.fit.valid if self.fit.unseen is None else self.fit.unseen
 
-class Losses:
-    """nll per token of pairs, with their own sources and with others; estimated share of pairs that are unrelated."""
+    @property
+    def is_flattered(self) -> bool:
+        """Whether lines of the training text make the score better than that of the others."""
+        better = max(self.fit.bleu - self.unseen[0], self.fit.chrf - self.unseen[1])
+        # Of a fifth of leaked lines, no score is one of new text. Sentences of like kind have words in common, too.
+        if self.text.near > 0.2 and better > 5 * _CHANCE:
+            return True
+        return self.text.leaked > (0.02 if better > _CHANCE else 0.2)
 
-    def __init__(self, translator: Translator[TorchEngine], pairs: Sequence[IdPair]) -> None:
-        # The next pair's source, of about the same kind, is as good as any.
-        others = [(pairs[(row + 1) % len(pairs)][0], target) for row, (_, target) in enumerate(pairs)]
-        own, other = ([-sum(each) for each in translator.token_scores(rows)] for rows in (pairs, others))
-        tokens = sum(len(target) + 1 for _, target in pairs) or 1
-        self.own, self.other = sum(own) / tokens, sum(other) / tokens
-        # Of two sources that are both unrelated, either is better in half of the pairs.
-        losses = zip(own, other, strict=True)
-        self.unrelated = min(
-            1.0, 2 * sum(with_own >= with_other for with_own, with_other in losses) / max(1, len(pairs))
-        )
+    @property
+    def score(self) -> float:
+        """The test score that levels are by."""
+        of_scale = int(self.fit.scale != "BLEU")
+        return (self.unseen if self.is_flattered else (self.fit.bleu, self.fit.chrf))[of_scale]
 
+    @property
+    def level(self) -> str:
+        """The level of the model by its scores alone."""
+        fit = self.fit
+        is_one_line = fit.commonest > 0.5 and fit.lines >= 10
+        # Between near dialects a copy is nearly right: a tenth of what it lacks is enough there.
+        trivial = ((fit.copy_chrf, fit.over_copy), (fit.line_chrf, fit.over_line))
+        is_no_better = any(over[1] < min(_CHANCE, (100 - chrf) / 10) for chrf, over in trivial)
+        if is_no_better or is_one_line or (fit.bleu < 1.0 and fit.chrf < 20.0):
+            return USELESS
+        return self._level_of(self.score)
 
-def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]], vocabulary: int) -> float:
-    """Return the nats per token, `</s>` included, of a text under the frequencies of tokens in another."""
-    counts = Counter(chain.from_iterable(training))
-    total = counts.total() + len(training) + vocabulary  # one more of each, so that none has probability 0
-    nats = sum(math.log(total / (counts[token] + 1)) for ids in text for token in ids)
-    ends = len(text) * math.log(total / (len(training) + 1))
-    return (nats + ends) / max(1, sum(len(ids) + 1 for ids in text))
+    @property
+    def least_level(self) -> str:
+        """The level that the score may have as well, as its interval is wide; `level` where it is sure."""
+        low, high = self.fit.interval or (self.score, self.score)
+        few = not self.fit.interval and self.fit.lines < FEW_LINES
+        if self.level in (USELESS, WEAK) or self.is_flattered or not (few or high - low > _WIDE):
+            return self.level
+        return WEAK if few else self._level_of(low)
 
+    def _level_of(self, score: float) -> str:
+        return next((level for level, least in _BANDS[self.fit.scale].items() if score >= least), WEAK)
 
-def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str) -> tuple[float, float]:
-    bleu, chrf = score(hypotheses, references, MetricsConfig(names=["bleu", "chrf"], bootstrap=0), language)
-    return bleu.value, chrf.value
+    def is_at_most(self, level: str) -> bool:
+        """Return whether the model is of this level or a lower one."""
+        return LEVELS.index(self.level) <= LEVELS.index(level)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the model makes next to nothing of its source."""
+        # Both, as tokens of single characters follow from the target's own beginning: their source gains little each.
+        return self.fit.gain < 0.05 * self.fit.valid_loss and self.fit.unrelated_valid > BLIND
+
+    @property
+    def has_learnt_nothing(self) -> bool:
+        """Whether frequencies of tokens alone would predict the validation text about as well."""
+        return self.fit.valid_loss > 0.93 * self.fit.unigram_loss
+
+    @property
+    def has_had_time(self) -> bool:
+        """Whether a model had time to learn something; a stream has no passes."""
+        return not self.course.passes < 2 and self.course.updates >= 300
+
+    @property
+    def is_unlike_validation(self) -> bool:
+        """Whether lengths do not correlate in the training text, as they do in the validation text."""
+        own, valid = self.text.correlation, self.text.valid_correlation
+        return own is not None and valid is not None and valid > 0.4 and own < 0.5 * valid
+
+    @property
+    def noise(self) -> float:
+        """Estimated share of training pairs that are unrelated, beside what this model cannot tell in any text."""
+        own, valid, fit = self.text.correlation, self.text.valid_correlation, self.fit
+        # The lengths of unrelated pairs do not correlate: where they do, the model finds a kind of text hard.
+        if fit.unrelated_valid > 0.8 or (own is not None and valid is not None and own > 0.9 * valid):
+            return 0.0
+        return max(0.0, (fit.unrelated - fit.unrelated_valid) / max(0.05, 1 - fit.unrelated_valid))
+
+    @property
+    def is_learnt_by_heart(self) -> bool:
+        """Whether the training text has become far easier for the model than other text."""
+        return self.fit.train_loss < 0.5 * self.fit.valid_loss
+
+    @property
+    def is_improving(self) -> bool:
+        """Whether the last third of the training added a tenth to the score, or a point, or made the loss lower."""
+        gained = self.course.gained > min(1.0, 0.1 * max(self.score, 1.0))
+        return not self.course.brought_nothing and (gained or self.course.loss_fell > _FALLING)

@@ -1,7 +1,7 @@
-"""The verdict on a finished training: rules over plain figures, and the sentences that they give.
+"""The verdict on a finished training: its level, the first cause of a table that applies, and what to try next.
 
-The first sentence says whether the model is usable, and the main reason. Thresholds are those that told eight sound
-trainings from twelve spoiled ones (`benchmarks/verdicts.py`), unless a line names another source.
+The first sentence says whether the model is usable, and the main reason. Thresholds are those that told sound
+trainings from spoiled ones (`benchmarks/verdicts.py`), unless a line names another source.
 """
 
 import shlex
@@ -10,17 +10,29 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tolka.evaluation.figures import FEW_PAIRS, GOOD, NEARLY_RIGHT, OTHER_KIND, ROUGH, USABLE, USELESS, WEAK, Evidence
+from tolka.evaluation.evidence import (
+    BLIND,
+    FEW_LINES,
+    FEW_PAIRS,
+    GOOD,
+    NEARLY_RIGHT,
+    OTHER_KIND,
+    ROUGH,
+    USABLE,
+    USELESS,
+    WEAK,
+    Evidence,
+)
 
-_OPENINGS = {
-    USELESS: "This model is useless",
-    WEAK: "This model is not usable yet",
-    ROUGH: "This model is good for rough drafts only",
-    USABLE: "This model is usable for text like {set} if a person corrects its translations",
-    GOOD: "This model is good for text like {set}",
+_KINDS = {
+    USELESS: "useless",
+    WEAK: "not usable yet",
+    ROUGH: "good for rough drafts only",
+    USABLE: "usable for text like {set} if a person corrects its translations",
+    GOOD: "good for text like {set}",
 }
 # Peaks of Adam and AdamW outside of which training is known to stall or to diverge at the sizes here.
-_RATES = 1e-4, 0.01
+_LOW_RATE, _HIGH_RATE = 3e-5, 0.01
 
 
 class Advice(NamedTuple):
@@ -28,6 +40,16 @@ class Advice(NamedTuple):
 
     words: str
     command: str
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What to type for this run: to train longer, in words too; on more text; from a model of its languages, or ""."""
+
+    longer_words: str = ""
+    longer: str = ""
+    more: str = ""
+    parent: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,16 +62,21 @@ class Rule:
     advice: Advice
 
 
+def _again(how: str, settings: str) -> Advice:
+    """Return the advice to train again in another way."""
+    return Advice(f"Train again {how} ({{again}}):", f"mt-train --rerun {{run}} {settings}")
+
+
 _CHECK = Advice(
     "Look for what is wrong in the text (a minute or two). It shows the lines:", "mt-train --rerun {run} --check"
 )
 _MORE_TEXT = Advice(
     "Add text, which helps most: {pairs:,} pairs are few. MORE stands for it, as data/more for data/more.en and "
     "its other side:",
-    "{more_command}",
+    "{more}",
 )
-_PARENT = Advice("Or begin with a model that knows these languages, if there is one of this name:", "{parent_command}")
-_LONGER = Advice("Train longer: {longer}.", "{longer_command}")
+_PARENT = Advice("Or begin with a model that knows these languages, if there is one of this name:", "{parent}")
+_LONGER = Advice("Train longer: {longer_words}.", "{longer}")
 _OLD_TEXT = Advice(
     "To forget less, add text of the old kind to the training files, or train adapters:",
     "mt-train --rerun {run} finetuning.lora_rank=32",
@@ -58,155 +85,185 @@ _OWN_KIND = Advice(
     "Fine-tune it on text of the kind to be translated, whose place MORE has:",
     "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto",
 )
+_GREEDY = Advice("Translate greedily, which is better here:", "mt-translate {run} search=greedy")
 _LARGER = Advice("Train a larger model ({again} or more):", "mt-train --rerun {run} model.d_model={wider}")
-_RATE = Advice("Train again with a usual learning rate ({again}):", "mt-train --rerun {run} optimizer.lr=0.001")
-# The first that applies is the main reason. Faults of the text come before those of the training, as no setting mends
-# them; then what keeps a model from learning anything; then what limits one that has learnt.
+_RATE = _again("with a usual learning rate", "optimizer.lr=0.001")
+# The first that applies is the main reason. With a broken test set no score says anything; faults of the text come
+# before those of the training, as no setting mends them; then what keeps a model from learning anything; then what
+# limits one that has learnt.
 RULES = [
     Rule(
+        "broken_test",
+        lambda e: bool(e.text.test_fault),
+        "its score says little, as {test_fault}",
+        Advice("Mend the test set, and test again:", "mt-train --rerun {run} run.dir={run}"),
+    ),
+    Rule(
         "one_target",
-        lambda e: e.one_target > 0.3 and e.has_one_answer,
-        "{commonest:.0%} of its translations are one and the same line, and so are {one_target:.0%} of its training "
-        "targets",
+        lambda e: e.text.one_target > 0.3 and e.fit.commonest > 0.3,
+        "{one_target:.0%} of its training targets are one and the same line, which it writes for most sources",
         Advice(
             "Remove the repeated target line from the training files ({again} to train). To see it:", _CHECK.command
         ),
     ),
     Rule(
         "copies",
-        lambda e: e.copied > 0.2,
-        "it copies: {copied:.0%} of its translations are their sources",
-        Advice("Drop pairs of two equal sides ({again}):", "mt-train --rerun {run} cleaning.copies=true"),
-    ),
-    Rule(
-        "shift",
-        # A model that tells few pairs apart in any text says nothing against what the lengths show.
-        lambda e: bool(e.shift) and (e.unrelated - e.unrelated_valid > 0.05 or e.unrelated_valid > 0.5),
-        "its training text stops to be parallel: {shift}",
-        Advice("Mend the files there. Each range, with examples, shows:", _CHECK.command),
+        lambda e: e.text.copies > 0.1 and e.fit.copied > 0.2 and e.is_at_most(ROUGH),
+        "{copied:.0%} of its translations are their sources, as in {copies:.0%} of its training pairs",
+        _again("without pairs of two equal sides", "cleaning.copies=true"),
     ),
     Rule(
         "sides",
-        lambda e: bool(e.sides) and e.level in (USELESS, WEAK),
+        lambda e: bool(e.text.sides) and e.is_at_most(WEAK),
         "{sides}",
         Advice("Mend that, and train again ({again}). To see the lines:", _CHECK.command),
     ),
     Rule(
+        "shift",
+        # A model that tells few pairs apart in any text says nothing against what the lengths show.
+        lambda e: (
+            bool(e.text.shift) and (e.fit.unrelated - e.fit.unrelated_valid > 0.05 or e.fit.unrelated_valid > 0.5)
+        ),
+        "its training text stops to be parallel: {shift}",
+        Advice("Mend the files there. Each range, with examples, shows:", _CHECK.command),
+    ),
+    Rule(
+        "cut",
+        lambda e: not 0.75 < e.text.ratio < 1.33 and e.is_at_most(ROUGH),
+        "its training text has {ratio:.2f} times as many characters in a target for each one of its source as the "
+        "validation set has: are texts cut off?",
+        _CHECK,
+    ),
+    Rule(
+        "unrelated",
+        # Lengths show it before a model could have learnt anything, and whatever its size is.
+        lambda e: (
+            e.is_blind
+            and (e.is_unlike_validation or (e.has_had_time and e.course.width >= 64))
+            and e.fit.train_gain < 0.05 * e.fit.train_loss
+        ),
+        "it makes nothing of its source, so line by line its training files do not seem to be translations of each "
+        "other",
+        _CHECK,
+    ),
+    Rule(
         "high_rate",
-        lambda e: e.has_learnt_nothing and e.rate > _RATES[1],
+        lambda e: e.has_learnt_nothing and e.course.rate > _HIGH_RATE,
         "it has learnt nothing, as the learning rate ({rate:g}) is far too high",
         _RATE,
     ),
     Rule(
         "low_rate",
-        lambda e: (e.has_learnt_nothing or e.is_blind) and 0 < e.rate < _RATES[0],
-        "it has learnt next to nothing, as the learning rate ({rate:g}) is far too low",
+        lambda e: (e.has_learnt_nothing or e.is_blind) and 0 < e.course.peak < _LOW_RATE and not e.course.began_as,
+        "it has learnt next to nothing, as the learning rate ({peak:g}) is far too low",
         _RATE,
     ),
     Rule(
         "few_pairs",
-        lambda e: e.is_blind and e.pairs < FEW_PAIRS and not e.began_as,
+        lambda e: e.is_blind and e.text.pairs < FEW_PAIRS and not e.course.began_as,
         "{pairs} pairs are far too few to learn a language from",
         _MORE_TEXT,
     ),
     Rule(
         "noisy",
-        lambda e: e.unrelated - e.unrelated_valid > 0.15 and e.unrelated_valid < 0.8,
+        lambda e: e.noise > 0.15,
         "about {noise:.0%} of its training pairs do not seem to be translations of each other, and hold it back",
         _CHECK,
     ),
     Rule(
         "stopped_early",
         lambda e: (
-            ((e.has_learnt_nothing or e.is_blind) and (e.passes < 2 or e.updates < 300))
-            or (e.updates < e.warmup and e.level in (USELESS, WEAK))
+            ((e.is_blind or e.has_learnt_nothing) and not e.has_had_time)
+            or (e.course.updates < e.course.warmup and e.is_at_most(WEAK))
         ),
         "it was trained for {updates} updates ({passes:.1f} passes through its text), which is far too short",
         _LONGER,
     ),
-    # Shuffled text and such a model both ignore the source; only a wider one shows which it is.
     Rule(
         "narrow",
-        lambda e: e.is_blind and e.width < 64,
+        lambda e: e.is_blind and e.course.width < 64,
         "it is too small (model.d_model={width}) to make anything of its source",
         _LARGER,
     ),
     Rule(
-        "unrelated",
-        lambda e: e.is_blind and e.level in (USELESS, WEAK),
-        "it ignores its source, so line by line its training files do not seem to be translations of each other",
-        _CHECK,
-    ),
-    Rule(
         "leak",
         lambda e: e.is_flattered,
-        "{leaked:.0%} of the lines of {set} are in its training text, and {without} it has BLEU {unseen[0]:.1f} and "
-        "chrF2 {unseen[1]:.1f}",
-        Advice("Train without them, for a score that holds ({again}):", "mt-train --rerun {run} cleaning.leaks=source"),
+        "{seen:.0%} of the lines of {set} are {nearly}in its training text, and {without} it has BLEU {unseen[0]:.1f} "
+        "and chrF2 {unseen[1]:.1f}",
+        _again("without them, for a score that holds", "cleaning.leaks=source"),
+    ),
+    Rule(
+        "brought_nothing",
+        lambda e: e.course.brought_nothing,
+        "training brought nothing, and it is {began_as} still: no validation was better than that of the start",
+        _again("with a lower learning rate", "optimizer.lr={lower:.1g}"),
     ),
     Rule(
         "other_domain",
-        lambda e: not e.is_validation and e.chrf < OTHER_KIND * e.valid_chrf and e.valid_chrf > 25.0,
-        "it was trained on text of another kind than the test set {test} (chrF2 {chrf:.1f}, not {valid_chrf:.1f})",
+        lambda e: (
+            not e.fit.is_validation
+            and e.fit.lines >= FEW_LINES
+            and e.fit.chrf < OTHER_KIND * e.fit.valid[1]
+            and e.fit.valid[1] > 25.0
+        ),
+        "it was trained on text of another kind than the test set {test} (chrF2 {chrf:.1f}, not {valid[1]:.1f})",
         _OWN_KIND,
     ),
     Rule(
         "long_lines",
-        lambda e: e.too_long > 0.2 and e.level in (USELESS, WEAK, ROUGH),
+        lambda e: e.text.too_long > 0.2 and e.is_at_most(ROUGH),
         "{too_long:.0%} of the lines of {set} have more than the {longest} subwords that it was trained on, and are "
         "translated in parts",
-        Advice(
-            "Give one sentence a line, or train on longer lines ({again}):",
-            "mt-train --rerun {run} batching.max_length={twice_as_long}",
-        ),
+        _again("on longer lines, or give one sentence a line", "batching.max_length={twice_as_long}"),
     ),
     Rule(
         "subwords",
-        lambda e: e.subwords_per_word > 3.0 and e.vocabulary < 500 and e.level in (USELESS, WEAK, ROUGH),
+        lambda e: e.text.subwords_per_word > 3.0 and e.text.vocabulary < 500 and e.is_at_most(ROUGH),
         "its vocabulary of {vocabulary} subwords cuts a word into {subwords_per_word:.1f}",
-        Advice("Train again with a larger vocabulary ({again}):", "mt-train --rerun {run} tokenizer.vocab_size=2000"),
+        _again("with a larger vocabulary", "tokenizer.vocab_size=2000"),
     ),
     Rule(
         "large_vocabulary",
-        lambda e: e.rare > 0.05 and e.vocabulary > 2000 and not e.began_as and e.level in (USELESS, WEAK, ROUGH),
-        "its vocabulary of {vocabulary:,} subwords is too large for its text: {rare:.0%} of the subwords in the "
-        "references come fewer than 5 times in training",
-        Advice(
-            "Train again with a smaller vocabulary ({again}):", "mt-train --rerun {run} tokenizer.vocab_size={fewer}"
-        ),
+        lambda e: e.text.rare > 0.3 and e.text.vocabulary > 2000 and not e.course.began_as and e.is_at_most(ROUGH),
+        "its vocabulary of {vocabulary:,} subwords is too large for its text, in which {rare:.0%} of them come fewer "
+        "than 5 times",
+        _again("with a smaller vocabulary", "tokenizer.vocab_size={fewer}"),
     ),
     Rule(
         "by_heart",
-        lambda e: e.is_learnt_by_heart and e.dropout < 0.2 and not e.began_as and e.level in (USELESS, WEAK, ROUGH),
+        lambda e: e.is_learnt_by_heart and e.course.dropout < 0.2 and not e.course.began_as and e.is_at_most(ROUGH),
         "it has learnt its training text by heart (loss {train_loss:.2f} there, {valid_loss:.2f} in validation)",
-        Advice(
-            "Train again with more dropout, until validations bring nothing better ({again} at most):",
-            "mt-train --rerun {run} model.dropout=0.3 trainer.patience=4",
-        ),
+        _again("with more dropout, until validations bring nothing better", "model.dropout=0.3 trainer.patience=4"),
     ),
     Rule(
         "little_text",
-        lambda e: e.pairs < 20_000 and e.level in (USELESS, WEAK) and e.train_loss < e.valid_loss - 0.5,
+        lambda e: e.text.pairs < 20_000 and e.is_at_most(WEAK) and e.fit.train_loss < e.fit.valid_loss - 0.5,
         "{pairs:,} pairs are too little text {purpose}",
         _MORE_TEXT,
     ),
     Rule(
-        "small_model",
-        lambda e: e.passes >= 10 and e.train_loss > e.valid_loss - 0.5 and e.level in (USELESS, WEAK, ROUGH),
-        "it is too small for its text: after {passes:.0f} passes it does not fit even the lines that it was trained on",
-        _LARGER,
-    ),
-    Rule(
         "improving",
-        lambda e: e.level in (USELESS, WEAK, ROUGH) and e.is_improving,
+        lambda e: e.is_improving and e.is_at_most(ROUGH),
         "it was still improving when its training ended",
         _LONGER,
     ),
+    Rule(
+        "small_model",
+        lambda e: (
+            e.course.passes >= 10
+            and e.fit.train_loss > e.fit.valid_loss - 0.5
+            and e.is_at_most(ROUGH)
+            and not e.course.began_as
+        ),
+        "it is too small for its text: after {passes:.0f} passes it does not fit even the lines that it was trained on",
+        _LARGER,
+    ),
 ]
-
-
-# However it scores, a model that makes nothing of its source translates nothing.
-_WORTHLESS = {"one_target", "copies", "high_rate", "low_rate", "few_pairs", "stopped_early", "unrelated"}
+# Where nothing was learnt, the curve says no more; nor where the first sentence has said what is in it.
+_SAYS_ALL = {
+    *("broken_test", "one_target", "copies", "sides", "high_rate", "low_rate", "few_pairs", "stopped_early"),
+    *("unrelated", "brought_nothing", "by_heart"),
+}
 
 
 @dataclass(frozen=True)
@@ -224,28 +281,34 @@ class Verdict:
         return {**asdict(self), "next": [each._asdict() for each in self.next]}
 
 
-def verdict(evidence: Evidence) -> Verdict:
-    """Judge a training by its figures."""
-    words = _words(evidence)
+def verdict(evidence: Evidence, commands: Commands | None = None) -> Verdict:
+    """Judge a training by what was measured of it."""
+    commands = commands or Commands()
+    words = _words(evidence, commands)
     rule = next((rule for rule in RULES if rule.applies(evidence)), None)
-    level = evidence.level
-    if rule and rule.cause in _WORTHLESS:
-        level = USELESS
+    level, least = evidence.level, evidence.least_level
     reason = rule.reason.format(**words) if rule else _score_text(evidence)
     end = "" if reason.endswith("?") else "."
-    sentences = [f"{_OPENINGS[level].format(**words)}: {reason}{end}", *_more_sentences(evidence, rule)]
+    surely = "is" if least == level else "may be"
+    sentences = [f"This model {surely} {_KINDS[level].format(**words)}: {reason}{end}"]
+    if least != level:
+        few = f"{evidence.fit.lines} lines tell too little to be sure: it may as well be {_KINDS[least]}."
+        sentences.append(few.format(**words))
+    sentences += _more_sentences(evidence, rule)
     advice = [rule.advice] if rule else []
+    if evidence.fit.greedy:
+        advice.append(_GREEDY)
     if rule and rule.cause == "by_heart":
         advice.append(_MORE_TEXT)
     elif evidence.is_improving and _LONGER not in advice:
         advice.append(_LONGER)
-    if evidence.forgotten:
+    if evidence.course.forgotten:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
-        advice.append(_MORE_TEXT if evidence.pairs < 100_000 else _LARGER)
-    if evidence.is_elsewhere_worse and level in (GOOD, USABLE, ROUGH) and _OWN_KIND not in advice:
+        advice.append(_MORE_TEXT if evidence.text.pairs < 100_000 else _LARGER)
+    if _is_worse_elsewhere(evidence) and level in (GOOD, USABLE, ROUGH) and _OWN_KIND not in advice:
         advice.append(_OWN_KIND)
-    if _MORE_TEXT in advice and evidence.parent_command:
+    if _MORE_TEXT in advice and commands.parent:
         advice.append(_PARENT)
     following = [Advice(*(text.format(**words) for text in each)) for each in advice]
     return Verdict(level, rule.cause if rule else "", sentences, following, evidence)
@@ -253,65 +316,112 @@ def verdict(evidence: Evidence) -> Verdict:
 
 def advice_of(verdict: Mapping[str, Any], run: Path) -> list[Advice]:
     """Return the advice of a verdict in scores.json, with what to type for this run's folder."""
-    # Earlier versions had sentences alone.
-    advice = [Advice(each, "") if isinstance(each, str) else Advice(**each) for each in verdict.get("next", [])]
+    advice = [Advice(**each) for each in verdict.get("next", [])]
     return [each._replace(command=each.command.replace("{run}", shlex.quote(str(run)))) for each in advice]
+
+
+FIGURES = {
+    "copied": "share of translations that are their sources",
+    "commonest": "share of the commonest translation, less that of the commonest reference",
+    "gain": "what its own source takes off the loss in validation, beside another line's",
+    "train_gain": "the same in training",
+    "unigram_loss": "loss if tokens came by their frequency alone, in nats a token",
+    "unrelated": "estimated share of unrelated pairs in the training text",
+    "unrelated_valid": "the same in the validation text",
+    "correlation": "correlation of both sides' lengths in the training text",
+    "valid_correlation": "the same in the validation text",
+    "ratio": "characters of a target for one of its source, relative to the validation text",
+    "pairs": "training pairs",
+    "passes": "passes through them",
+    "subwords_per_word": "subwords for a word",
+    "rare": "share of the vocabulary that comes fewer than 5 times in the training text",
+    "leaked": "share of lines that are in the training text",
+    "near": "share of lines that are nearly in it",
+}
+"""Names of what stands below a verdict for readers, besides what its sentences say."""
+
+
+def figures_of(verdict: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the measured figures of a verdict in scores.json with their names for readers."""
+    figures = {key: each for record in verdict["figures"].values() for key, each in record.items()}
+    # A model that tells few pairs apart finds unrelated ones everywhere.
+    if verdict["cause"] != "noisy" and figures["unrelated_valid"] > BLIND:
+        figures = {**figures, "unrelated": None, "unrelated_valid": None}
+    return [(label, figures[key]) for key, label in FIGURES.items() if figures[key] is not None]
+
+
+def _is_worse_elsewhere(evidence: Evidence) -> bool:
+    """Return whether other test sets are of another kind, and not only without lines of the training text."""
+    return bool(evidence.text.elsewhere) and not evidence.is_flattered
 
 
 def _score_text(evidence: Evidence) -> str:
     """Return what was scored, and how well."""
-    set_name = "the validation set, as there is no test set" if evidence.is_validation else evidence.test
-    low, high = evidence.bleu_interval or (evidence.bleu, evidence.bleu)
-    interval = f" ({low:.1f} to {high:.1f})" if evidence.bleu_interval else ""
-    return f"BLEU {evidence.bleu:.1f}{interval} and chrF2 {evidence.chrf:.1f} on {set_name}"
+    fit = evidence.fit
+    set_name = "the validation set, as there is no test set" if fit.is_validation else fit.test
+    interval = "" if fit.interval is None else f" ({fit.interval[0]:.1f} to {fit.interval[1]:.1f})"
+    of_bleu, of_chrf = (interval, "") if fit.scale == "BLEU" else ("", interval)
+    return f"BLEU {fit.bleu:.1f}{of_bleu} and chrF2 {fit.chrf:.1f}{of_chrf} on {set_name}"
 
 
 def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     """Yield what follows the first sentence: scores, fit, curve."""
+    fit, course = evidence.fit, evidence.course
     if rule:
         yield f"It has {_score_text(evidence)}."
-    if evidence.before:
-        yield f"It began as {evidence.began_as}, which has {evidence.before} there."
-    if evidence.forgotten:
-        yield f"It has forgotten some of what {evidence.began_as} could do: {evidence.forgotten}."
-    if evidence.is_elsewhere_worse and evidence.level != USELESS:
-        yield f"Text of another kind it translates far worse: {evidence.elsewhere}."
+    if fit.greedy:
+        yield "Greedy search is better here: {:.1f}, where beam search has {:.1f} on the same lines.".format(
+            *fit.greedy
+        )
+    if course.before and not course.brought_nothing:
+        yield "It began as {}, which has {} {:.1f} there.".format(course.began_as, *course.before)
+    if course.forgotten:
+        lost = ", ".join("{1} went from {2:.1f} to {3:.1f} on {0}".format(*each) for each in course.forgotten)
+        yield f"It has forgotten some of what {course.began_as} could do: {lost}."
+    if _is_worse_elsewhere(evidence) and evidence.level != USELESS:
+        elsewhere = ", ".join("{1:.1f} on {0}".format(*each) for each in evidence.text.elsewhere)
+        yield f"Text of another kind it translates far worse: chrF2 {elsewhere}."
     yield (
-        f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "
-        f"{NEARLY_RIGHT:.0f} on). Copying the source would have chrF2 {evidence.copy_chrf:.1f}, and the commonest "
-        f"target line {evidence.line_chrf:.1f}."
+        f"{fit.nearly_right:.0%} of {fit.lines} lines looked at are nearly right (chrF2 from {NEARLY_RIGHT:.0f} on). "
+        f"Copying the source would have chrF2 {fit.copy_chrf:.1f}, and the commonest target line {fit.line_chrf:.1f}."
     )
-    # Where nothing was learnt, the curve says no more; nor where the first sentence has said what is in it.
-    if rule and rule.cause in {*_WORTHLESS, "by_heart", "sides"}:
+    if rule and rule.cause in _SAYS_ALL:
         return
-    losses = f"a loss of {evidence.train_loss:.2f} on training text, and of {evidence.valid_loss:.2f} in validation"
+    losses = f"a loss of {fit.train_loss:.2f} on training text, and of {fit.valid_loss:.2f} in validation"
     if evidence.is_learnt_by_heart:
         yield f"It fits its training text far better than other text: {losses}."
-    elif evidence.train_loss > evidence.valid_loss - 0.2:
+    elif fit.train_loss > fit.valid_loss - 0.2:
         yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
-    third = "the last third " + ("before the learning rate fell" if evidence.peak_until else "of its training")
-    points = f"{evidence.gained:.1f} points of {evidence.scale.split()[0]} in validation"
-    loss = f", and took {evidence.loss_fell:.1%} off the loss" if evidence.loss_fell > 0.0005 else ""
+    third = "the last third " + ("before the learning rate fell" if course.peak_until else "of its training")
+    points = f"{course.gained:.1f} points of {fit.scale.split()[0]} in validation"
+    loss = f", and took {course.loss_fell:.1%} off the loss" if course.loss_fell > 0.0005 else ""
     helped = "have helped" if evidence.is_improving else "hardly have helped"
     yield f"More time would {helped}: {third} added {points}{loss}."
 
 
-def _words(evidence: Evidence) -> dict[str, Any]:
+def _words(evidence: Evidence, commands: Commands) -> dict[str, Any]:
     """Return what reasons and advice are formatted with."""
+    fit, course, text = evidence.fit, evidence.course, evidence.text
     return {
-        **asdict(evidence),
-        "set": "its validation set" if evidence.is_validation else evidence.test,
+        **asdict(fit),
+        **asdict(course),
+        **asdict(text),
+        **asdict(commands),
+        "set": "its validation set" if fit.is_validation else fit.test,
         "noise": evidence.noise,
-        "again": f"about {minutes_text(evidence.minutes)}",
-        "purpose": "for what is new in them" if evidence.began_as else "to learn these languages from",
-        "twice_as_long": 2 * evidence.longest,
+        "again": f"about {minutes_text(course.minutes)}",
+        "purpose": "for what is new in them" if course.began_as else "to learn these languages from",
+        "twice_as_long": 2 * text.longest,
         "run": "{run}",
         "unseen": evidence.unseen,
-        "without": "without them" if evidence.leaked < 1 else "in validation",
-        "fewer": max(500, evidence.vocabulary // 4),
-        "wider": max(128, 2 * evidence.width),
+        "without": "in validation" if fit.unseen is None else "without them",
+        "seen": max(text.leaked, text.near),
+        "nearly": "nearly " if text.leaked < text.near else "",
+        "fewer": max(500, text.vocabulary // 4),
+        "wider": max(128, 2 * course.width),
+        "lower": course.peak / 10,
     }
 
 

@@ -85,11 +85,12 @@ class PublicCopy:
         verdict = scores.get("verdict")
         if not isinstance(verdict, dict):
             return scores
-        figures = {key: each for key, each in verdict["figures"].items() if not key.endswith("_command")}
-        parent = str(figures.get("began_as") or "")
+        figures = verdict["figures"]
+        parent = str(figures["course"]["began_as"])
         sentences = [each.replace(parent, _last_name(parent)) if parent else each for each in verdict["sentences"]]
-        figures |= {"began_as": _last_name(parent)} if parent else {}
-        return {**scores, "verdict": {**verdict, "sentences": sentences, "next": [], "figures": figures}}
+        course = {**figures["course"], "began_as": _last_name(parent) if parent else ""}
+        public = {**verdict, "sentences": sentences, "next": [], "figures": {**figures, "course": course}}
+        return {**scores, "verdict": public}
 
     def without_files_of_training(self, content: bytes, name: str) -> bytes:
         """Return a SentencePiece model without the names and lines of its training text; it segments as before.

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tolka.errors import DataError
-from tolka.evaluation.figures import USELESS
+from tolka.evaluation.evidence import USELESS
 from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import table
 from tolka.model_directory.card import facts_of, model_card

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tolka.evaluation.figures import BLIND, FIGURES
-from tolka.evaluation.verdict import advice_of, minutes_text
+from tolka.evaluation.verdict import advice_of, figures_of, minutes_text
 from tolka.metrics.metric import SEED
 from tolka.metrics.significance import holm, randomisation_p
 from tolka.metrics.tables import interval_text
@@ -19,13 +18,9 @@ _TRIALS, _SIGNIFICANCE = 1000, 0.05
 def page_head(runs: Sequence[FinishedRun], folder: Path, page: str) -> dict[str, Any]:
     """Return a run's verdict with its figures and advice, or the order of several. page: name of their own ones."""
     verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
-    figures = verdict["figures"] if verdict else {}
-    # A model that tells few pairs apart finds unrelated ones everywhere.
-    if verdict and verdict.get("cause") != "noisy" and figures.get("unrelated_valid", 0.0) > BLIND:
-        figures = {**figures, "unrelated": None, "unrelated_valid": None}
     return {
         "verdict": verdict,
-        "verdict_figures": [(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None],
+        "verdict_figures": figures_of(verdict) if verdict else [],
         "advice": advice_of(verdict, folder) if verdict else [],
         "ranking": _ranking(runs, folder, page),
     }

@@ -18,7 +18,7 @@ from tolka.data.stream_loader import StreamLoader
 from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
-from tolka.evaluation.figures import FEW_PAIRS
+from tolka.evaluation.evidence import FEW_PAIRS
 from tolka.evaluation.input_notes import blank_note
 from tolka.formats.any_model import load_any
 from tolka.metrics.languages import language_notes

@@ -1,20 +1,20 @@
-"""The verdict on a run: its figures gathered, and judged."""
+"""The verdict on a run: its model, texts and course measured, and judged."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
-from tolka.evaluation.evidence import gather
-from tolka.evaluation.figures import OTHER_KIND
+from tolka.errors import DataError
+from tolka.evaluation.evidence import OTHER_KIND, Course, Evidence, Fit, Text
+from tolka.evaluation.learning_curve import LearningCurve
+from tolka.evaluation.measuring import Material, measure_fit, measure_leaks, measure_text
 from tolka.evaluation.tester import Tester, TestResult
-from tolka.evaluation.verdict import Verdict, verdict
+from tolka.evaluation.verdict import Commands, Verdict, verdict
 from tolka.formats.hub import opus_mt_name
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
@@ -22,8 +22,9 @@ from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
 from tolka.run.next_commands import from_parent, go_on, on_more_text
 from tolka.run.provenance import recorded
-from tolka.text.check.misalignment import find_shift
+from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
+from tolka.text.pairs import PairSource
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 from tolka.translation.translator import Translator
@@ -56,47 +57,90 @@ def judge(
         pairs = inputs.validation[result.direction]
     if not ranks.is_first:
         return None
-    store, history, settings = inputs.prepared.store, run.history(), config.as_dict()
+    material = Material(
+        translator.for_direction(result.direction),
+        pairs,
+        result.translations,
+        inputs.validation.get(result.direction) or inputs.validation_pairs,
+        inputs.sample(result.direction) or inputs.sample(),
+        inputs.prepared.store,
+    )
+    validated, (leaks, unseen) = best.scores.get("validation") or {}, measure_leaks(material)
+    fit = Fit(
+        test=result.name,
+        is_validation=not tests,
+        interval=next((each.interval for each in result.scores if each.name == material.scale.split()[0]), None),
+        unseen=unseen,
+        valid=(validated.get("bleu") or 0.0, validated.get("chrf") or 0.0),
+        **measure_fit(material),
+    )
+    # A stream has no end: the pairs that it has read.
+    read = round(state.tokens / float(np.mean([len(target) + 1 for _, target in material.training])))
+    looks_shifted = fit.unrelated - fit.unrelated_valid > 0.05 or fit.unrelated_valid > 0.5
+    text = Text(
+        pairs=read if inputs.corpus.stream else len(material.store),
+        sides="; ".join(inputs.faults.wrong_sides.values()),
+        # To read the text once more takes seconds.
+        shift=shifted(inputs.corpus.train) if looks_shifted else "",
+        elsewhere=elsewhere(result, [test for test in tests if not _has_fallen(_main_change(test))]),
+        **measure_text(material, result.name),
+        leaked=leaks[0],
+        near=leaks[1],
+    )
+    lost = forgotten(test for test in tests if test is not result)
+    course = _course(config, inputs, run, state, _main_change(result), lost, "bleu" if fit.scale == "BLEU" else "chrf")
+    calls, name = recorded(run.path), run.path.name
+    parent = "" if config.run.init_from else opus_mt_name(*result.direction)
+    longer = go_on(config.trainer, state, config.as_dict()["scheduler"].get("horizon", 0))
+    commands = Commands(*longer, on_more_text(calls, name), from_parent(calls, name, parent))
+    return verdict(Evidence(fit, course, text), commands)
+
+
+def _course(
+    config: TrainConfig,
+    inputs: Inputs,
+    run: RunFolder,
+    state: TrainState,
+    change: Comparison | None,
+    lost: Sequence[tuple[str, str, float, float]],
+    metric: str,
+) -> Course:
+    """Return how it went. metric: of the validations. change, lost: of the score since its start, and of others."""
+    settings, store, history = config.as_dict(), inputs.prepared.store, run.history()
+    curve = LearningCurve(history)
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
-    validation = best.scores.get("validation") or {}
-    parent = "" if config.run.init_from else opus_mt_name(*result.direction)
-    calls, name, horizon = recorded(run.path), run.path.name, settings["scheduler"].get("horizon", 0)
-    words, longer = go_on(config.trainer, state, horizon)
-    facts: dict[str, Any] = {
-        "is_validation": not tests,
-        "valid_bleu": validation.get("bleu") or 0.0,
-        "valid_chrf": validation.get("chrf") or 0.0,
-        "pairs": len(store),
+    peak = settings["optimizer"]["lr"] if is_usual else 0.0
+    return Course(
+        updates=state.update,
         # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
-        "passes": math.nan if inputs.corpus.stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
-        "updates": state.update,
-        "minutes": state.seconds / 60,
-        "rate": settings["optimizer"]["lr"] if is_usual else 0.0,
-        "dropout": settings["model"].get("dropout", 0.0),
-        "width": settings["model"]["d_model"],
-        "sides": "; ".join(inputs.faults.wrong_sides.values()),
-        "shift": shifted(store),
-        "began_as": config.run.init_from,
-        "before": _score_text(_main_change(result)),
-        "forgotten": forgotten({test.name: _main_change(test) for test in tests if test is not result}),
-        "warmup": settings["scheduler"].get("warmup", 0),
-        "elsewhere": elsewhere(result, [test for test in tests if not _has_fallen(_main_change(test))]),
-        "longer": words,
-        "longer_command": longer,
-        "more_command": on_more_text(calls, name),
-        "parent_command": from_parent(calls, name, parent),
-    }
-    sample = inputs.sample(result.direction) or inputs.sample()
-    validation = inputs.validation.get(result.direction) or inputs.validation_pairs
-    return verdict(gather(translator, result, pairs, validation, sample, history, facts, store))
+        passes=math.nan if inputs.corpus.stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
+        minutes=state.seconds / 60,
+        rate=max((line["lr"] for line in history if "lr" in line), default=peak) if is_usual else 0.0,
+        peak=peak,
+        warmup=settings["scheduler"].get("warmup", 0),
+        gained=curve.gained(metric),
+        loss_fell=curve.loss_fell,
+        peak_until=curve.peak_until,
+        width=settings["model"]["d_model"],
+        dropout=settings["model"].get("dropout", 0.0),
+        began_as=config.run.init_from,
+        brought_nothing=state.validated_start and not state.best_update,
+        before=(change.name, change.a.value) if change else None,
+        forgotten=lost,
+    )
 
 
-def shifted(store: TokenStore) -> str:
-    """Return where the sides of a training text stop to be parallel, in words; "" where they do not."""
-    # By subwords, as the characters are not kept; of the kept pairs, so that numbers of lines are about right.
-    shift = find_shift(*(side.astype(np.float64) for side in (store.source_lengths, store.target_lengths)))
-    return ", and ".join(shift_words(asdict(shift))) if shift else ""
+def shifted(sources: Iterable[PairSource]) -> str:
+    """Return where the sides of a training text stop to be parallel by some lines, in words; "" where they do not."""
+    for source in sources:
+        try:
+            shift = find_shift_in(source)
+        except DataError:  # the file may have changed since
+            continue
+        if shift and shift.lines:
+            return f"{source.name}, {', and '.join(shift_words(asdict(shift)))}"
+    return ""
 
 
 def weakest(tests: Sequence[TestResult], trained: Collection[Direction]) -> TestResult:
@@ -118,17 +162,10 @@ def _main_change(test: TestResult) -> Comparison | None:
     return by_name.get("BLEU") or by_name.get("chrF2")
 
 
-def _score_text(change: Comparison | None) -> str:
-    """Return the score before a change, with its name; "" where there is none."""
-    return f"{change.name} {change.a.value:.1f}" if change else ""
-
-
-def elsewhere(judged: TestResult, tests: Sequence[TestResult]) -> str:
-    """Return the chrF2 of the other test sets in the same direction that are translated far worse, in words."""
+def elsewhere(judged: TestResult, tests: Sequence[TestResult]) -> list[tuple[str, float]]:
+    """Return the names and chrF2 of the other test sets in the same direction that are translated far worse."""
     far_worse = OTHER_KIND * _chrf(judged)
-    others = [test for test in tests if test.direction == judged.direction and _chrf(test) < far_worse]
-    found = ", ".join(f"{_chrf(test):.1f} on {test.name}" for test in others)
-    return f"chrF2 {found}" if found else ""
+    return [(t.name, _chrf(t)) for t in tests if t.direction == judged.direction and _chrf(t) < far_worse]
 
 
 def _has_fallen(change: Comparison | None) -> bool:
@@ -136,14 +173,7 @@ def _has_fallen(change: Comparison | None) -> bool:
     return change is not None and change.difference < -1.0 and change.p_value < _CHANCE
 
 
-def forgotten(changes: Mapping[str, Comparison | None]) -> str:
-    """Return on which tests a score fell by more than a point, and not by chance, and how far; "" for none.
-
-    changes: test -> change since the model that training started from.
-    """
-    texts = [
-        f"{change.name} went from {change.a.value:.1f} to {change.b.value:.1f} on {name}"
-        for name, change in changes.items()
-        if change and _has_fallen(change)
-    ]
-    return ", ".join(texts)
+def forgotten(tests: Iterable[TestResult]) -> list[tuple[str, str, float, float]]:
+    """Return the tests whose score fell by more than a point, and not by chance: test, score, before and now."""
+    changes = [(test.name, change) for test in tests if _has_fallen(change := _main_change(test)) and change]
+    return [(name, change.name, change.a.value, change.b.value) for name, change in changes]

@@ -179,9 +179,7 @@ def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: 
     for finding in findings:
         finding.looked_at = finding.looked_at or max(number, finding.count)  # a side may have no line at all
     first, second = (np.array(lengths, dtype=np.float64) for lengths in statistics.lengths)
-    if shift := find_shift(first, second):
-        numbers = statistics.numbers
-        shift = replace(shift, first=numbers[shift.first - 1], last=numbers[shift.last - 1])
+    shift = find_shift(first, second, statistics.numbers)
     return Diagnosis(source.name, len(first), *statistics.sides(), findings, shift)
 
 

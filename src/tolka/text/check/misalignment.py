@@ -1,10 +1,14 @@
 """Misalignment: where two texts stop being parallel, judged by their lengths alone (as Gale and Church 1993 align)."""
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
+
+from tolka.text.pairs import FURTHER, NO_PAIR, PairSource
 
 _WINDOW = 200  # pairs; over fewer, the correlation of lengths is too noisy
 _HIGH, _LOW = 0.6, 0.35  # correlation of lengths where texts are parallel, and where they are not
@@ -27,10 +31,20 @@ class Shift:
     correlation: tuple[float, float]
 
 
-def find_shift(source: Lengths, target: Lengths) -> Shift | None:
+def find_shift_in(source: PairSource) -> Shift | None:
+    """Return the longest misaligned range of a text, by the numbers of its pairs; DataError where it cannot be read."""
+    counts = array("Q")
+    for number, pair in enumerate(source.read(), 1):
+        if not pair.flaw.startswith((FURTHER, NO_PAIR)):
+            counts.extend((number, len(pair.source.strip()), len(pair.target.strip())))
+    numbers, source, target = np.array(counts).reshape(-1, 3).T
+    return find_shift(source.astype(np.float64), target.astype(np.float64), numbers.tolist())
+
+
+def find_shift(source: Lengths, target: Lengths, numbers: Sequence[int] | None = None) -> Shift | None:
     """Return the longest misaligned range while the rest is aligned; None if there is none, or too little text.
 
-    source, target: (pairs,) characters of each side.
+    source, target: (pairs,) characters of each side. numbers: (pairs,) from 1 on, where some pairs are left out.
     """
     # Of logarithms: a few long lines would outweigh all others.
     x, y = np.log1p(source), np.log1p(target)
@@ -53,7 +67,8 @@ def find_shift(source: Lengths, target: Lengths) -> Shift | None:
             x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, np.median(y[aligned] - x[aligned])
         )
     inside = correlation(x[first:last], y[first:last])
-    return Shift(first + 1, last, lines, (correlation(x[aligned], y[aligned]), inside))
+    numbers = range(1, len(x) + 1) if numbers is None else numbers
+    return Shift(int(numbers[first]), int(numbers[last - 1]), lines, (correlation(x[aligned], y[aligned]), inside))
 
 
 def correlation(x: Lengths, y: Lengths) -> float:
