@@ -4,9 +4,10 @@
 
 DIR has the folders tatoeba, multi30k (en, de) and libreoffice (en, ko), each with train, valid and test, and flores
 (en, ko) with test. Twenty of the sound ones are of kinds that no rule was made from: both directions, several texts,
-dialects, doubled sources, fine-tuning, streams, small test sets. Trains what OUT lacks, one to three minutes of one core each, and prints the first sentence of each
-verdict, by the rules of now from the figures in its scores.json; the same command again continues. `--again` measures
-the figures of finished runs once more. NAME: only these runs, or those whose name begins so.
+dialects, doubled sources, fine-tuning, streams, small test sets. Trains what OUT lacks, one to three minutes of one
+core each, and prints the first sentence of each verdict, by the rules of now from the figures in its scores.json; the
+same command again continues. `--again` measures the figures of finished runs once more. NAME: only these runs, or
+those whose name begins so.
 """
 
 import argparse

@@ -36,13 +36,14 @@ Interval = Sequence[float] | None
 class Fit:
     """How the model fits: its scores on the set that it is judged by, and losses in nats per token.
 
-    test: the set's name; is_validation: for want of a test set. lines: of it, at most 500. scale: of _BANDS; interval:
-    of the score that it names. over_copy, over_line: 95 % intervals of what translations gain in chrF2 over copies of
-    the sources, and over the commonest target line, line by line. commonest: share of the commonest translation, less
-    that of the commonest reference. unseen: BLEU and chrF2 of the lines that are not in the training text; None for too
-    few. valid: the same of the best model's validation. greedy: score by greedy and by beam search where the first is
-    better by more than chance. gain, train_gain: what its own source takes off the loss, beside another line's, in validation
-    and in training. unrelated: share of training pairs with a loss that another source would lower.
+    test: the set's name; is_validation: for want of a test set. lines: of it, at most 500. scale: of _BANDS;
+    interval: of the score that it names. over_copy, over_line: 95 % intervals of what translations gain in chrF2 over
+    copies of the sources, and over the commonest target line, line by line. commonest: share of the commonest
+    translation, less that of the commonest reference. unseen: BLEU and chrF2 of the lines that are not in the
+    training text; None for too few. valid: the same of the best model's validation. greedy: score by greedy and by
+    beam search where the first is better by more than chance. gain, train_gain: what its own source takes off the
+    loss, beside another line's, in validation and in training. unrelated: share of training pairs with a loss that
+    another source would lower.
     """
 
     test: str
