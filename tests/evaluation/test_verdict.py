@@ -12,13 +12,13 @@ import pytest
 from rows import each_row
 
 from tolka.data.store import TokenStore
-from tolka.evaluation.evidence import Course, Evidence, Fit, Text
+from tolka.evaluation.evidence import CourseEvidence, Evidence, FitEvidence, TextEvidence
 from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.measuring import Losses, near_copies, unigram_loss
 from tolka.evaluation.verdict import FIGURES, RULES, Commands, advice_of, figures_of, verdict
 
 SOUND = Evidence(
-    Fit(
+    FitEvidence(
         test="test",
         is_validation=False,
         lines=400,
@@ -44,7 +44,7 @@ SOUND = Evidence(
         unrelated=0.02,
         unrelated_valid=0.02,
     ),
-    Course(
+    CourseEvidence(
         updates=10_000,
         passes=8.0,
         minutes=60.0,
@@ -57,7 +57,7 @@ SOUND = Evidence(
         width=256,
         dropout=0.1,
     ),
-    Text(pairs=150_000, vocabulary=4000, subwords_per_word=1.4, correlation=0.8, valid_correlation=0.8),
+    TextEvidence(pairs=150_000, vocabulary=4000, subwords_per_word=1.4, correlation=0.8, valid_correlation=0.8),
 )
 COMMANDS = Commands(
     "the same command with trainer.updates=20000 goes on for about 60 minutes",
@@ -191,7 +191,7 @@ def test_greedy_search_is_advised_where_it_is_better() -> None:
 
 def test_other_test_sets_of_another_kind_are_named_and_how_to_learn_them() -> None:
     found = verdict(made(SOUND, elsewhere=[("news", 24.5)]))
-    assert found.sentences[1] == "Text of another kind it translates far worse: chrF2 24.5 on news."
+    assert found.sentences[1] == "TextEvidence of another kind it translates far worse: chrF2 24.5 on news."
     assert "mt-train run.init_from={run}" in found.next[-1].command
     twice = verdict(made(BORDERS["other_domain"][0], elsewhere=[("news", 4.5)]))
     assert len({*twice.next}) == len(twice.next)

@@ -165,13 +165,13 @@ def test_the_verdict_and_its_figures_stand_at_the_top(tmp_path: Path) -> None:
         "sentences": ["It is <useless>.", "It has BLEU 0.1."],
         "next": [{"words": "Longer:", "command": "mt-train --rerun {run}"}],
     }
-    scores["verdict"] = {**sentences, "figures": {"source_gain": 0.01234}}
+    scores["verdict"] = {**sentences, "figures": {"fit": {"gain": 0.01234}}}
     (folder / "best" / "scores.json").write_text(json.dumps(scores))
     text = " ".join(
         Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8")).text.split()
     )
     assert f"1 training It is <useless>. It has BLEU 0.1. To try next: Longer: mt-train --rerun {tmp_path}" in text
-    assert "its own source takes off the loss, beside another line's0.0123" in text
+    assert "its own source takes off the loss in validation, beside another line's0.0123" in text
 
 
 def test_a_short_page_in_markdown_has_verdict_lines_and_tables(ladder: Path) -> None:

@@ -33,7 +33,7 @@ Interval = Sequence[float] | None
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitEvidence:
     """How the model fits: its scores on the set that it is judged by, and losses in nats per token.
 
     test: the set's name; is_validation: for want of a test set. lines: of it, at most 500. scale: of _BANDS;
@@ -73,7 +73,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Course:
+class CourseEvidence:
     """How the training went.
 
     rate: the highest that was reached; 0 if the optimizer's usual rates are not known. peak: the one that was set.
@@ -101,7 +101,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextEvidence:
     """What the texts are. Shares are 0 to 1.
 
     test_fault, sides, shift: what is wrong with the test set, the sides of a text, and where one stops to be parallel,
@@ -137,14 +137,14 @@ class Text:
 class Evidence:
     """What was measured of one training."""
 
-    fit: Fit
-    course: Course
-    text: Text
+    fit: FitEvidence
+    course: CourseEvidence
+    text: TextEvidence
 
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> "Evidence":
         """Return the evidence in scores.json."""
-        return cls(Fit(**figures["fit"]), Course(**figures["course"]), Text(**figures["text"]))
+        return cls(FitEvidence(**figures["fit"]), CourseEvidence(**figures["course"]), TextEvidence(**figures["text"]))
 
     @property
     def unseen(self) -> Sequence[float]:

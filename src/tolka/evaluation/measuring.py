@@ -81,7 +81,7 @@ class Material:
 
 
 def measure_fit(material: Material) -> dict[str, Any]:
-    """Return the fields of Fit that follow from the material."""
+    """Return the fields of FitEvidence that follow from the material."""
     pairs, texts, language = _some(material.tested), _some(material.translations), material.language
     references, sources = [pair.target for pair in pairs], [pair.source for pair in pairs]
     commonest = [_commonest([pair.target for pair in material.training_texts()])[0]] * len(pairs)
@@ -116,7 +116,7 @@ def measure_fit(material: Material) -> dict[str, Any]:
 
 
 def measure_text(material: Material, test: str) -> dict[str, Any]:
-    """Return the fields of Text that follow from the material. test: the name of the set that is judged by."""
+    """Return the fields of TextEvidence that follow from the material. test: the name of the set that is judged by."""
     tokenizer, texts = material.translator.tokenizer, material.training_texts()
     words = sum(len(pair.target.split()) for pair in texts) if has_spaces(material.language) else 0
     subwords = sum(len(target) for _, target in material.training)

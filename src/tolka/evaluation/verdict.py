@@ -343,11 +343,11 @@ FIGURES = {
 
 def figures_of(verdict: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the measured figures of a verdict in scores.json with their names for readers."""
-    figures = {key: each for record in verdict["figures"].values() for key, each in record.items()}
+    figures = {key: each for record in verdict["figures"].values() for key, each in dict(record).items()}
     # A model that tells few pairs apart finds unrelated ones everywhere.
-    if verdict["cause"] != "noisy" and figures["unrelated_valid"] > BLIND:
+    if verdict.get("cause") != "noisy" and figures.get("unrelated_valid", 0.0) > BLIND:
         figures = {**figures, "unrelated": None, "unrelated_valid": None}
-    return [(label, figures[key]) for key, label in FIGURES.items() if figures[key] is not None]
+    return [(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None]
 
 
 def _is_worse_elsewhere(evidence: Evidence) -> bool:

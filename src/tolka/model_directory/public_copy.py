@@ -85,12 +85,11 @@ class PublicCopy:
         verdict = scores.get("verdict")
         if not isinstance(verdict, dict):
             return scores
-        figures = verdict["figures"]
-        parent = str(figures["course"]["began_as"])
+        course = verdict["figures"]["course"]
+        parent = str(course["began_as"])
         sentences = [each.replace(parent, _last_name(parent)) if parent else each for each in verdict["sentences"]]
-        course = {**figures["course"], "began_as": _last_name(parent) if parent else ""}
-        public = {**verdict, "sentences": sentences, "next": [], "figures": {**figures, "course": course}}
-        return {**scores, "verdict": public}
+        figures = {**verdict["figures"], "course": {**course, "began_as": parent and _last_name(parent)}}
+        return {**scores, "verdict": {**verdict, "sentences": sentences, "next": [], "figures": figures}}
 
     def without_files_of_training(self, content: bytes, name: str) -> bytes:
         """Return a SentencePiece model without the names and lines of its training text; it segments as before.

@@ -10,7 +10,7 @@ from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
-from tolka.evaluation.evidence import OTHER_KIND, Course, Evidence, Fit, Text
+from tolka.evaluation.evidence import OTHER_KIND, CourseEvidence, Evidence, FitEvidence, TextEvidence
 from tolka.evaluation.learning_curve import LearningCurve
 from tolka.evaluation.measuring import Material, measure_fit, measure_leaks, measure_text
 from tolka.evaluation.tester import Tester, TestResult
@@ -66,7 +66,7 @@ def judge(
         inputs.prepared.store,
     )
     validated, (leaks, unseen) = best.scores.get("validation") or {}, measure_leaks(material)
-    fit = Fit(
+    fit = FitEvidence(
         test=result.name,
         is_validation=not tests,
         interval=next((each.interval for each in result.scores if each.name == material.scale.split()[0]), None),
@@ -77,7 +77,7 @@ def judge(
     # A stream has no end: the pairs that it has read.
     read = round(state.tokens / float(np.mean([len(target) + 1 for _, target in material.training])))
     looks_shifted = fit.unrelated - fit.unrelated_valid > 0.05 or fit.unrelated_valid > 0.5
-    text = Text(
+    text = TextEvidence(
         pairs=read if inputs.corpus.stream else len(material.store),
         sides="; ".join(inputs.faults.wrong_sides.values()),
         # To read the text once more takes seconds.
@@ -104,14 +104,14 @@ def _course(
     change: Comparison | None,
     lost: Sequence[tuple[str, str, float, float]],
     metric: str,
-) -> Course:
+) -> CourseEvidence:
     """Return how it went. metric: of the validations. change, lost: of the score since its start, and of others."""
     settings, store, history = config.as_dict(), inputs.prepared.store, run.history()
     curve = LearningCurve(history)
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
     peak = settings["optimizer"]["lr"] if is_usual else 0.0
-    return Course(
+    return CourseEvidence(
         updates=state.update,
         # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
         passes=math.nan if inputs.corpus.stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
