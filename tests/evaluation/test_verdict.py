@@ -191,7 +191,7 @@ def test_greedy_search_is_advised_where_it_is_better() -> None:
 
 def test_other_test_sets_of_another_kind_are_named_and_how_to_learn_them() -> None:
     found = verdict(made(SOUND, elsewhere=[("news", 24.5)]))
-    assert found.sentences[1] == "TextEvidence of another kind it translates far worse: chrF2 24.5 on news."
+    assert found.sentences[1] == "Text of another kind it translates far worse: chrF2 24.5 on news."
     assert "mt-train run.init_from={run}" in found.next[-1].command
     twice = verdict(made(BORDERS["other_domain"][0], elsewhere=[("news", 4.5)]))
     assert len({*twice.next}) == len(twice.next)
