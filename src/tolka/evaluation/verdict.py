@@ -79,7 +79,7 @@ _PARENT = Advice("Or begin with a model that knows these languages, if there is 
 _LONGER = Advice("Train longer: {longer_words}.", "{longer}")
 _OLD_TEXT = Advice(
     "To forget less, add text of the old kind to the training files, or train adapters:",
-    "mt-train --rerun {run} finetuning.lora_rank=32",
+    "mt-train --rerun {run} finetuning.lora_rank=32 trainer.average=0",
 )
 _OWN_KIND = Advice(
     "Fine-tune it on text of the kind to be translated, whose place MORE has:",
@@ -87,7 +87,7 @@ _OWN_KIND = Advice(
 )
 _GREEDY = Advice("Translate greedily, which is better here:", "mt-translate {run} search=greedy")
 _LARGER = Advice("Train a larger model ({again} or more):", "mt-train --rerun {run} model.d_model={wider}")
-_RATE = _again("with a usual learning rate", "optimizer.lr=0.001")
+_RATE = _again("with a usual learning rate", "optimizer.lr={usual}")
 # The first that applies is the main reason. With a broken test set no score says anything; faults of the text come
 # before those of the training, as no setting mends them; then what keeps a model from learning anything; then what
 # limits one that has learnt.
@@ -181,7 +181,7 @@ RULES = [
     ),
     Rule(
         "narrow",
-        lambda e: e.is_blind and e.course.width < 64,
+        lambda e: e.is_blind and e.course.width < 64 and not e.course.began_as,
         "it is too small (model.d_model={width}) to make anything of its source",
         _LARGER,
     ),
@@ -218,7 +218,9 @@ RULES = [
     ),
     Rule(
         "subwords",
-        lambda e: e.text.subwords_per_word > 3.0 and e.text.vocabulary < 500 and e.is_at_most(ROUGH),
+        lambda e: (
+            e.text.subwords_per_word > 3.0 and e.text.vocabulary < 500 and e.is_at_most(ROUGH) and not e.course.began_as
+        ),
         "its vocabulary of {vocabulary} subwords cuts a word into {subwords_per_word:.1f}",
         _again("with a larger vocabulary", "tokenizer.vocab_size=2000"),
     ),
@@ -305,7 +307,8 @@ def verdict(evidence: Evidence, commands: Commands | None = None) -> Verdict:
     if evidence.course.forgotten:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
-        advice.append(_MORE_TEXT if evidence.text.pairs < 100_000 else _LARGER)
+        has_little = evidence.text.pairs < 100_000 or evidence.course.began_as  # whose size stays as it is
+        advice.append(_MORE_TEXT if has_little else _LARGER)
     if _is_worse_elsewhere(evidence) and level in (GOOD, USABLE, ROUGH) and _OWN_KIND not in advice:
         advice.append(_OWN_KIND)
     if _MORE_TEXT in advice and commands.parent:
@@ -421,6 +424,7 @@ def _words(evidence: Evidence, commands: Commands) -> dict[str, Any]:
         "nearly": "nearly " if text.leaked < text.near else "",
         "fewer": max(500, text.vocabulary // 4),
         "wider": max(128, 2 * course.width),
+        "usual": 0.0001 if course.began_as else 0.001,
         "lower": course.peak / 10,
     }
 
