@@ -174,10 +174,6 @@ def test_changes_have_their_effect(command: Command, monkeypatch: pytest.MonkeyP
         ),
         ("trainer:\n  updates: 5\n", "the configuration lacks its groups "),
         ("defaults: [train, _self_]\nmodel:\n  _target_: os.getcwd\n", "_target_"),
-        (
-            "defaults: [train, _self_]\ntrainer:\n  r_drop: 3\n",
-            "trainer.r_drop is gone; in its place: model.dropout",
-        ),
         ("[1, 2]\n", "must be a"),
         ("a: [\n", "cannot read the settings"),
     ],

@@ -162,7 +162,6 @@ def test_a_setting_that_cannot_be_read_is_refused_in_one_line(command: Command, 
         ("trainer.updates=*x", "trainer.updates ('*x') must be a whole number"),
         (f"run.seed={'9' * 5000}", "is a number too large to be read"),
         ("~trainer.ema=0", "~trainer.ema=0: settings are key=value here, without ~"),
-        ("trainer.cuda_graphs=true", "trainer.cuda_graphs is gone; in its place: a larger batching.tokens"),
     ):
         outcome = command("mt-train", "--rerun", str(trained), setting, "--print-config")
         assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error

@@ -68,7 +68,6 @@ def test_a_text_in_quotes_is_read_as_it_was() -> None:
         (["search=beam search.n_best=2"], "has several settings"),
         (["search.beam_size=1" + 5000 * "0"], "is a number too large to be read"),
         (["++search.beam_size=3"], "settings are key=value here, without ++"),
-        (["decoding.cuda_graphs=true"], "decoding.cuda_graphs is gone; in its place: nothing"),
         (["output.name=x"], "unknown key 'output.name'"),
         (["output=default", "search.banned=\ud800", "search.seed=\ud800"], "is not UTF-8"),
     ],

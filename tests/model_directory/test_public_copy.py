@@ -54,16 +54,6 @@ def test_lists_and_what_is_no_text() -> None:
     assert made.shortened == ["corpus.train"]
 
 
-def test_facts_that_an_earlier_version_wrote_with_folders(trained: Path, tmp_path: Path) -> None:
-    quality = {"search": "BeamConfig(glossary='clients/acme/g.tsv')"}
-    facts = {"training text": "9 pairs", "made of": "the mean of clients/acme/m, runs/b"}
-    made = published(changed(trained, tmp_path / "model", facts=facts, quality=quality), tmp_path / "out")
-    assert {"scores.facts.made of", "scores.quality.search"} <= {*made.shortened}
-    texts = [(tmp_path / "out" / name).read_text() for name in ("scores.json", "README.md")]
-    assert not any("acme" in text for text in texts)
-    assert '"search": "BeamConfig"' in texts[0]
-
-
 def test_a_verdict_has_no_commands_and_no_folders(trained: Path, tmp_path: Path) -> None:
     verdict = json.loads((trained / "best" / "scores.json").read_text("utf-8"))["verdict"]
     verdict["figures"]["course"]["began_as"] = "clients/acme/m"
@@ -150,18 +140,15 @@ def test_what_is_no_sentencepiece_model_is_refused(trained: Path, tmp_path: Path
 
 
 def test_a_local_folder_is_not_taken_for_a_data_set_of_the_hub(trained: Path, tmp_path: Path) -> None:
-    """Whatever is in the current folder: training knew, and wrote it into the facts or, earlier, into the card."""
+    """Whatever is in the current folder: training knew, and wrote it into the facts."""
     config, facts = {"corpus.path": "clients/acme"}, {"training text": "9 pairs", "data set": "clients/acme"}
-    local, hub, earlier = (changed(trained, tmp_path / name, config) for name in ("local", "hub", "earlier"))
+    local, hub = (changed(trained, tmp_path / name, config) for name in ("local", "hub"))
     scores = json.loads((hub / "scores.json").read_text())
     (hub / "scores.json").write_text(json.dumps({**scores, "facts": facts}))
-    card = (earlier / "README.md").read_text()
-    (earlier / "README.md").write_text(card.replace("library_name:", "datasets:\n- clients/acme\nlibrary_name:", 1))
-    for folder in (local, hub, earlier):
+    for folder, is_known in ((local, False), (hub, True)):
         write_manifest(folder, TrainingSources(7))
-        published(folder, tmp_path / f"{folder.name}-out")
-    for folder, is_known in ((local, False), (hub, True), (earlier, True)):
         out = tmp_path / f"{folder.name}-out"
+        published(folder, out)
         texts = [(out / name).read_text() for name in ("config.yaml", "README.md")]
         assert ["clients/acme" in text for text in texts] == [is_known] * 2
         assert ("datasets:\n- clients/acme\n" in texts[1]) == is_known

@@ -78,5 +78,5 @@ def _write(folder: Path, result: Robustness) -> None:
     settings, scores = load_settings(folder), read_json(folder / SCORES)
     # Without the examples: a card may be published, and the text need not be.
     found = {**scores, ROBUSTNESS: result.as_dict(with_examples=False)}
-    facts = facts_of(folder, settings, scores)
+    facts = facts_of(folder, scores)
     rescore(folder, found, model_card(settings, facts, found, parity=parity_section(folder)))

@@ -23,7 +23,6 @@ from tolka.config.translate_command import EVALUATE_KEYS, with_long_keys
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
-from tolka.model_directory.upgrade import lost_settings, removal_message, removed_settings, upgrade_config
 from tolka.system.progress import say
 from tolka.text.lines import user_path
 from tolka.text.scripts import check_code
@@ -82,15 +81,13 @@ def train_config(
 
 
 def check_groups(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError where a configuration of the user's own lacks a group, or has a removed setting."""
+    """Raise ConfigError where a configuration of the user's own lacks a group."""
     groups = [field.name for field in fields(TrainConfig)]
     if missing := [group for group in groups if not isinstance(values.get(group), Mapping)]:
         raise ConfigError(
             f"the configuration lacks its groups {', '.join(missing)}: a file for --config-name begins with defaults: "
             "[train, _self_], and has the groups' settings below"
         )
-    for group, key, value in removed_settings(values):
-        raise ConfigError(removal_message(f"{group}.{key}", value))
 
 
 def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list[str]:
@@ -123,14 +120,12 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
     values = saved_settings(run / "config.yaml")
     if not isinstance(values, Mapping) or not all(isinstance(values[key], Mapping) for key in {*values} - {"plugins"}):
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
-    for key, value in lost_settings(values).items():
-        say(f"note: {run} had {key}={value}; {removal_message(key, value)}")
     typed = {key: value_of(key, value) for key, value in plain_settings("train", overrides)}
     if groups := [key for key in typed if "." not in key]:
         raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
     again = f"{run.resolve().name}-again" if "run.dir" not in typed else user_path(typed["run.dir"]).resolve().name
     folder = {} if "run.name" in typed else {"run.dir": str(run.resolve().parent / again)}
-    values = upgrade_config(values)
+    values = dict(values)
     for full_key, value in {"run.name": again, "run.dir": "", "run.override": False, **folder, **typed}.items():
         group, _, key = full_key.partition(".")
         values[group] = {**values.get(group, {}), key: value}

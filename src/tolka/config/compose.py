@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.choices import choices_of, defaults_of, known_keys, literal_kind, preset, presets_of_classes
+from tolka.config.choices import choices_of, defaults_of, literal_kind, preset, presets_of_classes
 from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
 from tolka.errors import ConfigError
-from tolka.model_directory.upgrade import REMOVED, removal_message
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
@@ -206,9 +205,6 @@ def _check_setting(name: str, override: str) -> TypedSetting:
     if not key or not (equals or change == "~"):
         example = "trainer.updates=1000" if name == "train" else "search.beam_size=5"
         raise ConfigError(f"'{override}' is not a setting; write key=value, as in {example}")
-    removed = removal_message(key, value)
-    if removed and not (key in REMOVED and key in known_keys(name)):  # a plugin's class may have a setting of that name
-        raise ConfigError(removed)
     # Python refuses to read longer numbers, by an error that Hydra's parser does not expect.
     if kind is None and re.search(r"\d{4300}", value):
         raise ConfigError(f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read")

@@ -15,7 +15,6 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.jobs.options import TranslateConfig as TranslateConfig
 from tolka.metrics.options import COMMAND, MetricsConfig
-from tolka.model_directory.upgrade import upgrade_config
 from tolka.models.base import MODELS, ModelConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
@@ -177,11 +176,11 @@ _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 
 def rebuild(values: Mapping[str, Any]) -> TrainConfig:
-    """Build the configuration from what `TrainConfig.as_dict` returned, read from a config.yaml of any version."""
-    known = upgrade_config(values)
+    """Build the configuration from what `TrainConfig.as_dict` returned."""
+    known = dict(values)
     plugins = plugins_of(known)
     known.pop("plugins", None)
-    # A group that an older version did not have gets its defaults, which are what that version did.
+    # A group that is not there has its defaults.
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
     if lacking := sorted(_TRAIN_GROUPS - known.keys() - missing.keys()):
         raise ConfigError(f"a training's configuration lacks its groups {', '.join(lacking)}")

@@ -7,11 +7,10 @@ from tolka.config.plugins import load_plugins
 from tolka.config.translate_schema import TRANSLATE_GROUPS
 from tolka.jobs.options import TranslateConfig
 
-# Short for keys of a group; attention.alignments and search.prefix are names of earlier versions.
 _SHORT_KEYS = {
     "source": "decoding.source",
     "target": "decoding.target",
-    **dict.fromkeys(("alignments", "attention.alignments"), "output.alignments"),
+    "alignments": "output.alignments",
     "resume": "output.resume",
     "search.prefix": "input.prefix",
 }

@@ -88,7 +88,7 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
         )
         parity.check(THRESHOLDS[dtype])
         parities.append(parity)
-        facts = {**facts_of(saved.folder, saved.config, saved.scores), "exported for": f"CTranslate2, in {dtype}"}
+        facts = {**facts_of(saved.folder, saved.scores), "exported for": f"CTranslate2, in {dtype}"}
         text = model_card(saved.config, facts, saved.scores, has_config=False, marks_lines=False)
         return f"{text}\n{parity.as_markdown()}", parity.nll
 

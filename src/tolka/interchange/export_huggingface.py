@@ -67,9 +67,7 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
             side = TransformersSide(work, family, vocabulary, limit, out, direction, before)
             parity = compare(ours, side, sample_of(saved, lines, say), ours.beginning)
             section = parity.check_and_report(_THRESHOLDS[dtype], say)
-        card = model_card(
-            saved.config, facts_of(saved.folder, saved.config, saved.scores), saved.scores, has_config=False
-        )
+        card = model_card(saved.config, facts_of(saved.folder, saved.scores), saved.scores, has_config=False)
         tag = vocabulary.tags.get(direction.target)
         first = f', forced_bos_token_id=tokenizer.convert_tokens_to_ids("{tag}")' if tag else ""
         use = _USE.format(family, before, first) if family.MODEL else ""

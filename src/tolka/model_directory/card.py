@@ -150,17 +150,10 @@ def _interval(found: list[float | None] | None) -> str:
     return interval_text([each for each in found if each is not None]) if found and None not in found else ""
 
 
-def facts_of(folder: Path, config: Mapping[str, Any], scores: Mapping[str, Any]) -> dict[str, str]:
+def facts_of(folder: Path, scores: Mapping[str, Any]) -> dict[str, str]:
     """Return the facts of a model directory: label -> value."""
     with as_written(f"{folder / SCORES}: facts"):
-        facts = dict(scores.get("facts") or {})
-    path = config["corpus"].get("path")
-    # In earlier versions the card alone named the data set of the Hub. It is right if training wrote the card, and not
-    # a command that made this model of others.
-    is_as_trained = MADE_OF not in facts and MEASURED not in scores
-    if path and is_as_trained and _metadata_of(folder / CARD).get("datasets") == [path]:
-        facts[DATA_SET] = path
-    return facts
+        return dict(scores.get("facts") or {})
 
 
 def hub_data_set(corpus: Mapping[str, Any]) -> str:
@@ -172,15 +165,6 @@ def hub_data_set(corpus: Mapping[str, Any]) -> str:
 def parity_section(folder: Path) -> str:
     """Return the section on parity of an imported model's card; "" if the card has none."""
     return _text_of(folder / CARD).partition(f"\n{_PARITY}\n")[2].strip()
-
-
-def _metadata_of(card: Path) -> dict[str, Any]:
-    """Return the metadata at the beginning of a card; {} if they cannot be read."""
-    try:
-        found = yaml.safe_load(_text_of(card).split("---\n", 2)[1])
-    except (IndexError, yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _text_of(card: Path) -> str:

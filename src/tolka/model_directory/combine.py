@@ -74,7 +74,7 @@ def quantise_model(folder: Path, out: Path) -> None:
     """
     saved = load_model(folder)
     before = "in fp32, before the weights were quantised to int8"
-    facts = {**facts_of(saved.folder, saved.config, saved.scores), "weights": "int8, for translating on a CPU"}
+    facts = {**facts_of(saved.folder, saved.scores), "weights": "int8, for translating on a CPU"}
     scores = {**saved.scores, MEASURED: before, "facts": facts}
     parity = parity_section(saved.folder)
     card = model_card(saved.config, facts, scores, parity=f"Compared {before}. {parity}" if parity else "")
@@ -102,7 +102,7 @@ def _public_name(folder: Path) -> str:
 
 def _write(saved: SavedModel, out: Path, origin: str, sources: TrainingSources) -> None:
     """Write a model without scores, since those of `saved` are of another model."""
-    facts = {**facts_of(saved.folder, saved.config, saved.scores), MADE_OF: origin}
+    facts = {**facts_of(saved.folder, saved.scores), MADE_OF: origin}
     scores = {"facts": facts}
     card = model_card(saved.config, facts, scores)
     snapshot(saved.model, saved.tokenizer, saved.config, sources, scores, card).write(out)

@@ -17,10 +17,10 @@ import yaml
 
 from tolka.errors import CheckpointError
 from tolka.metrics.command import without_folders
-from tolka.model_directory.card import DATA_SET, MADE_OF, REPOSITORY, facts_of, model_card, parity_section
+from tolka.model_directory.card import DATA_SET, REPOSITORY, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import CARD, CONFIG, SCORES, STATE_FACTS
 from tolka.model_directory.settings import find_model_folder, read_yaml
-from tolka.model_directory.verify import QUALITY, as_written, read_json, verified_manifest
+from tolka.model_directory.verify import as_written, read_json, verified_manifest
 from tolka.model_directory.write import finish
 from tolka.system.atomic import link_or_copy
 from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
@@ -102,7 +102,7 @@ class PublicCopy:
             raise CheckpointError(f"{name} is not a SentencePiece model") from None
         model = model_proto(content)
         size = model.ByteSize()
-        model.DiscardUnknownFields()  # self_test_data of earlier versions holds lines of the training text
+        model.DiscardUnknownFields()  # as of SentencePiece's self_test_data, lines of the training text
         cleared = ["self_test_data"] if model.ByteSize() < size else []
         for place in _FILES_OF_TRAINING:
             group, _, key = place.partition(".")
@@ -123,7 +123,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
     folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
     config, scores = _read_config(folder / CONFIG), read_json(folder / SCORES)
-    facts = facts_of(folder, config, scores)
+    facts = facts_of(folder, scores)
     made = PublicCopy(facts.get(DATA_SET, ""))
     for name in sorted(manifest.files):
         if Path(name).parts[0] == _STATE:
@@ -135,16 +135,6 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
                 (out / name).write_bytes(made.without_files_of_training(content, name))
             else:
                 link_or_copy(folder / name, out / name)
-    # Earlier versions wrote paths into facts; this one writes names alone.
-    if "/" in facts.get(MADE_OF, ""):
-        facts[MADE_OF] = "other models"
-        made.shortened.append("scores.facts.made of")
-    quality = scores.get(QUALITY)
-    by_direction = quality.get("directions") if isinstance(quality, dict) else None
-    for calibration in (quality, *(by_direction.values() if isinstance(by_direction, dict) else ())):
-        if isinstance(calibration, dict) and "/" in str(calibration.get("search")):
-            calibration["search"] = str(calibration["search"]).partition("(")[0]
-            made.shortened.append("scores.quality.search")
     with as_written(str(folder / SCORES)):
         scores = made.with_public_verdict(scores)
         scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])

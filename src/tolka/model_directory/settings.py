@@ -11,7 +11,6 @@ import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError
 from tolka.model_directory.file_names import CONFIG, EXPORTED, WEIGHTS
-from tolka.model_directory.upgrade import upgrade_config
 from tolka.model_directory.verify import MANIFEST
 from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
@@ -117,7 +116,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
-    """Read config.yaml of a model directory, and its model's options; settings of earlier versions are converted.
+    """Read config.yaml of a model directory, and its model's options.
 
     CheckpointError if it cannot be read, lacks its model or its languages, or has invalid options.
     """
@@ -133,7 +132,6 @@ def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:
     codes = [corpus.get(side) for side in ("source", "target")] if isinstance(corpus, dict) else [None]
     if not all(isinstance(code, str) and is_utf8(code) for code in codes):
         raise CheckpointError(f"{path} does not say its languages (corpus.source, corpus.target)")
-    config = upgrade_config(config)
     try:
         build(CleaningConfig, config.get("cleaning", {}), "cleaning")  # checked here for `character_form`
         options = {str(key): value for key, value in config["model"].items()}

@@ -139,7 +139,7 @@ def _in_words(comparison: Comparison) -> str:
 def _hand_over(model: Path, out: Path, words: str) -> None:
     """Copy a model directory, with what was done in its card."""
     manifest, config, scores = checked_manifest(model), load_settings(model), read_json(model / SCORES)
-    facts = {**facts_of(model, config, scores), "recipe": words}
+    facts = {**facts_of(model, scores), "recipe": words}
     scores = {**scores, "facts": facts}
     with whole_folder(out) as work:
         shutil.copytree(model, work, copy_function=shutil.copyfile, dirs_exist_ok=True)

@@ -37,9 +37,8 @@ class FinishedRun:
         return tests
 
     def lines_of(self, test: str) -> list[dict[str, Any]]:
-        """Return the lines of a test set. An earlier version kept those of the first one, and did not name it."""
-        first = next(iter(self.tests), "")
-        return [line for line in self.lines if line.get("test", first) == test]
+        """Return the lines of a test set."""
+        return [line for line in self.lines if line["test"] == test]
 
     @property
     def card_facts(self) -> Mapping[str, str]:
@@ -96,7 +95,7 @@ class FinishedRun:
         return bool(self.config["model"].get("attention") == "none")
 
     def sentences_per_second(self, test: str) -> float | None:
-        """Decoding speed on a test set; None if an earlier version did not record it."""
+        """Decoding speed on a test set; None if it was not recorded."""
         timed = [line for line in self.metrics if line.get("test") == test]
         return timed[0]["sentences"] / timed[0]["decoding_seconds"] if timed else None
 

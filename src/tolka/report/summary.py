@@ -32,8 +32,7 @@ def closing_words(
             signatures.setdefault(entry["name"], {})[entry["signature"]] = None
         perplexity = result["perplexity"]
         rows.append([name, "PPL per token", number_text(perplexity["ppl"]), ""])
-        # 0 in languages without spaces between words; scores.json of earlier versions has no count.
-        if perplexity.get("words") != 0:
+        if perplexity["words"]:  # none in languages without spaces between words
             rows.append([name, "PPL per word", number_text(perplexity["ppl_word"]), ""])
     width = max(map(len, facts))
     lines = ["", *(f"{label:<{width}}  {value}" for label, value in facts.items()), ""]

@@ -7,7 +7,6 @@ import torch
 from tolka.config.schemas import TrainConfig, rebuild
 from tolka.distributed.ranks import Ranks
 from tolka.errors import ConfigError, TolkaError
-from tolka.model_directory.upgrade import lost_settings
 from tolka.training.run_folder import RunFolder
 from tolka.training.saved_settings import differences
 from tolka.version import __version__
@@ -54,11 +53,8 @@ def _missing_file(config: TrainConfig) -> TolkaError | None:
 
 
 def _completed(saved: Any) -> Any:
-    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read.
-
-    Removed settings that had an effect are added, so that they count as different.
-    """
+    """Return a run's saved configuration with the defaults of newer settings; unchanged if it cannot be read."""
     try:
-        return {**rebuild(saved).as_dict(), **lost_settings(saved)}
+        return rebuild(saved).as_dict()
     except (TolkaError, TypeError, AttributeError):
         return saved

@@ -67,12 +67,6 @@ class Snapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
-    # Of an earlier version.
-    if isinstance(state.facts.get("train"), dict):
-        train = state.facts["train"]
-        train.pop("safety_seconds", None)
-        if plateaus := train.pop("plateaus", None):
-            train["plateau"] = plateaus[0]
     _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(

@@ -20,7 +20,7 @@ class TrainState:
     tokens: int = 0
     seconds: float = 0.0
     best: float | None = None
-    best_nll: float | None = None  # of the best model; None in a state of a version that did not record it
+    best_nll: float | None = None  # of the best model
     best_update: int = 0
     best_mean_of: list[int] = field(default_factory=list)  # updates whose mean is the best model, if it is a mean
     stale: int = 0  # validations since the best one

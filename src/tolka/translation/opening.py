@@ -8,7 +8,7 @@ from typing import Any
 from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable_reason
 from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
 from tolka.engines.options import DecodingConfig
-from tolka.errors import CheckpointError, ConfigError, DataError
+from tolka.errors import ConfigError, DataError
 from tolka.formats.ctranslate2.exported import Exported, ExportedFolder, is_exported, read_exported, vocabularies
 from tolka.formats.ctranslate2.folder import import_failure, write_folder
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
@@ -52,12 +52,6 @@ def _open_translator(
         if reason := _unsuitable(listed, search, attention):
             raise ConfigError(f"{exported} was exported for CTranslate2, and {reason}")
         folder = read_exported(exported)
-        # Exports of int8 that keep to 16-bit sums were the first to record how much nll grows.
-        if folder.facts.dtype == "int8" and folder.facts.nll is None:
-            raise CheckpointError(
-                f"{exported} was exported in int8 by an earlier version, whose sums overflow on some processors: "
-                "export the model again"
-            )
         return translator_of(folder, search, decoding, say)
     if decoding.backend == "torch":
         return _with_torch(folders, search, decoding, say)

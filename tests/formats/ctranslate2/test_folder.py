@@ -412,7 +412,7 @@ def test_an_exported_folder_translates_like_its_model(made: Path, exported: Path
 
 
 def test_an_exported_folder_says_what_it_cannot_do(exported: Path, command: Command, tmp_path: Path) -> None:
-    for setting in ("output.format=jsonl", "attention.alignments=true", "search=mbr"):
+    for setting in ("output.format=jsonl", "output.alignments=true", "search=mbr"):
         outcome = command("mt-translate", exported, setting, stdin=b"kettle\n")
         assert outcome.code == 2
         assert f"{exported} was exported for CTranslate2, and " in outcome.error

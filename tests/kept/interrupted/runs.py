@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 KEPT = Path(__file__).parent
-TEXT = KEPT.parent / "before_cleaning" / "text"
+TEXT = KEPT.parent / "text"
 STOP_AFTER, NEXT = 450, 20
 
 _COMMON = [
