@@ -25,7 +25,6 @@ from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
 from tolka.options.parsing import build
 from tolka.search.base import SEARCHES
 from tolka.system.package_data import config_dir
-from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import CORPORA
 
 ROOT = Path(__file__).parents[2]
@@ -277,18 +276,6 @@ def test_positions_that_would_be_shared_are_said(capsys: pytest.CaptureFixture[s
     assert "the model has 512 positions, and a sentence may have 513" in capsys.readouterr().err
     train_config(["model.positions=learned", "batching.max_length=511"])
     assert capsys.readouterr().err == ""
-
-
-def test_what_an_older_version_wrote_is_understood() -> None:
-    config = train_config(["model.share_embeddings=target_output"])
-    old = config.as_dict()
-    old["model"] = {**old["model"], "share_embeddings": "decoder"}
-    assert rebuild(old) == config
-    del old["cleaning"]
-    corpus = {**old["corpus"], "max_characters": 7, "drop_duplicates": True}
-    found = rebuild({**old, "corpus": corpus})
-    assert (found.corpus, found.cleaning) == (config.corpus, CleaningConfig(max_characters=7, duplicates="exact"))
-    assert rebuild(old).cleaning == CleaningConfig()  # which is all that there was before
 
 
 def test_the_other_commands() -> None:

@@ -7,20 +7,16 @@ from typing import Any
 
 import pytest
 
-from tolka.config import foreign_names
 from tolka.config.choices import choices_of, known_keys
-from tolka.config.foreign_names import meaning
+from tolka.config.foreign_names import meaning, table
 
 Command = Callable[..., Any]
 KNOWN = {*known_keys("train"), *known_keys("translate"), *known_keys("evaluate"), "search.prefix"}
 
 
 def test_every_setting_in_the_table_exists() -> None:
-    rows = [line.split(": ") for line in foreign_names._NAMES.split("\n") if line]
-    assert {ours for ours, _ in rows} - KNOWN == {"hypothesis", "reference", "source"} | {"language"}
-    sentences = " ".join(
-        text for command in foreign_names._SENTENCES for text in foreign_names._sentences(command).values()
-    )
+    assert {*table()["names"]} - KNOWN == {"hypothesis", "reference", "source", "language"}
+    sentences = " ".join(text for command in table()["sentences"].values() for text in command.values())
     groups = "|".join({key.split(".")[0] for key in KNOWN})
     named = set(re.findall(rf"\b((?:{groups})\.\w+)", sentences))
     assert named - KNOWN == set()

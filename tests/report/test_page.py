@@ -332,6 +332,7 @@ def test_the_worst_and_the_best_lines_come_first_and_all_can_be_found(tmp_path: 
     folder = write_run(tmp_path / "run", "dot")
     texts = [
         {
+            "test": "fresh",
             "line": n + 1,
             "chrf": 10.0 * n,
             "source": f"I <love> you {n}.",

@@ -15,7 +15,7 @@ SIGNATURE = "nrefs:1|case:mixed"
 TESTS = {
     "fresh": {
         "metrics": [{"name": "BLEU", "score": 12.345, "signature": SIGNATURE, "interval": [10.0, 14.0]}],
-        "perplexity": {"ppl": 3.456, "ppl_word": 9.0},
+        "perplexity": {"ppl": 3.456, "ppl_word": 9.0, "words": 4},
     }
 }
 
