@@ -121,6 +121,9 @@ class FakeValidator:
     def rehearse(self) -> None:
         pass
 
+    def seconds(self) -> float:
+        return 1.0
+
 
 @dataclasses.dataclass
 class Shot:

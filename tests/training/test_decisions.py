@@ -85,6 +85,48 @@ def test_the_warm_up_has_no_plateau() -> None:
         assert (bool(made.reason_to_stop(state)), state.plateau) == (ends, plateau)
 
 
+@each_row(
+    ("update", "seconds", "minutes", "paced_from", "warmup", "chosen", "settled"),
+    [
+        (10, 20.0, 1.0, 10.0, 200, True, 3),  # 2 s an update: 10 + 40 / 2 fit into the minute
+        (10, 20.0, 1.0, 10.0, 4, True, 3),
+        (10, 20.0, 1.0, 10.0, 3, True, 0),  # no longer than a tenth
+        (10, 20.0, 1.0, 10.0, 1, True, 0),
+        (10, 20.0, 1.0, 10.0, 0, True, 0),
+        (10, 59.0, 1.0, 10.0, 200, True, 1),  # 10 fit
+        (10, 20.0, 1.0, 10.0, 200, False, 0),  # typed
+        (10, 20.0, 0.0, 10.0, 200, True, 0),  # no limit
+        (10, 20.0, 1.0, 0.0, 200, True, 0),  # the state of an earlier version
+        (9, 20.0, 1.0, 10.0, 200, True, 0),  # not known yet
+        (11, 20.0, 1.0, 10.0, 200, True, 0),  # was known before
+    ],
+)
+def test_which_warm_up_the_minutes_settle(
+    update: int, seconds: float, minutes: float, paced_from: float, warmup: int, chosen: bool, settled: int
+) -> None:
+    schedule = WarmupStableDecayConfig(warmup=warmup, horizon=0)
+    made = decisions(seconds, schedule=schedule, updates=1000, max_minutes=minutes)
+    made.chosen = ["scheduler.warmup"] if chosen else []
+    state = TrainState(update=update, paced_from=paced_from)
+    made.reason_to_stop(state)
+    assert state.warmup == settled
+
+
+def test_the_pace_leaves_the_first_updates_out() -> None:
+    made, state = decisions(30.0), TrainState(update=5)
+    made.reason_to_stop(state)
+    state.seconds, state.update = 34.0, 9
+    assert (state.paced_from, state.pace, state.updates_in(60.0)) == (30.0, 1.0, 35)
+
+
+def test_a_settled_warm_up_has_no_plateau_either() -> None:
+    made = decisions(schedule=WarmupStableDecayConfig(warmup=200, horizon=0), updates=1000, patience=2)
+    for at, plateau in ((20, 0), (21, 21)):
+        state = TrainState(update=at, validated_at=at, stale=2, warmup=20)
+        made.reason_to_stop(state)
+        assert state.plateau == plateau
+
+
 def test_without_patience_no_plateau_begins_a_decay() -> None:
     state = TrainState(update=64, validated_at=64, stale=99)
     made = decisions(schedule=UNTIL_A_PLATEAU, updates=1000, patience=0)

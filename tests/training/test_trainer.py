@@ -4,6 +4,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -511,56 +512,144 @@ def test_the_moving_average_by_hand() -> None:
     assert ema.average["weight"].item() == pytest.approx(16.0)
 
 
-def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six seconds an update, two minutes: twenty updates; stopped after eight, the time so far still counts."""
-    now = 1000.0
-    monkeypatch.setattr("time.perf_counter", lambda: now)
+class Ticking:
+    """A clock that only batches and validations move. seconds: of an update; those of the first five are `first`."""
 
-    def ticking(bench: Bench, stop_at: int = 0) -> Bench:
-        bench.trainer.rate = LearningRate(LinearConfig(warmup=5, horizon=0, floor=0.0), 0.01, 1000)
-        batch = bench.trainer.loader.batch
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float, first: float = 0.0) -> None:
+        self.now, self._seconds, self._first, self._patch = 1000.0, seconds, first or seconds, monkeypatch
+        monkeypatch.setattr("time.perf_counter", lambda: self.now)
+
+    def drives(self, bench: Bench, stop_at: int = 0, validation: float = 0.0) -> Bench:
+        batch, validate = bench.trainer.loader.batch, bench.validate
 
         def slow(epoch: int, number: int) -> Batch:
-            nonlocal now
-            now += 6.0
-            if bench.trainer.state.update + 1 == stop_at:
+            update = bench.trainer.state.update + 1
+            self.now += self._first if update <= 5 else self._seconds
+            if update == stop_at:
                 bench.trainer.stop("enough")
             return batch(epoch, number)
 
-        monkeypatch.setattr(bench.trainer.loader, "batch", slow)
+        def validating(*facts: Any) -> Validation:
+            self.now += validation
+            return validate(*facts)
+
+        validating.seconds = lambda: validation  # type: ignore[attr-defined]
+        self._patch.setattr(bench.trainer.loader, "batch", slow)
+        bench.validate_with(validating)
+        bench.trainer.validator = validating  # type: ignore[assignment]
         return bench
 
-    def rates(bench: Bench) -> list[float]:
-        return [line["lr"] for line in bench.trainer.run.history() if "train_loss" in line]
 
+def rates(bench: Bench) -> list[float]:
+    return [line["lr"] for line in bench.trainer.run.history() if "train_loss" in line]
+
+
+def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six seconds an update, two minutes: twenty updates; stopped after eight, the time so far still counts."""
+    clock = Ticking(monkeypatch, 6.0)
+    schedule = LinearConfig(warmup=5, horizon=0, floor=0.0)
     options: dict[str, Any] = {"updates": 1000, "max_minutes": 2.0, "log_every": 1, "validate_every": 4}
-    straight = ticking(Bench(tmp_path / "a", **options))
+    straight = clock.drives(Bench(tmp_path / "a", schedule=schedule, **options))
     assert straight.trainer.fit().update == 20
     expected = [0.01 * min(n / 5, (20 - n) / 15) for n in range(1, 21)]
     assert rates(straight) == pytest.approx(expected, abs=1e-12)
 
-    first = ticking(Bench(tmp_path / "b", **options), stop_at=8)
+    first = clock.drives(Bench(tmp_path / "b", schedule=schedule, **options), stop_at=8)
     assert first.trainer.fit().update == 8
     assert first.last is not None
-    now += 500.0
-    second = ticking(Bench(tmp_path / "b", **options))
+    clock.now += 500.0
+    second = clock.drives(Bench(tmp_path / "b", schedule=schedule, **options))
     weights = first.weights
     second.trainer.resume(first.last, lambda: second.model.load_state_dict(weights))
     assert second.trainer.fit().update == 20
     assert rates(second)[8:] == pytest.approx(expected[8:], abs=1e-12)
 
 
-def test_the_log_says_how_long_a_training_takes(tmp_path: Path) -> None:
-    """At least and at most, usually, and after a plateau until when."""
+def test_a_chosen_warm_up_is_a_tenth_of_the_updates_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five updates of 12 seconds, and then 2 seconds each: 10 + (240 - 70) / 2 = 95 fit into four minutes.
+
+    Known after update 10; until then the warm-up is that which was chosen. A run that is stopped before or after that
+    has the same rates.
+    """
+    clock = Ticking(monkeypatch, 2.0, first=12.0)
+    chosen, schedule = ["scheduler.warmup"], WarmupStableDecayConfig(warmup=50, horizon=0)
+    options: dict[str, Any] = {"updates": 1000, "max_minutes": 4.0, "log_every": 1, "patience": 0, "schedule": schedule}
+    straight = clock.drives(Bench(tmp_path / "a", **options))
+    straight.trainer.expect(0, chosen)
+    assert straight.trainer.fit().update == 95
+    expected = [0.01 * n / 50 for n in range(1, 11)] + [0.01] * 60  # the tenth update was beyond a warm-up of 9
+    assert rates(straight)[:70] == pytest.approx(expected, abs=1e-12)
+    assert rates(straight)[-1] == pytest.approx(1e-4, abs=1e-12)
+    assert "scheduler.warmup=9, not 50: about 95 updates fit into 4 minutes" in (tmp_path / "a/train.log").read_text()
+    for stop_at in (4, 7, 20):
+        folder = tmp_path / str(stop_at)
+        first = clock.drives(Bench(folder, **options), stop_at)
+        first.trainer.expect(0, chosen)
+        first.trainer.fit()
+        assert first.last is not None
+        second = clock.drives(Bench(folder, **options))
+        second.trainer.resume(first.last, partial(second.model.load_state_dict, first.weights))
+        second.trainer.expect(0, chosen)
+        second.trainer.fit()
+        assert rates(second) == pytest.approx(rates(straight), abs=1e-12)
+        assert_same(second.model.state_dict(), straight.model.state_dict())
+    typed = clock.drives(Bench(tmp_path / "typed", **options))
+    typed.trainer.fit()
+    assert rates(typed)[:50] == pytest.approx([0.01 * n / 50 for n in range(1, 51)], abs=1e-12)
+
+
+def test_validations_get_a_tenth_of_the_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 3 seconds, one due with every update of 6: the next and the last one fit into a tenth of the time so far."""
+    clock = Ticking(monkeypatch, 6.0)
+    options: dict[str, Any] = {"updates": 1000, "max_minutes": 5.0, "patience": 0, "validate_every": 1}
+
+    def validated(folder: Path, *chosen: str) -> list[int]:
+        bench = clock.drives(Bench(folder, **options), validation=3.0)
+        bench.trainer.expect(0, chosen)
+        bench.trainer.fit()
+        return [line["update"] for line in bench.trainer.run.history() if "valid_loss" in line]
+
+    # After n updates and k validations: 10 * (3 k + 3 + 3) <= 6 n + 3 k, which is n >= 10 + 4.5 k.
+    assert validated(tmp_path / "a", "trainer.validate_every") == [10, 15, 19, 24, 28, 33, 37, 42, 46]
+    assert validated(tmp_path / "b") == [*range(1, 35)]  # typed: 9 seconds each
+
+
+def test_a_wrong_forecast_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 40 seconds an update to 2, after the pace was told: training goes beyond its warm-up after all."""
+    clock = Ticking(monkeypatch, 40.0)
+    schedule = WarmupStableDecayConfig(warmup=30, horizon=0)
+    bench = clock.drives(Bench(tmp_path, schedule=schedule, updates=1000, max_minutes=10.0, patience=2, log_every=2))
+    next_update = bench.trainer._next_update
+
+    def faster() -> None:
+        clock._seconds = 40.0 if bench.trainer.state.update < 6 else 2.0
+        next_update()
+
+    monkeypatch.setattr(bench.trainer, "_next_update", faster)
+    bench.trainer.fit()
+    log = (tmp_path / "train.log").read_text()
+    notes = [
+        log.index(words)
+        for words in (
+            "ends at about update 15, inside the warm-up of 30",
+            "training is faster now, and goes beyond the warm-up, to about update",
+        )
+    ]
+    assert notes == sorted(notes)
+    assert re.search(r"an update takes \S+ s, not 40 as before: training takes", log)
+    assert "training takes at least" not in log[: log.index("update 6 of")]  # of the first updates alone
+
+
+def test_the_log_says_how_long_a_training_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least and at most, usually, and after a plateau until when; 2000 minutes an update, and more of the first."""
     schedule = WarmupStableDecayConfig(warmup=1, horizon=0)
     bench = Bench(tmp_path, [9.0, 8.0, 7.0], schedule=schedule, updates=100, patience=2)
     bench.trainer.expect(60)
-    bench.trainer.state.seconds = 6e5  # so that the first five updates take days, and their own seconds do not show
-    bench.trainer.fit()
+    Ticking(monkeypatch, 120_000.0, first=900_000.0).drives(bench).trainer.fit()
     log = (tmp_path / "train.log").read_text()
     words = r"training takes at least (\S+) and at most (\S+) minutes from here, .*; about (\S+) are usual"
     found = re.search(words, log)
     assert found
-    assert [float(minutes) for minutes in found.groups()] == pytest.approx([50_000, 190_000, 110_000], rel=1e-3)
+    assert [float(minutes) for minutes in found.groups()] == pytest.approx([70_000, 180_000, 100_000])  # from update 10
     assert "update 25 of 100: " in log
     assert "update 35 of 45: " in log  # the plateau was at 30

@@ -170,7 +170,7 @@ def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float, token
     """Return the settings of the batches, the rate, and the end. subwords: of a word. tokens: as in `choose`."""
     # Of one pass through the text.
     updates = max(1, round(text.pairs * (text.words * subwords + 1) / (tokens or size.tokens)))
-    interval = min(max(updates, min(_LEAST_INTERVAL, 10 * updates)), _MOST_INTERVAL)
+    interval = validation_interval(updates)
     lines = count_text(text.validation, "validation pair")
     metric = ("nll", f"by {lines}, BLEU would be chance") if text.validation < _FEW_LINES else ("bleu", f"of {lines}")
     return [
@@ -188,6 +188,11 @@ def _course(text: TextFacts, size: TextSize | TuningSize, subwords: float, token
         Choice("trainer.patience", _PATIENCE, "validations that bring nothing better"),
         Choice("trainer.metric", *metric),
     ]
+
+
+def validation_interval(updates: int) -> int:
+    """Return the updates between two validations. updates: of one pass through the text."""
+    return min(max(updates, min(_LEAST_INTERVAL, 10 * updates)), _MOST_INTERVAL)
 
 
 def usual_share(choices: Sequence[Mapping[str, Any]]) -> float:

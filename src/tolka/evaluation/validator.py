@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
@@ -22,6 +23,7 @@ from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 _REPEATED = re.compile(r"(.{1,60}?)\1{2,}")
+_TIMED_EVERY = 10  # sentences, of which one is translated to time a validation
 _MIN_CHARACTERS = 10  # shorter ones are ordinary text: "...", "ha ha ha"
 
 
@@ -125,17 +127,23 @@ class Validator:
         means = [math.fsum(each.value for each in of_metric) / len(of_metric) for of_metric in of_metrics]
         return {"nll": nll, "ppl": exp_nats(nll), **dict(zip(self._names, means, strict=True))}
 
-    def _translate(self, tick: Callable[[], object]) -> dict[Direction, list[str]]:
-        """Translate the set of each direction."""
+    def seconds(self) -> float:
+        """Estimate the seconds of a validation by translating a part of its sentences."""
+        started_at = time.perf_counter()
+        self._translate(lambda: None, _TIMED_EVERY)
+        return _TIMED_EVERY * (time.perf_counter() - started_at)
+
+    def _translate(self, tick: Callable[[], object], every: int = 1) -> dict[Direction, list[str]]:
+        """Translate the set of each direction, or one sentence of `every` so many."""
         hypotheses = {}
-        with bar("validating", len(self._pairs), " sentences", time_left=False) as progress:
+        with bar("validating", len(self._pairs) // every, " sentences", time_left=False) as progress:
 
             def advance(sentences: float) -> None:
                 progress.update(sentences)
                 tick()
 
             for direction, pairs in self._sets.items():
-                own = self._ranks.share([pair.source for pair in pairs])
+                own = self._ranks.share([pair.source for pair in pairs[::every]])
                 translated = self._translator(own, Request(direction=direction), advance)
                 hypotheses[direction] = self._ranks.collect(translated)
         return hypotheses

@@ -69,6 +69,7 @@ def run_training(config: TrainConfig) -> TrainingOutcome:
         device = ready_device(config.trainer)
         try:
             # Each rank reads the text for itself; `claim` finds out where ranks have chosen differently.
+            open_settings = config.run.choose
             config, chosen = with_chosen_settings(config)
             choices = [asdict(choice) for choice in chosen]
             resuming = claim(run, config, ranks)
@@ -76,13 +77,14 @@ def run_training(config: TrainConfig) -> TrainingOutcome:
                 run.log(choices_table(choices))
             if ranks.size > 1:
                 move_native_lines(rank_log(run.path, ranks.rank))
-            return _train(config, choices, run, resuming, device, ranks)
+            return _train(config, open_settings, choices, run, resuming, device, ranks)
         finally:
             run.release()
 
 
 def _train(
     config: TrainConfig,
+    open_settings: Sequence[str],
     choices: Sequence[Mapping[str, Any]],
     run: RunFolder,
     resuming: bool,
@@ -100,8 +102,8 @@ def _train(
         record_provenance(run, inputs.corpus, device)
     # A store is named after a digest of all that determines its ids: another name means another text.
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
-    trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed)
-    trainer.expect(round(usual_share(choices) * trainer.config.updates))
+    trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed, open_settings)
+    trainer.expect(round(usual_share(choices) * trainer.config.updates), open_settings)
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     if ranks.is_first:
         _try_metric(config, inputs)
@@ -118,7 +120,9 @@ def _train(
         best = load_model(run.best)
         translator = Translator.of(best, config.search, decoding_options(config, device), run.log)
         tests = _test(config, run, inputs, best, translator, ranks)
-        verdict = judge(config, run, inputs, best, translator, tests, state, ranks)
+        # With the warm-up that was settled for the minutes.
+        done = replace(config, scheduler=replace(config.scheduler, warmup=state.warmup or config.scheduler.warmup))
+        verdict = judge(done, run, inputs, best, translator, tests, state, ranks)
         if ranks.is_first:
             _write_scores(config, run, best, tests, verdict)
         # No rank ends while another still tests: the others would report it as lost.

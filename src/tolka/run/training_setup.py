@@ -1,13 +1,14 @@
 """Build a run's trainer: weights, optimizer, batches, validation, and what is saved."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from tolka.auto.rules import validation_interval
 from tolka.config.schemas import TrainConfig, check_fsdp, cross_check
 from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.data.buckets import BatchingConfig
@@ -111,8 +112,12 @@ def build_trainer(
     ranks: Ranks = ALONE,
     callback: Callback | None = None,
     resumed: ResumeState | None = None,
+    chosen: Collection[str] = (),
 ) -> Trainer:
-    """Build a trainer with fresh, seeded weights; with `resumed`, in the precision that the run began with."""
+    """Build a trainer with fresh, seeded weights; with `resumed`, in the precision that the run began with.
+
+    chosen: settings that nobody typed, of which some are only known with the prepared text, or with the pace.
+    """
     seed_everything(config.run.seed)
     # The weights of a run that goes on are those that it saved.
     like = {} if resumed else inputs.nearest_languages()
@@ -124,6 +129,12 @@ def build_trainer(
     if resumed:
         loader.load_state(resumed.facts.get("loader", {}))
         epoch = resumed.facts["train"]["epoch"]
+    # Before there was a tokenizer, the updates in a pass were an estimate.
+    elif "trainer.validate_every" in chosen and loader.round == "epoch":
+        updates = math.ceil(len(loader.plan(0)) / config.trainer.accumulate)
+        run.log(f"{count_text(updates, 'update')} in a pass through the text, as its tokenizer cuts it")
+        config = replace(config, trainer=replace(config.trainer, validate_every=validation_interval(updates)))
+        run.replace_settings(config.as_dict())
     timed = with_updates_of_epochs(config, loader)
     if timed.trainer.epochs:
         run.log(f"trainer.epochs={timed.trainer.epochs:g}: {count_text(timed.trainer.updates, 'update')}")

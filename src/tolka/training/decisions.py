@@ -1,27 +1,30 @@
 """What ends a training, and what saves it in between: requests, the time, and the agreement of all ranks on them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tolka.distributed.ranks import Ranks
 from tolka.optim.schedules.base import LearningRate
 from tolka.system.number_format import count_text
 from tolka.training.options import TrainerConfig
-from tolka.training.state import Clock, GivenUpError, TrainState
+from tolka.training.state import FIRST_UPDATES, Clock, GivenUpError, TrainState
 
 _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation falls due
+_TENTH = 10  # of the minutes is for the warm-up, and for validations, at most
 
 
 class Decisions:
     """Decides before each update whether training continues; ranks decide together.
 
-    stop_reason: why training ends, once that is decided. saves: whether to save `last/` after the next update.
+    stop_reason: why training ends, once that is decided. saves: whether to save `last/` after the next update. chosen:
+    settings that nobody typed, which give way to trainer.max_minutes.
     """
 
     def __init__(
         self, config: TrainerConfig, ranks: Ranks, clock: Clock, rate: LearningRate, log: Callable[[str], None]
     ) -> None:
         self._config, self._clock, self._ranks, self._rate, self._log = config, clock, ranks, rate, log
+        self.chosen: Collection[str] = ()
         self.stop_reason, self.saves = "", False
         self._stop_asked, self._save_asked = "", False
         self._agreed_seconds = 0.0
@@ -83,6 +86,7 @@ class Decisions:
         # After one update at least, so that there is a model at the end.
         if config.max_minutes and state.update and self.seconds >= 60 * config.max_minutes:
             return f"trainer.max_minutes ({config.max_minutes:g}) are over; raise it to continue"
+        self._settle_warmup(state)
         self._note_plateau(state)
         last = self._rate.schedule.last_update(state.plateau)
         if last is not None and state.update >= last:
@@ -91,6 +95,35 @@ class Decisions:
             return f"{count_text(state.stale, 'validation')} without a better {config.metric} (trainer.patience)"
         return None
 
+    def affords_validation(self, state: TrainState, estimate: Callable[[], float]) -> bool:
+        """Return whether a validation that is due, and the last one, take a tenth of the time so far at most.
+
+        estimate: returns the seconds of a validation; called if there was none yet.
+        """
+        if not self._config.max_minutes or "trainer.validate_every" not in self.chosen:
+            return True
+        if not state.validation_seconds:
+            state.validation_seconds = estimate()
+            self._log(
+                f"a validation takes about {state.validation_seconds:.0f} s; all of them get a tenth of the minutes"
+            )
+        seconds = state.validations_seconds + 2 * state.validation_seconds
+        return self._ranks.of_first(_TENTH * seconds <= self.seconds)
+
+    def _settle_warmup(self, state: TrainState) -> None:
+        """Note in the state a warm-up of a tenth of the updates that fit into the minutes, if that is shorter."""
+        before, minutes, state.seconds = self._rate.schedule.warmup, self._config.max_minutes, self.seconds
+        if state.update == FIRST_UPDATES:
+            state.paced_from = self.seconds
+        # A run of a version that did not note the time after the first updates keeps its warm-up.
+        is_known = state.update == 2 * FIRST_UPDATES and state.paced_from
+        if not (is_known and minutes and "scheduler.warmup" in self.chosen):
+            return
+        fitting = state.updates_in(60 * minutes)
+        if (tenth := max(1, fitting // _TENTH)) < before:
+            state.warmup = tenth
+            self._log(f"scheduler.warmup={tenth}, not {before}: about {fitting} updates fit into {minutes:g} minutes")
+
     def _note_plateau(self, state: TrainState) -> None:
         """Note in the state that the rate falls from here, if the latest validation shows a plateau.
 
@@ -98,7 +131,7 @@ class Decisions:
         """
         schedule, at = self._rate.schedule, state.validated_at
         # During the warm-up a model learns little yet.
-        if state.plateau or at <= schedule.warmup or not 0 < self._config.patience <= state.stale:
+        if state.plateau or at <= (state.warmup or schedule.warmup) or not 0 < self._config.patience <= state.stale:
             return
         if (last := schedule.last_update(at)) is not None:
             state.plateau = at

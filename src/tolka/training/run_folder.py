@@ -119,6 +119,12 @@ class RunFolder:
             replace_text(self.path / SETTINGS, self._settings)
             self._settings = ""
 
+    def replace_settings(self, config: Mapping[str, Any]) -> None:
+        """Write config.yaml again, for a run that begins with what the prepared text has decided."""
+        if self._writes:
+            self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
+            self.save_settings()
+
     def begun(self) -> None:
         """Note that training begins: until `saved`, a `best/` alone is an interrupted first save."""
         if not self._writes:

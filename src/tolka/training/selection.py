@@ -36,6 +36,9 @@ class Validates(Protocol):
     def rehearse(self) -> None:
         """Translate the batches that take the most memory in a validation."""
 
+    def seconds(self) -> float:
+        """Estimate the seconds of a validation by translating a part of its sentences."""
+
 
 @dataclass
 class ModelSelection:
@@ -113,6 +116,7 @@ class ModelSelection:
         name = "mean" if mean_of else ""
         # Without dropout, also where a stop ends the validation by an exception.
         self.objective.eval()
+        began_at = self.clock.seconds
         try:
             result = self.validate(state.update, name, self.check_stop)
         finally:
@@ -132,6 +136,8 @@ class ModelSelection:
             state.best_update, state.best_mean_of = state.update, list(mean_of)
         state.validated_at = state.update
         state.seconds = self.clock.seconds
+        state.validation_seconds = state.seconds - began_at
+        state.validations_seconds += state.validation_seconds
         scores = self._scores(state, mean_of)
         line = {**scores.pop("validation"), **scores, "seconds": state.seconds}
         self.run.record(line)

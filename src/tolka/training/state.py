@@ -8,6 +8,9 @@ import torch
 
 from tolka.training.step import UpdateResult
 
+FIRST_UPDATES = 5
+"""Updates that say nothing of the pace of later ones: they allocate memory, compile and choose kernels."""
+
 
 @dataclass
 class TrainState:
@@ -26,6 +29,10 @@ class TrainState:
     stale: int = 0  # validations since the best one
     plateau: int = 0  # update of the validation after which the rate falls until training ends; 0 before
     validated_at: int = 0
+    validation_seconds: float = 0.0  # of the latest validation, or as they were estimated
+    validations_seconds: float = 0.0  # of all of them
+    paced_from: float = 0.0  # `seconds` after the first updates; 0 before
+    warmup: int = 0  # that was settled when the pace was known; 0 = that of the schedule
     kept: dict[str, float | None] = field(default_factory=dict)  # update -> trainer.metric, of the kept checkpoints
     kept_nll: dict[str, float] = field(default_factory=dict)  # update -> validation loss, as far as it is known
     validated_start: bool = False  # of a fine-tuning: whether the model that it starts from was validated
@@ -36,6 +43,15 @@ class TrainState:
     skipped_in_row: int = 0
     splits: int = 0  # batches that did not fit into memory
     returns: int = 0  # to the last good state, each time with half the rate
+
+    @property
+    def pace(self) -> float:
+        """Seconds of an update so far, validations included, without the first updates once there are others."""
+        return (self.seconds - self.paced_from) / (self.update - (FIRST_UPDATES if self.paced_from else 0))
+
+    def updates_in(self, seconds: float) -> int:
+        """Return the updates that fit into these seconds of training, at the pace so far."""
+        return self.update + int((seconds - self.seconds) / self.pace)
 
 
 class GivenUpError(Exception):

@@ -1,6 +1,6 @@
 """The training loop: updates, validation, saving and stopping."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 
@@ -143,12 +143,15 @@ class Trainer:
         self._finish_saving()
         self.run.log(f"training ends at update {self.state.update}: {self._decisions.stop_reason or reason}")
         if not self._decisions.stop_reason:
-            self._log.note_in_warmup("training ended at", self.state.update)
+            self._log.note_in_warmup("training ended at", self.state.update, self.state.warmup)
         return self.state
 
-    def expect(self, updates: int) -> None:
-        """Have the log say how long this takes, as is usual for such a training; nothing for 0."""
-        self._log.usual_updates = updates
+    def expect(self, updates: int, chosen: Collection[str] = ()) -> None:
+        """Have the log say how long this takes, as is usual for such a training; nothing for 0.
+
+        chosen: see Decisions.
+        """
+        self._log.usual_updates, self._decisions.chosen = updates, chosen
 
     def _next_update(self) -> None:
         """Apply an update; report, validate and save what is due after it."""
@@ -208,8 +211,16 @@ class Trainer:
         update = self.state.update
         if update % self.config.validate_every or self.state.validated_at >= update or self._decisions.stop_reason:
             return False
+        if not self._decisions.affords_validation(self.state, self._time_validation):
+            return False
         self._validate_and_save()
         return True
+
+    def _time_validation(self) -> float:
+        with self.step.smoothed():
+            seconds = self.validator.seconds()
+        self.step.parallel.whole_objective.train()  # translations are without dropout
+        return seconds
 
     def _keep_and_save(self) -> None:
         """Save what is due between validations."""
@@ -234,7 +245,7 @@ class Trainer:
         group = self.data.group(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
-        rate = self.rate.at(self.state.update, self._decisions.share_of_minutes, self.state.plateau)
+        rate = self.rate.at(self.state.update, self._decisions.share_of_minutes, self.state.plateau, self.state.warmup)
         rate *= 0.5**self.state.returns
         result = self.step(self.state.update, rate, group)
         window.add(result)

@@ -11,6 +11,8 @@ from tolka.training.state import Clock, TrainState, Window
 from tolka.training.warning_signs import Watch
 
 _FIRST_LINE_SECONDS = 10.0
+_PACE_SECONDS = 10.0  # after the first updates, until the pace is told
+_OTHER_PACE = 1.5  # times as slow, or as fast: a forecast is taken back
 
 
 class TrainingLog:
@@ -36,6 +38,7 @@ class TrainingLog:
     def begin(self) -> None:
         """Note that training begins now, and has no line yet."""
         self._has_line, self._began_at = False, time.perf_counter()
+        self._pace, self._doubts_warmup = 0.0, False  # that were told
 
     def report(self, state: TrainState, rate: float) -> None:
         """Report the latest updates if that is due; nothing if all of them were skipped. rate: of the last one."""
@@ -52,27 +55,49 @@ class TrainingLog:
                 self._run.record(line)
                 self._watch.loss(state.update, line["train_loss"])
             self._run.log(self._in_words(line, ends[1], least, most), on_bar=is_due)
-            if is_first and f"{least:.1f}" != f"{most:.1f}":
-                without = "" if state.validated_at else ", without validations"
-                usual = (self.usual_updates - state.update) * state.seconds / 60 / state.update
-                about = f"; about {usual:.1f} are usual for such a text" if least < usual < most else ""
-                self._run.log(
-                    f"training takes at least {least:.1f} and at most {most:.1f} minutes from here{without}{about}"
-                )
+            self._forecast(state, least, most)
             if is_due:
                 self._callback.on_update(line, most)
         if is_due:
             self.window = Window()
 
-    def note_in_warmup(self, when: str, last: int) -> None:
-        """Log a note if training ends inside the warm-up, in which a model learns little. last: its last update."""
-        warmup = self._watch.settled_at
+    def _forecast(self, state: TrainState, least: float, most: float) -> None:
+        """Log how long training takes, once the pace is known, and again where that was wrong.
+
+        least, most: minutes that are left.
+        """
+        pace, told, minutes = state.pace, self._pace, self._config.max_minutes
+        last = state.updates_in(60 * minutes) if minutes else self._config.updates
+        if self._doubts_warmup and last >= (state.warmup or self._watch.settled_at):
+            self._doubts_warmup = False
+            self._run.log(f"note: training is faster now, and goes beyond the warm-up, to about update {last}")
+        is_known = state.paced_from and state.seconds > state.paced_from + _PACE_SECONDS
+        if not is_known or told / _OTHER_PACE < pace < told * _OTHER_PACE:
+            return
+        self._pace = pace
+        self._doubts_warmup = self.note_in_warmup("at this pace training ends at about", last, state.warmup)
+        if f"{least:.1f}" != f"{most:.1f}":
+            wrong = f"an update takes {pace:.2g} s, not {told:.2g} as before: " if told else ""
+            without = "" if state.validated_at else ", without validations"
+            usual = (self.usual_updates - state.update) * pace / 60
+            about = f"; about {usual:.1f} are usual for such a text" if least < usual < most else ""
+            self._run.log(
+                f"{wrong}training takes at least {least:.1f} and at most {most:.1f} minutes from here{without}{about}"
+            )
+
+    def note_in_warmup(self, when: str, last: int, warmup: int) -> bool:
+        """Log a note if training ends inside the warm-up, in which a model learns little; return whether it does.
+
+        last: its last update. warmup: of TrainState.
+        """
+        warmup = warmup or self._watch.settled_at
         if last < warmup:
             self._run.log(
                 f"note: {when} update {last}, inside the warm-up of {warmup} updates: the learning rate does not reach "
                 f"its peak, and the model learns little. Train longer, or in another run type scheduler.warmup="
                 f"{last // 10} (a tenth is usual)"
             )
+        return last < warmup
 
     def _line(self, state: TrainState, rate: float) -> dict[str, Any] | None:
         """Return a line for metrics.jsonl; None if all updates were skipped."""
@@ -80,9 +105,6 @@ class TrainingLog:
         if loss is None:
             return None
         state.seconds = self._clock.seconds
-        if not self._has_line and self._config.max_minutes:
-            last = round(state.update * 60 * self._config.max_minutes / state.seconds)
-            self.note_in_warmup("at this pace training ends at about", last)
         self._has_line = True
         return {
             "update": state.update,
@@ -103,6 +125,6 @@ class TrainingLog:
     def _minutes_left(self, state: TrainState, ends: tuple[int, int]) -> tuple[float, float]:
         """Return the minutes that training takes at least and at most from here, at the pace so far."""
         minutes, limit = state.seconds / 60, self._config.max_minutes
-        least, most = (minutes / state.update * (last - state.update) for last in ends)
+        least, most = (state.pace / 60 * (last - state.update) for last in ends)
         left = max(0.0, limit - minutes) if limit else most
         return min(least, left), min(most, left)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.errors import ConfigError
-from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, SchedulerConfig
+from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, LearningRate, SchedulerConfig
 from tolka.optim.schedules.constant import ConstantConfig
 from tolka.optim.schedules.cosine import CosineConfig
 from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
@@ -203,3 +203,13 @@ def test_complaints() -> None:
         InverseSqrtConfig(warmup=-1)
     with pytest.raises(ConfigError, match=r"scheduler.lr_init \(0\)"):
         NoamConfig(lr_init=0)
+
+
+@pytest.mark.parametrize("warmup", [1, 2, 5])
+def test_a_settled_warm_up_takes_the_place_of_the_schedules(warmup: int) -> None:
+    """Ten updates, of which a fifth is the decay: from step 9 on."""
+    rate = LearningRate(WarmupStableDecayConfig(warmup=8, horizon=0, floor=0.0), 2.0, 10)
+    rates = [rate.at(step, step / 10, warmup=warmup) for step in range(1, 11)]
+    assert rates[: warmup + 1] == pytest.approx([2.0 * step / warmup for step in range(1, warmup + 1)] + [2.0])
+    assert (rates[7], rates[9]) == (2.0, 0.0)
+    assert rate.at(5, 0.5, warmup=0) == pytest.approx(2.0 * 5 / 8)

@@ -113,12 +113,13 @@ class LearningRate:
     peak: float
     updates: int
 
-    def at(self, update: int, share: float, plateau: int = 0) -> float:
+    def at(self, update: int, share: float, plateau: int = 0, warmup: int = 0) -> float:
         """Return the rate of an update (from 1). share: of trainer.max_minutes, that are over; 0 without a limit.
 
-        plateau: of TrainState.
+        plateau, warmup: of TrainState.
         """
-        return self.schedule.paced(update, share, self.updates, plateau).rate(update, self.peak)
+        schedule = replace(self.schedule, warmup=warmup) if warmup else self.schedule
+        return schedule.paced(update, share, self.updates, plateau).rate(update, self.peak)
 
 
 SCHEDULERS: Registry[SchedulerConfig] = Registry("scheduler", "tolka.optim.schedules")
