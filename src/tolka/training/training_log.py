@@ -66,13 +66,14 @@ class TrainingLog:
 
         least, most: minutes that are left.
         """
+        if not state.paced_from or state.seconds < state.paced_from + _PACE_SECONDS:
+            return
         pace, told, minutes = state.pace, self._pace, self._config.max_minutes
         last = state.updates_in(60 * minutes) if minutes else self._config.updates
         if self._doubts_warmup and last >= (state.warmup or self._watch.settled_at):
             self._doubts_warmup = False
             self._run.log(f"note: training is faster now, and goes beyond the warm-up, to about update {last}")
-        is_known = state.paced_from and state.seconds > state.paced_from + _PACE_SECONDS
-        if not is_known or told / _OTHER_PACE < pace < told * _OTHER_PACE:
+        if told / _OTHER_PACE < pace < told * _OTHER_PACE:
             return
         self._pace = pace
         self._doubts_warmup = self.note_in_warmup("at this pace training ends at about", last, state.warmup)
