@@ -1,8 +1,10 @@
-"""Validation of a model that cannot translate."""
+"""Validation of a model that cannot translate, and the time of a validation."""
 
 import math
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
 from tolka.engines.options import DecodingConfig
@@ -11,6 +13,7 @@ from tolka.evaluation.validator import Validator
 from tolka.metrics.options import MetricsConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.translation.opening import open_model
 
@@ -28,3 +31,21 @@ def test_a_model_without_finite_scores_has_an_nll_only(trained: Path) -> None:
     found = validator(1)
     assert list(found.values) == ["nll"]
     assert math.isnan(found.values["nll"])
+
+
+def test_a_tenth_of_the_sentences_tell_how_long_a_validation_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second a sentence, of which three of thirty are translated."""
+    now, translated = 0.0, list[str]()
+    monkeypatch.setattr("time.perf_counter", lambda: now)
+
+    def translator(texts: list[str], *_: Any) -> list[str]:
+        nonlocal now
+        now += 0.5 * len(texts)
+        translated.extend(texts)
+        return texts
+
+    stand_in: Any = translator
+    sets = {Direction("en", "de"): [Pair(str(n), "x") for n in range(30)]}
+    precision = Precision(torch.device("cpu"), "fp32")
+    assert Validator(sets, stand_in, {}, precision, MetricsConfig(), "bleu", "", 0).seconds() == 15.0
+    assert translated == ["0", "10", "20"]

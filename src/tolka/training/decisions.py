@@ -108,7 +108,7 @@ class Decisions:
                 f"a validation takes about {state.validation_seconds:.0f} s; all of them get a tenth of the minutes"
             )
         seconds = state.validations_seconds + 2 * state.validation_seconds
-        return self._ranks.of_first(_TENTH * seconds <= self.seconds)
+        return bool(self._ranks.of_first(_TENTH * seconds <= self.seconds))
 
     def _settle_warmup(self, state: TrainState) -> None:
         """Note in the state a warm-up of a tenth of the updates that fit into the minutes, if that is shorter."""
