@@ -252,6 +252,9 @@ def test_the_last_third_is_compared_with_all_before() -> None:
     assert LearningCurve([{**line, "lr": 0.1 / line["update"]} for line in losses]).loss_fell == 0.0
     assert LearningCurve(losses[-1:]).loss_fell == 0.0
     assert LearningCurve([{**line, "valid_loss": 0.0} for line in losses]).loss_fell == 0.0
+    # A single validation says nothing of the time before it.
+    assert LearningCurve(history[-1:]).gained("bleu") is None
+    assert not any("More time" in each for each in verdict(made(SOUND, gained=None)).sentences)
     # A decline gained nothing.
     assert LearningCurve([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}]).gained("bleu") == 0.0
 

@@ -89,7 +89,7 @@ class CourseEvidence:
     rate: float
     peak: float
     warmup: int
-    gained: float
+    gained: float | None
     loss_fell: float
     peak_until: int
     width: int
@@ -233,5 +233,5 @@ class Evidence:
     @property
     def is_improving(self) -> bool:
         """Whether the last third of the training added a tenth to the score, or a point, or made the loss lower."""
-        gained = self.course.gained > min(1.0, 0.1 * max(self.score, 1.0))
+        gained = (self.course.gained or 0.0) > min(1.0, 0.1 * max(self.score, 1.0))
         return not self.course.brought_nothing and (gained or self.course.loss_fell > _FALLING)

@@ -22,11 +22,14 @@ class LearningCurve:
         self._validations = [line for line in history if "valid_loss" in line and "mean_of_updates" not in line]
         self.peak_until = self._peak_until()
 
-    def gained(self, metric: str) -> float:
-        """Return what the last third of the updates added to the best score of a validation. metric: bleu or chrf."""
-        # Before training every score is 0: a training may have no validation in its first two thirds.
-        curve = [(0, 0.0), *self._points(metric)]
-        return float(max(score for _, score in curve) - max(_before_last_third(curve)))
+    def gained(self, metric: str) -> float | None:
+        """Return what the last third of the updates added to the best score of a validation. metric: bleu or chrf.
+
+        None where no validation is from before.
+        """
+        curve = self._points(metric)
+        before = max(_before_last_third(curve), default=None)
+        return None if before is None else float(max(score for _, score in curve) - before)
 
     @property
     def loss_fell(self) -> float:

@@ -397,6 +397,8 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
+    if course.gained is None:
+        return
     third = "the last third " + ("before the learning rate fell" if course.peak_until else "of its training")
     points = f"{course.gained:.1f} points of {fit.scale.split()[0]} in validation"
     loss = f", and took {course.loss_fell:.1%} off the loss" if course.loss_fell > 0.0005 else ""
