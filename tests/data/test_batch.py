@@ -25,3 +25,15 @@ def test_valid_picks_the_states_of_target_tokens() -> None:
 def test_a_sentence_without_tokens_is_its_end_symbol() -> None:
     batch = collate([[]], [[]])
     assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[2]], [[1]], [[2]])
+
+
+def test_tags_are_read_and_not_predicted() -> None:
+    """One tag before each target, which decoding forces; the halves of a batch know of it."""
+    batch = collate([[4], [4], [4]], [[6], [4, 5], []], ((8,), (9,)))
+    assert batch.target_in.tolist() == [[1, 9, 6, 0], [1, 9, 4, 5], [1, 9, 0, 0]]
+    assert batch.targets.tolist() == [6, 2, 4, 5, 2, 2]
+    assert batch.tokens == 6
+    assert batch.valid(torch.arange(12).view(3, 4, 1)).flatten().tolist() == [1, 2, 5, 6, 7, 9]
+    first, rest = batch.halves()
+    assert (first.targets.tolist(), first.tokens) == ([6, 2], 2)
+    assert (rest.targets.tolist(), rest.tokens) == ([4, 5, 2, 2], 4)

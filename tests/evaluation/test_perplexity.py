@@ -7,11 +7,14 @@ import pytest
 import torch
 
 from tolka.data.batch import collate
+from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
+from tolka.tokenizer.tags import Tags
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
@@ -41,6 +44,27 @@ def test_it_is_the_log_probability_of_every_reference_with_its_end() -> None:
     assert measured.tokens == tokens
     assert (measured.words, measured.pairs, measured.skipped) == (6, 3, 0)
     assert measured.characters == len("여름에 새가 운다") + len("개구리") + len("긴 줄")
+
+
+@pytest.mark.parametrize("model", [TransformerConfig(d_model=16, heads=2, layers=1), RnnConfig(d_model=16)])
+def test_the_tags_of_languages_are_not_counted(model: Any) -> None:
+    """Decoding forces them: the same pairs with and without one in the target have as many tokens."""
+    torch.manual_seed(0)
+    built = model.build(TOKENIZER.source_size, TOKENIZER.target_size, True)
+    tags = Tags((), (7,))
+    measured = PerplexityMeter(PAIRS, TOKENIZER, tokens=100, tags=tags).measure(built, FP32)
+    plain = PerplexityMeter(PAIRS, TOKENIZER, tokens=100).measure(built, FP32)
+    assert measured.tokens == plain.tokens
+    ids = TOKENIZER.encode_source([pair.source for pair in PAIRS]), TOKENIZER.encode_target([p.target for p in PAIRS])
+    scores = TorchEngine(built, torch.device("cpu")).score(*ids, tags)
+    assert scores is not None
+    assert measured.nll == pytest.approx(-sum(map(sum, scores)), rel=1e-5)
+    total = 0.0
+    for pair in PAIRS:
+        [source], [target] = TOKENIZER.encode_source([pair.source]), TOKENIZER.encode_target([pair.target])
+        log_p = built.logits(built(collate([source], [[7, *target]]))).log_softmax(-1)[1:]
+        total -= sum(log_p[i, token].item() for i, token in enumerate([*target, 2]))
+    assert measured.nll == pytest.approx(total, rel=1e-5)
 
 
 def test_a_language_without_spaces_has_no_perplexity_per_word() -> None:

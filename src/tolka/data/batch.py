@@ -25,8 +25,10 @@ class Batch:
 
     source (B, S): x_1 .. x_n </s> <pad>*.   source_lengths (B,): with </s>.
     target_in (B, T): <s> y_1 .. y_m <pad>*. target_out (B, T): y_1 .. y_m </s> <pad>*. target_lengths (B,): m + 1.
-    source_positions (M,), target_positions (N,): the indices in source and target_out, flattened, that hold no padding.
-    tokens: N, the number of target tokens, </s> included.
+    source_positions (M,): the indices in source, flattened, that hold no padding.
+    target_positions (N,): those in target_out of the tokens that the model is to predict: neither padding nor tags.
+    tokens: N, the number of these, </s> included.
+    target_tags: how many tags y_1, y_2, .. are. Decoding forces them, so that no loss and no score counts them.
     """
 
     source: Tensor
@@ -37,15 +39,16 @@ class Batch:
     source_positions: Tensor
     target_positions: Tensor
     tokens: int
+    target_tags: int = 0
 
     @property
     def targets(self) -> Tensor:
-        """The reference ids (N,), without padding."""
+        """The reference ids (N,)."""
         # By positions that `collate` has computed on the CPU: a mask would make a GPU count first, and wait.
         return self.target_out.flatten()[self.target_positions]
 
     def valid(self, states: Tensor) -> Tensor:
-        """Return the states of target tokens, without padding: (B, T, D) -> (N, D)."""
+        """Return the states that predict the references: (B, T, D) -> (N, D)."""
         return states.flatten(0, 1)[self.target_positions]
 
     @property
@@ -67,15 +70,11 @@ class Batch:
     def _part(self, rows: slice) -> "Batch":
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
         longest_source, longest_target = int(source_lengths.max()), int(target_lengths.max())
-        return Batch(
-            source=self.source[rows, :longest_source],
-            source_lengths=source_lengths,
-            target_in=self.target_in[rows, :longest_target],
-            target_out=self.target_out[rows, :longest_target],
-            target_lengths=target_lengths,
-            source_positions=token_positions(source_lengths, longest_source),
-            target_positions=token_positions(target_lengths, longest_target),
-            tokens=int(target_lengths.sum()),
+        return _batch(
+            (self.source[rows, :longest_source], source_lengths),
+            self.target_in[rows, :longest_target],
+            (self.target_out[rows, :longest_target], target_lengths),
+            self.target_tags,
         )
 
     def to(self, device: torch.device) -> "Batch":
@@ -83,9 +82,9 @@ class Batch:
         if device.type == "cpu":
             return self
         # From pinned memory, which the system cannot move away, copies overlap with computation.
-        tensors = [field.name for field in fields(self) if field.name != "tokens"]
-        moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
-        return replace(self, **moved)
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
+        return replace(self, **{name: x.pin_memory().to(device, non_blocking=True) for name, x in tensors.items()})
 
 
 @dataclass(frozen=True)
@@ -144,14 +143,21 @@ def collate_flat(sources: Flat, targets: Flat, tags: tuple[Ids, Ids] = ((), ()))
     sources, targets = (
         rows.tagged(np.asarray(own, dtype=np.int64)) for rows, own in zip((sources, targets), tags, strict=True)
     )
-    (source, source_lengths), (target_out, target_lengths) = sources.with_eos(), targets.with_eos()
+    return _batch(sources.with_eos(), targets.with_bos(), targets.with_eos(), np.shape(tags[1])[-1])
+
+
+def _batch(source: tuple[Tensor, Tensor], target_in: Tensor, target: tuple[Tensor, Tensor], tags: int) -> Batch:
+    """Return the Batch of padded rows. source, target: rows and their lengths. tags: of each target."""
+    (source_rows, source_lengths), (target_out, target_lengths) = source, target
+    positions = token_positions(target_lengths, target_out.size(1))
     return Batch(
-        source=source,
+        source=source_rows,
         source_lengths=source_lengths,
-        target_in=targets.with_bos(),
+        target_in=target_in,
         target_out=target_out,
         target_lengths=target_lengths,
-        source_positions=token_positions(source_lengths, source.size(1)),
-        target_positions=token_positions(target_lengths, target_out.size(1)),
-        tokens=int(target_lengths.sum()),
+        source_positions=token_positions(source_lengths, source_rows.size(1)),
+        target_positions=positions[positions % target_out.size(1) >= tags] if tags else positions,
+        tokens=len(positions) - tags * len(target_lengths),
+        target_tags=tags,
     )

@@ -83,9 +83,8 @@ class TokenStore:
         return (lengths[0] + of_source, lengths[1] + of_target) if of_source or of_target else lengths
 
     def target_tokens(self, rows: npt.NDArray[np.int64]) -> int:
-        """Return the target tokens of these pairs in a batch, tags and </s> included."""
-        others = self.tags.counts[1] + 1
-        return int((self.target_offsets[rows + 1] - self.target_offsets[rows] + others).sum())
+        """Return the target tokens that a batch of these pairs counts: with </s>, and without tags."""
+        return int((self.target_offsets[rows + 1] - self.target_offsets[rows] + 1).sum())
 
     def source(self, index: int) -> npt.NDArray[np.integer]:
         """Return the ids of one source."""

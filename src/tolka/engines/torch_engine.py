@@ -78,14 +78,14 @@ class TorchEngine(Engine):
         self.model.eval()
         try:
             with torch.inference_mode():
-                features, references = self.model(batch), batch.targets  # of the valid target tokens: (N, D), (N,)
+                features, references = self.model(batch), batch.targets  # of the target tokens but tags: (N, D), (N,)
                 # Numbers at once: tensors that are kept would stand where the next chunk's logits need space.
                 scores = [-nll for part in token_nll(self.model, features, references) for nll in part.tolist()]
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or len(sources) == 1:
                 raise
             return None
-        ends = list(accumulate(len(tags.target) + len(target) + 1 for target in targets))
+        ends = list(accumulate(len(target) + 1 for target in targets))
         return [scores[end - len(target) - 1 : end] for end, target in zip(ends, targets, strict=True)]
 
     def side_by_side(self, count: int) -> AbstractContextManager[Executor]:

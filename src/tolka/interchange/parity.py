@@ -90,10 +90,12 @@ class TolkaSide:
         for start in range(0, len(pairs), _FORCED_AT_ONCE):
             part = pairs[start : start + _FORCED_AT_ONCE]
             targets = tokenizer.encode_target([target for _, target in part])
-            batch = collate(tokenizer.encode_source([source for source, _ in part]), targets, tags)
+            # As tokens of the target, so that the logits of the tags are compared too.
+            tagged = [[*tags.target, *row] for row in targets]
+            batch = collate(tokenizer.encode_source([source for source, _ in part]), tagged, (tags.source, ()))
             with torch.inference_mode():
                 logits = model.logits(model(batch))[:, EOS:].float().cpu().numpy()
-            ends = np.cumsum([len(tags.target) + len(row) + 1 for row in targets])[:-1]
+            ends = np.cumsum([len(row) + 1 for row in tagged])[:-1]
             logits_of_pairs += np.split(logits, ends)
         return logits_of_pairs
 

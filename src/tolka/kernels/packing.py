@@ -74,9 +74,11 @@ class Packing:
         return packed
 
     def token_rows(self, rows: Tensor, positions: Tensor) -> Tensor:
-        """Return the rows of tokens among the rows (N, W). positions: of the tokens in (B, L), flattened."""
+        """Return some of the rows (N, W). positions: of their tokens in (B, L), flattened, in ascending order."""
         if self.tokens is None:
             return rows[positions]
+        if len(positions) < len(rows) - self.padding_rows:
+            return rows[self._rows[positions]]
         return rows[: len(rows) - self.padding_rows] if self.padding_rows else rows
 
 

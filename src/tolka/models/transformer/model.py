@@ -62,7 +62,9 @@ class Transformer(Seq2Seq):
         """Return the features (N, D) of the valid target tokens."""
         # Teacher forcing: target_in is the reference shifted by one, so that position t predicts its token t + 1.
         source = choose_packing(batch.source_lengths, batch.source.size(1), batch.source_positions)
-        target = choose_packing(batch.target_lengths, batch.target_in.size(1), batch.target_positions)
+        # The decoder reads tags too, whose positions are not among those of the references.
+        positions = None if batch.target_tags else batch.target_positions
+        target = choose_packing(batch.target_lengths, batch.target_in.size(1), positions)
         return self._decode(batch, target, self._encode(batch.source, source), source)
 
     def _encode(self, source: Tensor, rows: Packing, inspection: Inspection | None = None) -> Tensor:
