@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from tolka.engines.options import DecodingConfig
 from tolka.evaluation.calibration import calibrate_translator, estimate_quality
 from tolka.metrics.scores import line_chrf
@@ -27,13 +29,12 @@ from tolka.translation.translator import Translator
 
 def forecasts_of_files(calibration: Calibration, lines: Sequence[tuple[Features, float]]) -> None:
     """Print how many files of several sizes have their mean chrF in the interval of its forecast."""
-    forecast = calibration.map_for(lines[0][0].agreement is not None).forecast
     for size in (40, 100, 200, 500):
         files = [lines[start : start + size] for start in range(0, len(lines) - size + 1, size)]
         right = 0
         for file in files:
-            expected = forecast(sum(estimate(features, calibration).value for features, _ in file), size)
-            right += expected is not None and expected.low <= sum(value for _, value in file) / size <= expected.high
+            expected = calibration.forecast(np.sum([features.values(False) for features, _ in file], axis=0))
+            right += expected.low <= sum(value for _, value in file) / size <= expected.high
         print(f"files of {size} lines: {right} of {len(files)} in the interval of the forecast")
 
 

@@ -17,7 +17,7 @@ from tolka.evaluation.calibration import calibrate_translator, estimate_quality,
 from tolka.search.options import BeamConfig
 from tolka.text.characters import CharacterForm
 from tolka.translation.opening import open_model
-from tolka.translation.quality import Features, LinearMap, estimate
+from tolka.translation.quality import Features, estimate
 
 Command = Callable[..., Any]
 QUICK = ["decoding.device=cpu", "search.max_length_factor=0", "search.max_length_extra=9"]
@@ -44,8 +44,8 @@ def test_a_linear_relation_is_found() -> None:
     assert sum(low) / len(low) == pytest.approx(0.1, abs=0.01)
 
 
-@pytest.mark.parametrize("drift", [0.0, 6.0])
-def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float) -> None:
+@pytest.mark.parametrize(("drift", "calibrated_on"), [(0.0, 100), (0.0, 1000), (6.0, 4000)])
+def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float, calibrated_on: int) -> None:
     """Lines in a row share what the features do not tell, or nothing; files of the calibration's kind."""
     draw = random.Random(1)
 
@@ -54,20 +54,21 @@ def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float) -> None:
         shared = [draw.gauss(0, drift) for _ in range(0, lines, 50)]
         return features, [value + shared[number // 50] for number, value in enumerate(chrf)]
 
-    found = fit_calibration(*text(4000), "").calibration.map_for(True)
-    assert found.error == pytest.approx((8.0**2 + drift**2) ** 0.5, rel=0.1)
-    assert found.drift == pytest.approx(drift, abs=2)
     right = 0
-    for _ in range(200):
-        features, chrf = text(draw.choice([40, 50]) if drift else draw.randint(40, 200))
-        interval = found.forecast(sum(found.chrf(each.values(True)) for each in features), len(features))
-        right += interval.low <= sum(chrf) / len(chrf) <= interval.high
+    for _ in range(50):
+        found = fit_calibration(*text(calibrated_on), "").calibration
+        for lines in (40, 50, 200, 2000):
+            features, chrf = text(lines)
+            interval = found.forecast(np.sum([each.values(False) for each in features], axis=0))
+            right += interval.low <= sum(chrf) / len(chrf) <= interval.high
     assert right >= 180
 
 
-def test_a_forecast_is_the_mean_with_the_error_of_so_many_lines() -> None:
-    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast(200.0, 4) == pytest.approx((50, 40.2, 59.8))
-    assert LinearMap([1.0], 0.0, 10.0, 0.0).forecast(99.0, 1) == pytest.approx((99, 79.4, 100))
+def test_the_error_of_lines_that_share_nothing_is_theirs() -> None:
+    features, chrf = synthetic(4000, 8.0)
+    found = fit_calibration(features, chrf, "").calibration
+    # Of a line's chrF the plain map does not know the part of the agreement: 0.2 times a uniform number of width 70.
+    assert found.error == pytest.approx((8.0**2 + (0.2 * 70) ** 2 / 12) ** 0.5, rel=0.5)
 
 
 def test_agreement_helps_only_where_it_tells_something() -> None:
@@ -127,7 +128,8 @@ def test_the_command_writes_the_calibration_into_the_model(
         assert forecast
         mean, low, high = map(float, forecast.groups())
         assert low <= mean <= high
-        assert mean == pytest.approx(first["quality"]["chrf"], abs=0.06)
+        if n_best == 1:  # a forecast leaves out the agreement, which some lines lack
+            assert mean == pytest.approx(first["quality"]["chrf"], abs=0.06)
         assert first["hypotheses"][0]["text"] == json.loads(before.out.splitlines()[0])["hypotheses"][0]["text"]
     lines = b"ferry .\n" * 100 + b"\n" + b"walnut velvet copper orchid saddle pebble .\n" * 99 + b"ferry .\n" * 20
     sections = command("mt-translate", tmp_path / "model", *QUICK, "output.format=jsonl", stdin=lines)

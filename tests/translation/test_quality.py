@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from sacrebleu import sentence_chrf
 
@@ -11,8 +13,9 @@ from tolka.errors import CheckpointError
 from tolka.translation.quality import LOW_PROBABILITY, Calibration, Features, LinearMap, estimate, estimates
 from tolka.translation.results import Candidate, Translation
 
-_PLAIN, _AGREEING = LinearMap([10.0, 80.0, 5.0], 40.0, 8.0, 1.0), LinearMap([0.0, 40.0, 0.0, 0.5], 50.0, 6.0, 0.0)
-CALIBRATION = Calibration(_PLAIN, _AGREEING, 200, "beam")
+_PLAIN, _AGREEING = LinearMap([10.0, 80.0, 5.0], 40.0), LinearMap([0.0, 40.0, 0.0, 0.5], 50.0)
+_SPREAD = [[0.005, 0.0, 0.0], [0.0, 0.02, 0.0], [0.0, 0.0, 0.1]]
+CALIBRATION = Calibration(_PLAIN, _AGREEING, 200, "beam", 8.0, _SPREAD)
 
 
 class Scorer:
@@ -47,7 +50,7 @@ def test_a_calibration_gives_the_expected_chrf() -> None:
     assert agreeing.value == pytest.approx(20 + 20)
     assert estimate(Features(1.0, 1.0, 100.0), CALIBRATION).value == pytest.approx(90)
     assert estimate(Features(0.0, 0.0, 0.0), CALIBRATION).value == 0
-    outside = Calibration(LinearMap([0.0, 300.0, 0.0], 0.0, 8.0, 0.0), None, 100, "")
+    outside = replace(CALIBRATION, plain=LinearMap([0.0, 300.0, 0.0], 0.0), with_agreement=None)
     assert estimate(Features(1.0, 1.0, 5.0), outside).value == 100
 
 
@@ -62,21 +65,45 @@ def test_segments_of_a_text_count_together_and_a_blank_text_has_no_estimate() ->
 
 
 def test_a_calibration_survives_writing() -> None:
-    for calibration in (CALIBRATION, Calibration(CALIBRATION.plain, None, 100, "")):
+    for calibration in (CALIBRATION, replace(CALIBRATION, with_agreement=None)):
         assert Calibration.by_direction({"quality": calibration.as_dict()}) == {"": calibration}
     assert Calibration.by_direction({"test": {}}) == {}
-    earlier = CALIBRATION.as_dict()
+
+
+def test_a_calibration_of_an_earlier_version_is_read_and_its_forecast_has_the_error_of_the_fit() -> None:
+    earlier: dict[str, Any] = {
+        "plain": {"weights": [10.0, 80.0, 5.0], "low": 40.0, "error": 8.0, "drift": 1.2},
+        "with_agreement": None,
+        "lines": 200,
+        "search": "beam",
+    }
+    read = Calibration.by_direction({"quality": earlier})[""]
+    found = read.forecast(np.array([50.0, 25.0, 10.0]))
+    assert found.mean == pytest.approx(10 + 40 + 1)
+    width = 2.262 * math.sqrt((8**2 + 25 * 1.2**2) * (1 / 50 + 1 / 200))
+    assert (found.low, found.high) == pytest.approx((51 - width, 51 + width), rel=1e-3)
+    # One of before errors were measured has none to forecast with.
     del earlier["plain"]["error"]
     assert Calibration.by_direction({"quality": earlier}) == {}
+
+
+def test_the_forecast_of_a_file_is_the_prediction_interval_of_a_regression() -> None:
+    found = CALIBRATION.forecast(np.array([50.0, 25.0, 10.0]))
+    at_mean = 1 / 50 + 0.005 + 0.5**2 * 0.02 + 0.2**2 * 0.1
+    width = 2.262 * 8 * math.sqrt(at_mean)  # Student's 97.5 % quantile of 9 degrees of freedom
+    assert found == pytest.approx((51, 51 - width, 51 + width), rel=1e-3)
+    assert CALIBRATION.forecast(np.array([1.0, 1.0, 1.0])).high == 100
 
 
 @pytest.mark.parametrize(
     "damage",
     [
         {"plain": None},
-        {"plain": {"weights": [1.0], "low": 3.0, "error": 1.0, "drift": 1.0}},
-        {"plain": {"weights": ["x"] * 3, "low": 0, "error": 1.0, "drift": 1.0}},
-        {"plain": {"weights": [1.0] * 3, "low": 0, "error": 1.0}},
+        {"plain": {"weights": [1.0], "low": 3.0}},
+        {"plain": {"weights": ["x"] * 3, "low": 0}},
+        {"spread": [[1.0]]},
+        {"spread": [[math.nan] * 3] * 3},
+        {"error": math.inf},
     ],
 )
 def test_a_damaged_calibration_is_refused(damage: dict[str, Any]) -> None:

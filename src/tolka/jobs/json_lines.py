@@ -1,10 +1,12 @@
 """JSON lines, and attention maps, which take torch."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.jobs.formats import Format, Result, rounded_score
@@ -18,6 +20,7 @@ from tolka.translation.translator import Translator
 
 _END = "</s>"
 _SECTION = 100  # lines; a forecast of fewer is too wide to find a weak one
+_Sums = npt.NDArray[np.float64]
 
 
 class AttentionMaps:
@@ -58,8 +61,8 @@ class JsonLines(Format):
         super().__init__(attention)
         self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
-        self._sections: dict[int, tuple[float, int]] = {}  # number -> sum of the estimates of chrF2, and their number
-        self._count, self._has_agreement = done, False
+        self._sections: dict[int, _Sums] = {}  # number -> what a forecast takes of its lines
+        self._count = done
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         if self._maps:
@@ -73,11 +76,11 @@ class JsonLines(Format):
                 self._hypothesis(each, tokens, next(alignments)) for each, tokens in zip(of_result, scores, strict=True)
             ]
             texts = [each.text for each in of_result]
-            quality = estimate(Features.of(scores[0], texts), self._translator.calibration) if scores[0] else None
-            if quality and quality.kind == "chrf":
-                total, lines = self._sections.get(self._count // _SECTION, (0.0, 0))
-                self._sections[self._count // _SECTION] = (total + quality.value, lines + 1)
-                self._has_agreement = len(of_result) > 1
+            features = Features.of(scores[0], texts) if scores[0] else None
+            quality = estimate(features, self._translator.calibration) if features else None
+            if features:
+                section, values = self._count // _SECTION, np.array(features.values(with_agreement=False))
+                self._sections[section] = self._sections.get(section, np.zeros(len(values))) + values
             self._count += 1
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             value = quality and {quality.kind: rounded_score(quality.value)}
@@ -90,17 +93,16 @@ class JsonLines(Format):
         yield from super().last_notes()
         if not self._sections or not (calibration := self._translator.calibration):
             return
-        forecast = calibration.map_for(self._has_agreement).forecast
-        totals, counts = zip(*self._sections.values(), strict=True)
+        totals = np.sum([*self._sections.values()], axis=0)
         yield (
-            f"expected: a mean chrF2 of {forecast(math.fsum(totals), sum(counts))} over "
-            f"{count_text(sum(counts), 'line')}, if the text is of the kind that the model was calibrated on"
+            f"expected: a mean chrF2 of {calibration.forecast(totals)} over {count_text(round(totals[0]), 'line')}, "
+            "if the text is of the kind that the model was calibrated on"
         )
-        yield from self._extremes(forecast)
+        yield from self._extremes(calibration.forecast)
 
-    def _extremes(self, forecast: Callable[[float, int], Forecast]) -> Iterator[str]:
+    def _extremes(self, forecast: Callable[[_Sums], Forecast]) -> Iterator[str]:
         """Yield which hundred lines have the lowest forecast and which the highest, where there are several."""
-        ranked = sorted((forecast(*each), n) for n, each in self._sections.items() if each[1] > _SECTION / 2)
+        ranked = sorted((forecast(each), n) for n, each in self._sections.items() if each[0] > _SECTION / 2)
         if len(ranked) > 1 and ranked[0][0] != ranked[-1][0]:
             lowest, highest = (
                 f"{each} in lines {_SECTION * n + 1} to {min(self._count, _SECTION * (n + 1))}"

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from tolka.errors import CheckpointError
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.model_directory.verify import QUALITY
@@ -19,6 +22,9 @@ from tolka.translation.scoring import SegmentScorer, scores_of_texts
 
 LOW_PROBABILITY = 0.4
 """Geometric mean of the token probabilities below which an estimate without calibration is low."""
+
+BLOCKS = 10  # of the calibration's lines, whose means tell its error
+_QUANTILE = 2.262  # Student's, 97.5 %, for 9 degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -64,27 +70,15 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LinearMap:
-    """A linear map from features to chrF. weights: of `Features.values`. low: a tenth of its estimates is below it.
-
-    error, drift: standard deviations, in chrF, of a line from its estimate, and of the mean of many lines in a row from
-    that of their estimates.
-    """
+    """A linear map from features to chrF. weights: of `Features.values`. low: a tenth of its estimates is below it."""
 
     weights: list[float]
     low: float
-    error: float
-    drift: float
 
     def chrf(self, values: Sequence[float]) -> float:
         """Return the expected chrF, from 0 to 100."""
         # A linear map knows no bounds: far from its data it would leave the scale.
         return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
-
-    def forecast(self, total: float, lines: int) -> "Forecast":
-        """Return what to expect of the mean chrF2 of lines with this sum of estimates."""
-        mean = total / lines
-        half_width = 1.96 * math.sqrt(self.drift**2 + self.error**2 / lines)
-        return Forecast(mean, max(0.0, mean - half_width), min(100.0, mean + half_width))
 
 
 class Forecast(NamedTuple):
@@ -104,12 +98,16 @@ class Calibration:
 
     plain: of the token probabilities alone. with_agreement: of these and the agreement with the alternatives, for
     translations that have some; None if there were too few to fit it. search: the search that it was fitted with.
+    error: s, where s / sqrt(n) is the standard deviation, in chrF, of the mean of n lines from that of their estimates
+    by `plain`. spread: (X^T X)^-1 (F, F) of the features X (L, F).
     """
 
     plain: LinearMap
     with_agreement: LinearMap | None
     lines: int
     search: str
+    error: float
+    spread: list[list[float]]
 
     @classmethod
     def by_direction(cls, scores: Mapping[str, Any]) -> "dict[str, Calibration]":
@@ -118,15 +116,22 @@ class Calibration:
         try:
             each = {} if values is None else values.get("directions", {"": values})
             # One of before errors were measured counts as none; mt-eval calibrate makes it again.
-            return {direction: cls._read(own) for direction, own in each.items() if "error" in own["plain"]}
+            return {key: cls._read(own) for key, own in each.items() if "error" in {*own, *own["plain"]}}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({error})") from None
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> "Calibration":
-        plain, agreement = _map(values["plain"], 3), values["with_agreement"]
+        plain, agreement, lines = _map(values["plain"], 3), values["with_agreement"], int(values["lines"])
         with_agreement = None if agreement is None else _map(agreement, 4)
-        return cls(plain, with_agreement, int(values["lines"]), str(values["search"]))
+        if "spread" not in values:  # of an earlier version, which left out the error of the weights
+            error = math.hypot(values["plain"]["error"], 5 * values["plain"]["drift"])
+            spread = np.diag([1 / max(1, lines), 0.0, 0.0])
+        else:
+            error, spread = float(values["error"]), np.array(values["spread"], float)
+        if not (math.isfinite(error) and spread.shape == (3, 3) and np.isfinite(spread).all()):
+            raise ValueError(f"error and spread are {error} and {spread.tolist()}")
+        return cls(plain, with_agreement, lines, str(values["search"]), error, spread.tolist())
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `by_direction` reads them."""
@@ -137,9 +142,18 @@ class Calibration:
         others = (scores.get(QUALITY) or {}).get("directions", {})
         return {"directions": {**others, str(direction): self.as_dict()}}
 
-    def map_for(self, has_agreement: bool) -> LinearMap:
-        """Return the map for translations with alternatives, or without."""
-        return (self.with_agreement if has_agreement else None) or self.plain
+    def forecast(self, totals: npt.NDArray[np.float64]) -> "Forecast":
+        """Return what to expect of the mean chrF2 of lines. totals: sums of their `Features.values` without agreement.
+
+        The interval for the mean of new observations of a regression, with Student's distribution.
+        """
+        lines = float(totals[0])  # the sum of ones
+        means = totals / lines
+        mean = min(100.0, max(0.0, float(means @ self.plain.weights)))
+        # Of the lines themselves, and of the weights, which were fitted on a sample.
+        variance = self.error**2 * (1 / lines + max(0.0, means @ np.array(self.spread) @ means))
+        half_width = _QUANTILE * math.sqrt(variance)
+        return Forecast(mean, max(0.0, mean - half_width), min(100.0, mean + half_width))
 
 
 def _map(values: Mapping[str, Any], count: int) -> LinearMap:
@@ -147,15 +161,16 @@ def _map(values: Mapping[str, Any], count: int) -> LinearMap:
     weights, low = [float(weight) for weight in values["weights"]], float(values["low"])
     if len(weights) != count or not all(map(math.isfinite, (*weights, low))):
         raise ValueError(f"{count} finite weights and a limit were expected, not {weights} and {low}")
-    return LinearMap(weights, low, float(values["error"]), float(values["drift"]))
+    return LinearMap(weights, low)
 
 
 def estimate(features: Features, calibration: Calibration | None) -> Estimate:
     """Return the estimate of a translation with these features."""
     if calibration is None:
         return Estimate("probability", features.mean, features.mean < LOW_PROBABILITY)
-    chosen = calibration.map_for(features.agreement is not None)
-    value = chosen.chrf(features.values(chosen is calibration.with_agreement))
+    of_several = calibration.with_agreement if features.agreement is not None else None
+    chosen = of_several or calibration.plain
+    value = chosen.chrf(features.values(with_agreement=of_several is not None))
     return Estimate("chrf", value, value < chosen.low)
 
 
