@@ -8,7 +8,9 @@ line and which has B's: the two are equal but for chance, and p < 0.05 should co
 better of both lines, by sentence chrF, goes to the second system more often than to the first: a difference to find.
 The last column counts p below what 5 % of the equal systems' p are below: how often each test finds a difference if
 both are wrong equally often. Before that, test sets are drawn from A and B as they are: how often do the intervals of
-both scores and of their difference hold the score of all lines?
+both scores and of their difference hold the score of all lines? And for pages of several systems, each of which has A's
+or B's line by a coin of its own: how often is some system called different from the best? Also for systems of three
+trainings each, whose mean scores deviate by --deviation points beside.
 """
 
 import argparse
@@ -23,13 +25,14 @@ from sacrebleu.metrics.chrf import CHRF
 from tolka.metrics.languages import choose_bleu_tokenizer
 from tolka.metrics.line_statistics import Statistics, exchanged_sums, line_statistics, resampled_sums
 from tolka.metrics.scores import interval_of
-from tolka.metrics.significance import randomisation_p, sacrebleu_bootstrap_p
+from tolka.metrics.significance import beside_the_best, randomisation_p, sacrebleu_bootstrap_p
 from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
 
 Floats = npt.NDArray[np.floating[Any]]
 Numbers = npt.NDArray[Any]
 BETTER = (0.5, 0.55, 0.6)  # share of the lines whose better translation the second system has
+SYSTEMS, SEEDS = (2, 3, 8, 20), (1, 3)  # of a page
 UNEQUAL = 1000  # comparisons of unequal systems: their shares are large, and need no more
 
 
@@ -98,12 +101,30 @@ def coverage(statistics: list[list[Statistics]], test_sets: int, lines: int, res
         )
 
 
+def pages(per_line: list[Floats], count: int, lines: int, trials: int, deviation: float) -> None:
+    """Print of how many pages of equal systems some system has p < 0.05 beside the best. per_line: (2, all lines)."""
+    both, draw, rows = np.array(per_line), np.random.default_rng(3), []
+    for systems in SYSTEMS:
+        for seeds in SEEDS:
+            called = 0
+            for _ in range(count):
+                drawn = both[:, draw.choice(both.shape[1], lines)]
+                scores = drawn[draw.integers(2, size=(systems, seeds, lines)), np.arange(lines)]
+                if seeds > 1:
+                    scores += deviation * draw.normal(size=(systems, seeds, 1))
+                called += min(p for _, p in beside_the_best(list(scores), trials)) < 0.05
+            rows.append([str(systems), str(seeds), str(count), f"{called / count:.1%}"])
+    print(table(rows, ["equal systems", "seeds", "pages", "some p < 0.05"], "rrrr"))
+
+
 def main() -> None:
     """Simulate, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs=3, type=Path, metavar="FILE")
     parser.add_argument("--comparisons", type=int, default=5000)
     parser.add_argument("--test-sets", type=int, default=2000, help="drawn to see how often intervals are right")
+    parser.add_argument("--pages", type=int, default=2000, help="of several systems")
+    parser.add_argument("--deviation", type=float, default=0.5, help="of the trainings' mean chrF2")
     parser.add_argument("--lines", type=int, default=500)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--language", default="")
@@ -115,6 +136,7 @@ def main() -> None:
         assert np.isclose(METRICS[name](counts.sum(0)), metric._compute_score_from_stats(counts.sum(0).tolist()).score)
     coverage(statistics, options.test_sets, options.lines, options.trials)
     per_line = [chrf(counts) for counts in statistics[1]]
+    pages(per_line, options.pages, options.lines, options.trials, options.deviation)
     # Line by line the worse translation and the better one, under each metric.
     is_better = (per_line[1] > per_line[0])[:, None]
     worse = [np.where(is_better, first, second) for first, second in statistics]

@@ -1,26 +1,39 @@
-"""Tables over several trainings: order, means over seeds, and how much of the differences a setting explains."""
+"""Tables over several trainings: their order, and means over seeds."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tolka.report.runs import FinishedRun
-from tolka.report.sweep_tables import differing_settings, share_of_variance, sweep_tables
+from tolka.report.sweep_tables import differing_settings, ranked_systems, seed_tables, sweep_tables
 
 
 def run(label: str, dropout: float, seed: int, bleu: float, metric: str = "bleu") -> FinishedRun:
+    """A training whose test lines have chrF2 of 10, 20, 30 and so on, more or less by what its BLEU is from 20."""
     config: dict[str, Any] = {
         "run": {"name": label, "dir": f"runs/{label}", "seed": seed},
         "model": {"name": "transformer", "dropout": dropout},
         "trainer": {"metric": metric},
     }
-    return FinishedRun(label, config, {"validation": {"bleu": bleu, "valid_loss": -bleu}}, [], [])
+    lines = [
+        {"test": "test", "source": "the same", "chrf": 10.0 * n + bleu - 20 + (-1) ** (n + seed)} for n in range(8)
+    ]
+    scores = {
+        "validation": {"bleu": bleu, "valid_loss": -bleu},
+        "facts": {"architecture": f"transformer, {round(10 * dropout)}M parameters"},
+        "test": {"test": {"metrics": [{"name": "BLEU", "score": bleu}]}},
+    }
+    return FinishedRun(label, config, scores, [], [], lines)
 
 
-RUNS = [run("a", 0.1, 1, 10.0), run("b", 0.1, 2, 12.0), run("c", 0.3, 1, 30.0), run("d", 0.3, 2, 34.0)]
+RUNS = [
+    run("a-seed=1", 0.1, 1, 10.0),
+    run("a-seed=2", 0.1, 2, 12.0),
+    run("b-seed=1", 0.3, 1, 30.0),
+    run("b-seed=2", 0.3, 2, 34.0),
+]
 
 
 def cells(table: Any) -> list[tuple[str, list[str]]]:
@@ -32,15 +45,35 @@ def test_only_what_differs() -> None:
 
 
 def test_from_the_best_to_the_worst_and_over_seeds() -> None:
-    ranked, means, importance = sweep_tables(RUNS)
-    assert cells(ranked)[0] == ("d", ["34.00", "2", "0.3"])
-    assert [row.label for row in ranked.rows] == ["d", "c", "b", "a"]
-    assert cells(means) == [
-        ("model.dropout=0.3", ["32.00", f"{math.sqrt(8):.2f}", "2"]),
-        ("model.dropout=0.1", ["11.00", f"{math.sqrt(2):.2f}", "2"]),
-    ]
-    # Between dropouts: 4 * 10.5 ** 2 = 441 of a total of 451; between seeds: 4 * 1.5 ** 2 = 9.
-    assert cells(importance) == [("model.dropout", ["98 %"]), ("run.seed", ["2 %"])]
+    """A row for what differs by more than its seed: the test score, mean and deviation; the seeds' own are no rows."""
+    [ranked], [means] = sweep_tables(RUNS), seed_tables(ranked_systems(RUNS))
+    assert cells(ranked)[0] == ("b-seed=2", ["34.00", "2", "0.3"])
+    assert [row.label for row in ranked.rows] == ["b-seed=2", "b-seed=1", "a-seed=2", "a-seed=1"]
+    columns = ["chrF2 of a line", "deviation", "seeds", "beside the best", "p", "parameters"]
+    assert [column.name for column in means.columns] == columns
+    # The lines' mean is 35, and BLEU less 20.
+    best, other = cells(means)
+    assert best == ("b", ["47.00", f"{math.sqrt(8):.2f}", "2", "", "", "3M"])
+    assert other[1][:4] == ["26.00", f"{math.sqrt(2):.2f}", "2", "-21.0"]
+    assert other[1][5] == "1M"
+    # Two seeds each with deviations of 2.8 and 1.4: a difference of 21 is 13 standard errors, with 2 degrees of
+    # freedom; p by Student 0.005.
+    assert 0.001 <= float(other[1][4]) <= 0.02
+
+
+def test_the_best_is_by_what_is_tested_and_lines_with_one_source_stay_apart() -> None:
+    """By BLEU another would be the best; all lines have one source, and are told apart by their places."""
+    lower = replace(RUNS[2], scores={**RUNS[2].scores, "test": {"test": {"metrics": [{"name": "BLEU", "score": 1.0}]}}})
+    best, other = ranked_systems([RUNS[0], lower])
+    assert (best.label, best.beside, best.scores) == ("b", None, [pytest.approx(45.0)])
+    assert other.beside is not None
+    assert other.beside[0] == pytest.approx(-20)
+    assert other.beside[1] < 0.05
+    assert seed_tables([best, other]) == []
+    # Of trainings with other test lines nothing is said, and the first score ranks them.
+    fewer = replace(lower, lines=lower.lines[:5])
+    best, other = ranked_systems([RUNS[0], fewer])
+    assert (best.label, best.name, best.beside, other.beside) == ("a", "BLEU", None, None)
 
 
 def test_many_settings_stand_one_below_the_other() -> None:
@@ -51,31 +84,20 @@ def test_many_settings_stand_one_below_the_other() -> None:
     ]
     ranked = sweep_tables(runs)[0]
     assert ranked.heading == "setting"
-    assert [column.name for column in ranked.columns] == ["d", "c"]
+    assert [column.name for column in ranked.columns] == ["b-seed=2", "b-seed=1"]
     assert cells(ranked)[0] == ("BLEU, validation", ["34.00", "30.00"])
-    assert cells(ranked)[-1] == ("model.x6", ["d6", "c6"])
+    assert cells(ranked)[-1] == ("model.x6", ["b-seed=26", "b-seed=16"])
 
 
 def test_a_lower_loss_is_better() -> None:
     lower = [run(each.label, 0.1, number, each.scores["validation"]["bleu"], "nll") for number, each in enumerate(RUNS)]
-    assert [row.label for row in sweep_tables(lower)[0].rows] == ["d", "c", "b", "a"]
+    assert [row.label for row in sweep_tables(lower)[0].rows] == [each.label for each in RUNS[::-1]]
 
 
 def test_none_where_there_is_nothing_to_compare() -> None:
     assert sweep_tables(RUNS[:1]) == []
+    assert ranked_systems(RUNS[:1]) == []
+    [alone] = ranked_systems([replace(each, label=each.label[2:]) for each in RUNS[:2]])
+    assert (alone.label, alone.beside, len(alone.runs)) == ("all seeds", None, 2)
     assert sweep_tables([RUNS[0], run("e", 0.1, 1, 5.0)]) == []
     assert sweep_tables([RUNS[0], run("e", 0.3, 1, 5.0, "nll")]) == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "values", "share"),
-    [
-        (["1", "2", "3"], [1.0, 2.0, 3.0], 1.0),
-        (["0.001", "0.01", "0.1"], [3.0, 2.0, 1.0], 1.0),
-        (["1", "2", "3", "4"], [2.0, 1.0, 4.0, 3.0], 0.36),  # rank correlation 1 - 6 * 4 / 60 = 0.6
-        (["a", "b", "c"], [1.0, 2.0, 3.0], 0.0),
-        (["a", "a", "b"], [5.0, 5.0, 5.0], 0.0),
-    ],
-)
-def test_share_of_variance(settings: Sequence[str], values: Sequence[float], share: float) -> None:
-    assert share_of_variance(settings, values) == pytest.approx(share)

@@ -122,7 +122,7 @@ def _coordinates(runs: Sequence[FinishedRun], folder: Path) -> Picture | None:
     caption = (
         "Each line is one training; the brighter, the larger its best validation. Right: that value, on its scale."
     )
-    picture = Picture(path, "Settings and the best validation", caption, entry("importance"), [], svg_of(figure))
+    picture = Picture(path, "Settings and the best validation", caption, entry("settings"), [], svg_of(figure))
     save_figure(figure, path)
     return picture
 

@@ -15,7 +15,7 @@ from tolka.report.page_head import common_facts, page_head
 from tolka.report.page_tables import change_tables, cost_table, score_tables
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
-from tolka.report.sweep_tables import sweep_tables
+from tolka.report.sweep_tables import System, ranked_systems, seed_tables, sweep_tables
 from tolka.system.atomic import replace_text
 
 PAGE = "report.html"
@@ -61,8 +61,8 @@ def write_page(
         "settings": [
             (run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs
         ],
-        **(head := page_head(runs, folder, PAGE)),
-        **(tables := _tables(runs)),
+        **(head := page_head(runs, systems := ranked_systems(runs), folder, PAGE)),
+        **(tables := _tables(runs, systems)),
         **(texts := _texts(runs)),
     }
     used = {anchor for name in ("scores", "changes", "sweep") for table in tables[name] for anchor in table.terms}
@@ -76,10 +76,10 @@ def write_page(
     return folder / PAGE
 
 
-def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
+def _tables(runs: Sequence[FinishedRun], systems: Sequence[System]) -> dict[str, Any]:
     """Return all tables of figures, and the terms and facts beside them."""
     common = common_facts(runs)
-    scores, costs = score_tables(runs), cost_table(runs, common)
+    scores, costs = [*seed_tables(systems), *score_tables(runs)], cost_table(runs, common)
     return {
         "facts": common,
         "scores": scores,

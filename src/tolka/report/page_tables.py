@@ -10,7 +10,7 @@ from tolka.report.glossary import Term, entry_of
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
 
-_SIGNIFICANCE = 0.05  # a difference with a smaller p counts as more than chance
+SIGNIFICANCE = 0.05  # a difference with a smaller p counts as more than chance
 _AFTER_METRICS = ("PPL per token", "sentences/s")
 
 
@@ -115,7 +115,7 @@ def _change_row(change: Mapping[str, Any]) -> Row:
     before, after, p = change["before"], change["after"], change["p_value"]
     term = entry_of(change["name"])
     gain = (before - after) if term and term.better == "lower" else after - before
-    verdict = "may be chance" if p >= _SIGNIFICANCE else "better" if gain > 0 else "worse"
+    verdict = "may be chance" if p >= SIGNIFICANCE else "better" if gain > 0 else "worse"
     # + 0.0, or a small loss would be -0.0.
     figures = [f"{before:.1f}", f"{after:.1f}", f"{round(after - before, 1) + 0.0:+.1f}", f"{p:.3f}", verdict]
     return Row(change["name"], "", [(figure, "") for figure in figures], term)

@@ -1,11 +1,16 @@
-"""What several trainings say about the settings in which they differ: the best values, and how much each matters."""
+"""What several trainings say about the settings in which they differ: which are the best, by more than chance."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import StatisticsError, correlation, fmean, stdev
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
+
 from tolka.metrics.options import MINIMIZED
+from tolka.metrics.significance import beside_the_best
 from tolka.report.page_tables import Row, ScoreTable, figures_table
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
@@ -14,7 +19,6 @@ SEED = "run.seed"
 _OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
 _LACKING = "–"
 _MOST_COLUMNS = 6  # that fit beside a label
-_FEWEST = 3  # trainings from which on a setting's importance is computed
 
 
 def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
@@ -55,8 +59,52 @@ def are_comparable(runs: Sequence[FinishedRun]) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class System:
+    """Trainings that differ in their seed alone. label: that of the first, without the seed that a sweep has written.
+
+    name: of the score on the test set that ranks several systems. scores: of each training. beside: difference from the
+    best system and p, as of `beside_the_best`; None of the best, and where trainings do not share test lines.
+    """
+
+    label: str
+    runs: list[FinishedRun]
+    test: str
+    name: str
+    scores: list[float]
+    beside: tuple[float, float] | None
+
+
+def ranked_systems(runs: Sequence[FinishedRun]) -> list[System]:
+    """Return what the trainings are of, the best first on the first test set that all have; none without one.
+
+    By the mean chrF2 of its lines, on which the tests are; by its first score where the trainings do not share lines.
+    """
+    test = next((name for name in runs[0].tests if all(name in run.tests for run in runs)), "") if runs else ""
+    if len(runs) < 2 or not test:
+        return []
+    settings = [found for key, found in differing_settings(runs).items() if key != SEED]
+    groups: dict[tuple[str, ...], list[FinishedRun]] = {}
+    for run, *chosen in zip(runs, *settings, strict=True):
+        groups.setdefault(tuple(chosen), []).append(run)
+    firsts = [[run.tests[test]["metrics"][0] for run in group] for group in groups.values()]
+    name, scores = firsts[0][0]["name"], [[float(each["score"]) for each in own] for own in firsts]
+    beside: list[tuple[float, float] | None] = [None] * len(groups)
+    texts = [[line["source"] for line in run.lines_of(test)] for run in runs]
+    if texts[0] and all(each == texts[0] for each in texts):
+        chrf = [np.array([[x["chrf"] for x in run.lines_of(test)] for run in group]) for group in groups.values()]
+        name, scores, beside = "chrF2 of a line", [each.mean(1).tolist() for each in chrf], [*beside_the_best(chrf)]
+    labels = [re.sub(r"-?seed=[^-]*", "", group[0].label).strip("-") or "all seeds" for group in groups.values()]
+    systems = [
+        System(label, group, test, name, *found)
+        for label, group, *found in zip(labels, groups.values(), scores, beside, strict=True)
+    ]
+    best, *others = sorted(systems, key=lambda each: fmean(each.scores), reverse=name != "TER")
+    return [replace(best, beside=None), *others]
+
+
 def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
-    """Return the trainings from the best to the worst, means over seeds, and the importance of each setting.
+    """Return the trainings from the best validation to the worst.
 
     None where there are fewer than two trainings, or where they are selected by different metrics.
     """
@@ -72,72 +120,18 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     if len(columns) > max(_MOST_COLUMNS, len(runs)):  # as of models of different kinds: one setting below the other
         labels, columns, found, heading = columns, labels, [list(row) for row in zip(*found, strict=True)], "setting"
     ranked = [Row(label, "", [(text, "") for text in row]) for label, row in zip(labels, found, strict=True)]
-    tables = [figures_table(title, heading, columns, ranked)]
-    if SEED in settings:
-        tables += _over_seeds(settings, values, name, metric)
-    if len(runs) >= _FEWEST:
-        of_all = {key: found for key, found in settings.items() if _LACKING not in found}
-        importance = {key: share_of_variance(found, values) for key, found in of_all.items()}
-        rows = [
-            Row(key, "", [(f"{100 * share:.0f} %", "")])
-            for key, share in sorted(importance.items(), key=lambda each: -each[1])
-        ]
-        tables.append(figures_table("", "setting", ["importance"], rows))
-    return tables
+    return [figures_table(title, heading, columns, ranked)]
 
 
-def _over_seeds(
-    settings: Mapping[str, Sequence[str]], values: Sequence[float], name: str, metric: str
-) -> list[ScoreTable]:
-    """Return the mean and deviation of trainings that differ in their seed alone; none where each has one seed."""
-    others = {key: found for key, found in settings.items() if key != SEED}
-    groups: dict[tuple[str, ...], list[float]] = {}
-    for number, value in enumerate(values):
-        groups.setdefault(tuple(found[number] for found in others.values()), []).append(value)
-    if max(map(len, groups.values())) < 2:
+def seed_tables(systems: Sequence[System]) -> list[ScoreTable]:
+    """Return mean and deviation of each system's scores over its seeds, the best first; none where all have one."""
+    if all(len(each.runs) == 1 for each in systems):
         return []
-    ranked = sorted(groups.items(), key=lambda group: fmean(group[1]), reverse=metric not in MINIMIZED)
-    rows = [
-        Row(
-            ", ".join(f"{key}={value}" for key, value in zip(others, chosen, strict=True)) or "all",
-            "",
-            [
-                (number_text(fmean(found)), ""),
-                (number_text(stdev(found)) if len(found) > 1 else "", ""),
-                (str(len(found)), ""),
-            ],
-        )
-        for chosen, found in ranked
-    ]
-    return [figures_table("over seeds", "settings", [f"mean {name}", "deviation", "seeds"], rows)]
-
-
-def share_of_variance(settings: Sequence[str], values: Sequence[float]) -> float:
-    """Return the share of the values' variance that a setting explains, from 0 to 1.
-
-    Eta squared, the variance between groups of equal settings, where these repeat; the squared rank correlation where
-    every training has another number. 0 where all values are equal.
-    """
-    mean = fmean(values)
-    total = sum((value - mean) ** 2 for value in values)
-    if not total:
-        return 0.0
-    # With groups of one training each, eta squared would be 1 whatever the setting does.
-    if len(set(settings)) == len(settings):
-        try:
-            return _rank_correlation([float(each) for each in settings], values) ** 2
-        except ValueError:
-            return 0.0  # names, each tried once: nothing can be told apart from chance
-    groups: dict[str, list[float]] = {}
-    for setting, value in zip(settings, values, strict=True):
-        groups.setdefault(setting, []).append(value)
-    return sum(len(group) * (fmean(group) - mean) ** 2 for group in groups.values()) / total
-
-
-def _rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return Spearman's rank correlation, 0 where one side is constant; equal values have the lowest of their ranks."""
-    ranks = [[sorted(row).index(value) for value in row] for row in (one, other)]
-    try:
-        return correlation(*ranks)
-    except StatisticsError:
-        return 0.0
+    columns = [systems[0].name, "deviation", "seeds", "beside the best", "p", "parameters"]
+    rows = []
+    for each in systems:
+        deviation = number_text(stdev(each.scores)) if len(each.scores) > 1 else ""
+        beside = (f"{round(each.beside[0], 1) + 0.0:+.1f}", f"{each.beside[1]:.3f}") if each.beside else ("", "")
+        cells = [number_text(fmean(each.scores)), deviation, str(len(each.scores)), *beside, each.runs[0].parameters]
+        rows.append(Row(each.label, "", [(cell, "") for cell in cells]))
+    return [figures_table(f"{systems[0].test}, over seeds", "system", columns, rows)]
