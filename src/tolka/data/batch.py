@@ -82,9 +82,9 @@ class Batch:
         if device.type == "cpu":
             return self
         # From pinned memory, which the system cannot move away, copies overlap with computation.
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
-        return replace(self, **{name: x.pin_memory().to(device, non_blocking=True) for name, x in tensors.items()})
+        tensors = [field.name for field in fields(self) if field.name not in ("tokens", "target_tags")]
+        moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,8 @@ def ranked_systems(runs: Sequence[FinishedRun]) -> list[System]:
         name, scores, beside = "chrF2 of a line", [each.mean(1).tolist() for each in chrf], [*beside_the_best(chrf)]
     labels = [re.sub(r"-?seed=[^-]*", "", group[0].label).strip("-") or "all seeds" for group in groups.values()]
     systems = [
-        System(label, group, test, name, *found)
-        for label, group, *found in zip(labels, groups.values(), scores, beside, strict=True)
+        System(label, group, test, name, own, told)
+        for label, group, own, told in zip(labels, groups.values(), scores, beside, strict=True)
     ]
     best, *others = sorted(systems, key=lambda each: fmean(each.scores), reverse=name != "TER")
     return [replace(best, beside=None), *others]
