@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
-from tolka.data.store import TokenStore, write_store
+from tolka.data.store import PartTags, TokenStore, write_store
 from tolka.distributed.ranks import Ranks
 from tolka.errors import DataError
 from tolka.text.pairs import in_chunks
+from tolka.tokenizer.tags import Tags
 
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
 
@@ -125,3 +126,13 @@ def test_a_store_knows_which_pairs_it_has() -> None:
     assert store.has(pairs) == [True, False, True, False, False]
     assert store.has([]) == TokenStore.from_rows([], []).has([]) == []
     assert TokenStore.from_rows([], []).has(pairs) == [False] * 5
+
+
+def test_tags_are_in_a_batch_and_count_as_no_tokens() -> None:
+    """What ranks divide a gradient by is what their batches predict."""
+    store = TokenStore.from_rows([source for source, _ in ROWS], [target for _, target in ROWS])
+    tagged = replace(store, tags=PartTags((Tags((4,), (5,)),)))
+    rows = np.array([0, 1, 2])
+    batch = tagged.batch(rows)
+    assert batch.target_in[:, 1].tolist() == [5, 5, 5]
+    assert batch.tokens == len(batch.targets) == tagged.target_tokens(rows) == store.target_tokens(rows) == 6
