@@ -65,7 +65,7 @@ def test_the_best_is_by_what_is_tested_and_lines_with_one_source_stay_apart() ->
     """By BLEU another would be the best; all lines have one source, and are told apart by their places."""
     lower = replace(RUNS[2], scores={**RUNS[2].scores, "test": {"test": {"metrics": [{"name": "BLEU", "score": 1.0}]}}})
     best, other = ranked_systems([RUNS[0], lower])
-    assert (best.label, best.beside, best.scores) == ("b", None, [pytest.approx(45.0)])
+    assert (best.label, best.beside, best.scores) == ("b-seed=1", None, [pytest.approx(45.0)])
     assert other.beside is not None
     assert other.beside[0] == pytest.approx(-20)
     assert other.beside[1] < 0.05
@@ -73,7 +73,7 @@ def test_the_best_is_by_what_is_tested_and_lines_with_one_source_stay_apart() ->
     # Of trainings with other test lines nothing is said, and the first score ranks them.
     fewer = replace(lower, lines=lower.lines[:5])
     best, other = ranked_systems([RUNS[0], fewer])
-    assert (best.label, best.name, best.beside, other.beside) == ("a", "BLEU", None, None)
+    assert (best.label, best.name, best.beside, other.beside) == ("a-seed=1", "BLEU", None, None)
 
 
 def test_many_settings_stand_one_below_the_other() -> None:
@@ -98,6 +98,6 @@ def test_none_where_there_is_nothing_to_compare() -> None:
     assert sweep_tables(RUNS[:1]) == []
     assert ranked_systems(RUNS[:1]) == []
     [alone] = ranked_systems([replace(each, label=each.label[2:]) for each in RUNS[:2]])
-    assert (alone.label, alone.beside, len(alone.runs)) == ("all seeds", None, 2)
+    assert (alone.label, alone.beside, len(alone.runs)) == ("seed=1, seed=2", None, 2)
     assert sweep_tables([RUNS[0], run("e", 0.1, 1, 5.0)]) == []
     assert sweep_tables([RUNS[0], run("e", 0.3, 1, 5.0, "nll")]) == []

@@ -24,15 +24,15 @@ def page_head(runs: Sequence[FinishedRun], systems: Sequence[System], folder: Pa
 
 
 def _entry(system: System, common: Mapping[str, str], folder: Path, page: str) -> dict[str, Any]:
-    """Return what is said of a system in the order of several: its scores, and its best training's verdict and advice.
-
-    common: facts of all.
-    """
+    """Return what is said of a system among several: its scores, and its best training's verdict and advice."""
     run = system.runs[system.scores.index(max(system.scores))]
     verdict, own = run.scores.get("verdict") or {"sentences": [""]}, folder / run.label
     firsts = [each.tests[system.test]["metrics"][0] for each in system.runs]
     figures = {system.name: system.scores, firsts[0]["name"]: [each["score"] for each in firsts]}
-    score = ", ".join(f"{name} {_mean(scores)}" for name, scores in figures.items())
+    score = ", ".join(
+        f"{name} {fmean(scores):.1f}" + (f" ± {stdev(scores):.1f}" if len(scores) > 1 else "")
+        for name, scores in figures.items()
+    )
     interval = interval_text(firsts[0]["interval"], 1) if len(firsts) == 1 else f"{len(firsts)} seeds"
     # The machine is below, with size and cost.
     own_facts = [fact for label, fact in run.card_facts.items() if label not in {*common, "trained on"}]
@@ -48,11 +48,6 @@ def _entry(system: System, common: Mapping[str, str], folder: Path, page: str) -
         "words": verdict["sentences"][0],
         "advice": advice_of(verdict, own)[:1] if own.is_dir() else [],
     }
-
-
-def _mean(scores: Sequence[float]) -> str:
-    """Return the mean of some scores, and their deviation."""
-    return f"{fmean(scores):.1f}" + (f" ± {stdev(scores):.1f}" if len(scores) > 1 else "")
 
 
 def common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:

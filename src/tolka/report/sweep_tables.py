@@ -61,7 +61,7 @@ def are_comparable(runs: Sequence[FinishedRun]) -> bool:
 
 @dataclass(frozen=True)
 class System:
-    """Trainings that differ in their seed alone. label: that of the first, without the seed that a sweep has written.
+    """Trainings that differ in their seed alone.
 
     name: of the score on the test set that ranks several systems. scores: of each training. beside: difference from the
     best system and p, as of `beside_the_best`; None of the best, and where trainings do not share test lines.
@@ -94,13 +94,18 @@ def ranked_systems(runs: Sequence[FinishedRun]) -> list[System]:
     if texts[0] and all(each == texts[0] for each in texts):
         chrf = [np.array([[x["chrf"] for x in run.lines_of(test)] for run in group]) for group in groups.values()]
         name, scores, beside = "chrF2 of a line", [each.mean(1).tolist() for each in chrf], [*beside_the_best(chrf)]
-    labels = [re.sub(r"-?seed=[^-]*", "", group[0].label).strip("-") or "all seeds" for group in groups.values()]
     systems = [
-        System(label, group, test, name, own, told)
-        for label, group, own, told in zip(labels, groups.values(), scores, beside, strict=True)
+        System(_common_label([run.label for run in group]), group, test, name, own, told)
+        for group, own, told in zip(groups.values(), scores, beside, strict=True)
     ]
     best, *others = sorted(systems, key=lambda each: fmean(each.scores), reverse=name != "TER")
     return [replace(best, beside=None), *others]
+
+
+def _common_label(labels: Sequence[str]) -> str:
+    """Return the label of a training, or of several without the seeds, unless they have nothing else."""
+    common = re.sub(r"-?seed=[^-]*", "", labels[0]).strip("-") if len(labels) > 1 else ""
+    return common or ", ".join(labels)
 
 
 def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
