@@ -37,8 +37,8 @@ def find_shift_in(source: PairSource) -> Shift | None:
     for number, pair in enumerate(source.read(), 1):
         if not pair.flaw.startswith((FURTHER, NO_PAIR)):
             counts.extend((number, len(pair.source.strip()), len(pair.target.strip())))
-    numbers, source, target = np.array(counts).reshape(-1, 3).T
-    return find_shift(source.astype(np.float64), target.astype(np.float64), numbers.tolist())
+    numbers, sources, targets = np.array(counts).reshape(-1, 3).T
+    return find_shift(sources.astype(np.float64), targets.astype(np.float64), numbers.tolist())
 
 
 def find_shift(source: Lengths, target: Lengths, numbers: Sequence[int] | None = None) -> Shift | None:
