@@ -18,7 +18,6 @@ from safetensors.torch import load_file
 
 from tolka.config.command_line import evaluate_config, train_config
 from tolka.metrics.command import without_folders
-from tolka.model_directory.verify import TrainingSources, write_manifest
 from tolka.optim.schedules.base import SchedulerConfig
 from tolka.optim.schedules.constant import ConstantConfig
 from tolka.optim.schedules.cosine import CosineConfig
@@ -26,7 +25,6 @@ from tolka.optim.schedules.noam import NoamConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.training import memory
 from tolka.training.run_folder import RunFolder
-from tolka.training.snapshots import read_last_state
 from tolka.training.step import TrainStep
 from tolka.training.trainer import Trainer
 
@@ -428,22 +426,6 @@ def test_a_run_of_an_older_version_goes_on(command: Command, begun: list[str], t
     assert command("mt-train", *begun, "trainer.updates=6").code == 0
     outcome = command("mt-train", *begun, "trainer.updates=6", "trainer.ema=0.9")
     assert (outcome.code, "trainer.ema (0.0, now 0.9)" in outcome.error) == (2, True)
-
-
-def test_a_run_whose_state_lists_plateaus_goes_on(command: Command, begun: list[str], tmp_path: Path) -> None:
-    """The learning rate's plateau was a list for some time."""
-    last = tmp_path / "run" / "last"
-    path = last / "state" / "state.json"
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    for plateaus, plateau in (([], 0), ([2, 4], 2)):
-        facts["train"].pop("plateau", None)
-        path.write_text(json.dumps({**facts, "train": {**facts["train"], "plateaus": plateaus}}), encoding="utf-8")
-        write_manifest(last, TrainingSources(16))
-        state = read_last_state(tmp_path / "run", facts["store"])
-        assert state.facts["train"].get("plateau", 0) == plateau
-        assert "plateaus" not in state.facts["train"]
-    outcome = command("mt-train", *begun, "trainer.updates=6")
-    assert outcome.code == 0, outcome.err
 
 
 def test_a_run_has_its_page(command: Command, tiny: list[str], tmp_path: Path) -> None:

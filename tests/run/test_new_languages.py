@@ -141,8 +141,8 @@ def test_the_nearest_language_is_that_which_makes_the_text_likeliest(nllb: Path)
             source, target = tokenizer.encode_source([pair.source]), tokenizer.encode_target([pair.target])
             batch = collate(source, target, tokenizer.tags(Direction("deu_Latn", code)))
             with torch.inference_mode():
-                logits = start.model.logits(start.model(batch)).view(batch.target_out.numel(), -1)
-            loss[code] += cross_entropy(logits[1:], batch.target_out[0, 1:], reduction="sum").item()  # without the tag
+                logits = start.model.logits(start.model(batch))  # of all but the tag
+            loss[code] += cross_entropy(logits, batch.target_out[0, 1:], reduction="sum").item()
     # Codes of no language, whose script nobody knows: all are compared.
     unknown = Direction("deu_Latn", "qqq_Qqqq")
     assert nearest_language(start, unknown.target, {unknown: pairs}) == min(loss, key=loss.__getitem__)

@@ -376,7 +376,7 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
         yield "Greedy search is better here: {:.1f}, where beam search has {:.1f} on the same lines.".format(
             *fit.greedy
         )
-    if course.before and not course.brought_nothing:
+    if course.before:
         yield "It began as {}, which has {} {:.1f} there.".format(course.began_as, *course.before)
     if course.forgotten:
         lost = ", ".join("{1} went from {2:.1f} to {3:.1f} on {0}".format(*each) for each in course.forgotten)
