@@ -62,12 +62,13 @@ def main() -> None:
     options = parser.parse_args()
     draw = np.random.default_rng(1)
     # A population, of which a calibration and a file are samples: its documents have their lines in a row.
-    lines = of_model(*options.files) if options.files else made_up(200_000, options.block, draw)
+    lines: Numbers = of_model(*options.files) if options.files else made_up(200_000, options.block, draw)
     print(f"{len(lines)} lines, mean chrF2 {lines[:, 2].mean():.1f}")
 
     def sample(count: int) -> Numbers:
         starts = draw.integers(0, len(lines) // options.block, -(-count // options.block)) * options.block
-        return lines[(starts[:, None] + np.arange(options.block)).ravel()[:count]]
+        chosen: Numbers = lines[(starts[:, None] + np.arange(options.block)).ravel()[:count]]
+        return chosen
 
     rows = []
     for size in CALIBRATIONS:

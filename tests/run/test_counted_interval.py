@@ -37,9 +37,9 @@ def test_updates_in_a_pass_are_counted_with_the_tokenizer(tmp_path: Path, typed:
     left_open = config.run.choose
     config, _ = with_chosen_settings(config)
     assert config.trainer.validate_every in (100, 70)
-    run, lines = RunFolder(tmp_path / "run"), list[str]()
+    run, said = RunFolder(tmp_path / "run"), list[str]()
     run.claim(config.as_dict())
-    trainer = build_trainer(config, Inputs(config, lines.append), run, ready_device(config.trainer), chosen=left_open)
+    trainer = build_trainer(config, Inputs(config, said.append), run, ready_device(config.trainer), chosen=left_open)
     run.release()
     assert len(trainer.loader.plan(0)) == 240
     assert trainer.config.validate_every == expected
