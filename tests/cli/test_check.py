@@ -205,7 +205,7 @@ def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Pat
     text = [f"corpus.{key}={tmp_path / 'cats.tsv'}" for key in ("train", "valid", "test")]
     swapped = [*tiny, *text, "corpus.columns=[1,2]", "corpus.source=en", "corpus.target=ko", "cleaning.leaks=keep"]
     advice = "the sides are swapped: the source is ko in 60 of 60 pairs looked at, and the target en in 60; "
-    advice += "type corpus.columns=[2,1], or exchange corpus.source and corpus.target"
+    advice += "type 'corpus.columns=[2,1]', or exchange corpus.source and corpus.target"
     for cleaning in ([], ["cleaning.script=true"]):
         refused = command("mt-train", *swapped, *cleaning, f"run.dir={tmp_path / 'other'}")
         assert (refused.code, advice in refused.error, "cleaning.script" in refused.error) == (1, True, False)
@@ -221,7 +221,7 @@ def test_sides_that_are_swapped(command: Command, tiny: list[str], tmp_path: Pat
         (tmp_path / f"cats.{language}").write_text("".join(f"{line.split(chr(9))[side]}\n" for line in lines), "utf-8")
     prefix = [f"corpus.{key}={tmp_path / 'cats'}" for key in ("train", "valid", "test")]
     outcome = command("mt-train", *tiny, *prefix, "corpus.source=en", "corpus.target=ko", f"run.dir={tmp_path / 'p'}")
-    advice = f"exchange the names of {tmp_path / 'cats.en'} and {tmp_path / 'cats.ko'}, or type corpus.train=[["
+    advice = f"exchange the names of {tmp_path / 'cats.en'} and {tmp_path / 'cats.ko'}, or type 'corpus.train=[["
     assert advice in outcome.error
     typed = [f"corpus.{key}=[[{tmp_path / 'cats.ko'},{tmp_path / 'cats.en'}]]" for key in ("train", "valid", "test")]
     mended = command("mt-train", "--check", *tiny, *typed, "corpus.source=en", "corpus.target=ko")

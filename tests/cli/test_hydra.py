@@ -57,7 +57,7 @@ def test_the_page_has_rows_and_files() -> None:
     assert len(ROWS) > 50
     assert len(ROWS) == len(re.findall(r"^\| `", PAGE, re.MULTILINE))
     assert {result for _, result, _ in ROWS} == {"works", "refused"}
-    assert {"--print-config ~trainer.ema", "--cfg all"} <= {typed for typed, _, _ in ROWS}
+    assert {"--print-config '~trainer.ema'", "--cfg all"} <= {typed for typed, _, _ in ROWS}
     assert [name for name, _ in FILES] == ["conf/mine.yaml", "conf/experiment/short.yaml"]
 
 

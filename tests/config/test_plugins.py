@@ -127,7 +127,7 @@ def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path
     )
     for failed in lacking:
         assert failed.code == 1
-        assert "the model 'mean' is a plugin's: add plugins=[my_model,my_parts,my_search] to the command" in failed.err
+        assert "'mean' is a plugin's: add 'plugins=[my_model,my_parts,my_search]' to the command" in failed.err
         assert len(failed.err.splitlines()) == 1
     assert (translated.code, translated.out.count("\n")) == (0, 2), translated.err
     assert (unknown.code, "unknown search 'first_word'" in unknown.err) == (2, True), unknown.err
@@ -145,8 +145,8 @@ def test_the_other_commands_take_them_and_name_those_that_they_lack(folder: Path
     [
         ("plugins=[my_modle]", "there is no module my_modle, installed or in "),
         ("plugins=[my_model.py]", "there is no module my_model.py"),
-        ("plugins=[../my_model]", "must name Python modules, as in plugins=[my_model]"),
-        ("plugins=[broken]", "plugins=[broken] cannot be imported: ZeroDivisionError: division by zero"),
+        ("plugins=[../my_model]", "must name Python modules, as in 'plugins=[my_model]'"),
+        ("plugins=[broken]", "plugins (broken) cannot be imported: ZeroDivisionError: division by zero"),
         ("plugins=[lacking]", "it needs the module no_such_module, which is not installed"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_model_that_would_translate_otherwise_is_refused(nllb: Path, tmp_path:
     [
         (["languages=[de]"], "the model has no tag for the language 'de'. Did you mean 'deu_Latn'?"),
         (["languages=[tur_Latn]"], "must name one that the model knows: ace_Arab"),
-        (["text=[a]"], "name these, languages=[en,de]"),
+        (["text=[a]"], "name these, 'languages=[en,de]'"),
         (["languages=[deu_Latn]", "text=[missing]"], "missing"),
         (["batch=3"], "batch=3: mt-train import takes corpus.source, corpus.target, languages, text"),
     ],

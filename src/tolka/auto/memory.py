@@ -60,7 +60,7 @@ def choose_memory(
     closed = ", ".join(sorted({*MEMORY} - {*is_open}))
     raise ConfigError(
         f"fine-tuning a model of {size.weights:,} parameters takes about {needed / 1e9:.3g} GB{alone}, and there are "
-        f"{limit / 1e9:.3g} (trainer.memory): mt-train import MODEL -o OUT languages=[CODE,CODE] leaves out what "
+        f"{limit / 1e9:.3g} (trainer.memory): mt-train import MODEL -o OUT 'languages=[CODE,CODE]' leaves out what "
         f"other languages need{f'; less is needed where {closed} is not typed' if closed else ''}"
     )
 

@@ -24,7 +24,7 @@ _EXAMPLES = """examples:
   mt-eval runs/sample source=test.en reference=test.ko    translate and score
   mt-eval runs/sample source=test.tmx                     the same, of a file with both sides
   mt-eval hypothesis=mine.de reference=test.de language=de only score
-  mt-eval hypothesis=mine.de reference=[a.de,b.de] --lines lines.tsv
+  mt-eval hypothesis=mine.de 'reference=[a.de,b.de]' --lines lines.tsv
                                                           several references; a score for each line
   mt-eval compare runs/a runs/b theirs.de source=test.en reference=test.de
                                                           which is better, and by more than chance?

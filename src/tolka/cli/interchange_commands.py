@@ -24,7 +24,7 @@ def _add_import(parser: Parser) -> None:
         "settings",
         nargs="*",
         metavar="key=value",
-        help="corpus.source and corpus.target, if the folder lacks them; languages=[en,de] to trim it, text=[FILE]",
+        help="corpus.source and corpus.target, if the folder lacks them; 'languages=[en,de]' to trim it, 'text=[FILE]'",
     )
     _add_sample(parser)
     add_output(parser)
@@ -44,7 +44,7 @@ def _import(options: argparse.Namespace) -> None:
     languages, texts = (_list(settings, key) for key in _TRIMMED)
     if texts and not languages:
         raise ConfigError(
-            "text=... are files in the languages that a model is trimmed to: name these, languages=[en,de]"
+            "text=... are files in the languages that a model is trimmed to: name these, 'languages=[en,de]'"
         )
     paths = [user_path(text) for text in texts]
     import_huggingface(local_folder(options.model), out, direction, _sample(options), say, languages, paths)
@@ -99,7 +99,7 @@ def _add_export(parser: Parser) -> None:
     parser.add_argument(
         "--dtype", default="float32", help="of the weights: float32, float16, bfloat16; ctranslate2: int8"
     )
-    parser.add_argument("plugins", nargs="*", metavar="plugins=[MODULE]", help="modules of families of your own")
+    parser.add_argument("plugins", nargs="*", metavar="'plugins=[MODULE]'", help="modules of families of your own")
     _add_sample(parser)
     add_output(parser)
 

@@ -42,7 +42,7 @@ _EXAMPLES = """examples:
 The same command again continues where the run stopped. With text of your own and no model=..., model, vocabulary,
 batch, rate and end are chosen for the text (model=auto): --check shows them with reasons, and what is typed wins.
 
-settings (key=value; a list is [a,b]):
+settings (key=value; a list is in quotes, 'key=[a,b]'):
 """
 
 

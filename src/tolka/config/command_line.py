@@ -137,7 +137,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
 
 
 def expand_abbreviations(overrides: Sequence[str]) -> list[str]:
-    """Return the settings with abbreviations written out: tracking=wandb is tracking.names=[wandb]."""
+    """Return the settings with abbreviations written out: tracking=wandb is 'tracking.names=[wandb]'."""
     return [_with_trackers(_ABBREVIATIONS.get(override, override)) for override in overrides]
 
 

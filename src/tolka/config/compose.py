@@ -29,7 +29,7 @@ _HYDRA_REFUSED = {
     ("hydra.run.", "hydra.sweep."): "the folder of a run, or of several, is run.dir, or run.name below runs/",
     ("hydra.output_subdir",): "config.yaml in a run's folder has its settings",
     ("hydra.job.chdir",): "paths are relative to the folder in which the command is typed",
-    ("hydra.callbacks", "hydra/callbacks"): "plugins=[my_module] adds code of one's own",
+    ("hydra.callbacks", "hydra/callbacks"): "'plugins=[my_module]' adds code of one's own",
     ("hydra/job_logging", "hydra/hydra_logging", "hydra.verbose"): "the log is train.log in the run's folder",
 }
 
@@ -174,7 +174,7 @@ def _check_classes(hydra_config: Any) -> None:
     from hydra.core.plugins import Plugins
 
     if hydra_config.callbacks:
-        raise ConfigError("hydra.callbacks would let a file choose which code runs; plugins=[my_module] adds one's own")
+        raise ConfigError("hydra.callbacks would let a file choose which code runs: 'plugins=[my_module]' adds yours")
     for kind in ("sweeper", "launcher"):
         target = hydra_config[kind]._target_
         if target not in Plugins.instance().class_name_to_class:
@@ -213,7 +213,7 @@ def _check_setting(name: str, override: str) -> TypedSetting:
             f"'{override}' has several settings: each is a text of its own, without quotes around them all"
         )
     if "_target_" in key:
-        raise ConfigError(f"{key} would let a setting choose which code runs; plugins=[my_module] adds one's own")
+        raise ConfigError(f"{key} would let a setting choose which code runs; 'plugins=[my_module]' adds one's own")
     if re.match(r"hydra\b", key) and not (name == "train" and key.startswith(_HYDRA_SETTINGS)):
         reason = next((why for starts, why in _HYDRA_REFUSED.items() if key.startswith(starts)), "leave it out")
         raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; {reason}")

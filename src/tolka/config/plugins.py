@@ -14,7 +14,7 @@ _LOADED: dict[str, None] = {}  # in this process, in order
 
 
 def load_plugins(settings: Sequence[str]) -> list[str]:
-    """Import the modules that `plugins=[first,second]` names, and return the other settings.
+    """Import the modules that `'plugins=[first,second]'` names, and return the other settings.
 
     Modules are looked for where Python does, then in the current folder. Only a command line names them: a saved
     configuration never chooses which code runs. ConfigError for a module that is not there or cannot be imported.
@@ -28,7 +28,7 @@ def load_plugins(settings: Sequence[str]) -> list[str]:
         names = [name.strip() for name in value.strip().removeprefix("[").removesuffix("]").split(",")]
         for name in names:
             if not re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*", name):
-                raise ConfigError(f"plugins ({value}) must name Python modules, as in plugins=[my_model]")
+                raise ConfigError(f"plugins ({value}) must name Python modules, as in 'plugins=[my_model]'")
             _load(name)
     return others
 
@@ -50,15 +50,15 @@ def _load(name: str) -> None:
         # The module itself or its package is missing; another name is a module that it imports.
         if error.name == name or (error.name and name.startswith(f"{error.name}.")):
             raise ConfigError(
-                f"plugins=[{name}]: there is no module {name}, installed or in {os.getcwd()}; write the name of "
-                "my_model.py as plugins=[my_model]"
+                f"plugins ({name}): there is no module {name}, installed or in {os.getcwd()}; write the name of "
+                "my_model.py as 'plugins=[my_model]'"
             ) from None
-        raise ConfigError(f"plugins=[{name}]: it needs the module {error.name}, which is not installed") from None
+        raise ConfigError(f"plugins ({name}): it needs the module {error.name}, which is not installed") from None
     except ConfigError:
         raise
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ConfigError(f"plugins=[{name}] cannot be imported: {words}") from error
+        raise ConfigError(f"plugins ({name}) cannot be imported: {words}") from error
     _LOADED[name] = None
     if new:
         say(f"plugin: {getattr(module, '__file__', None) or name}")

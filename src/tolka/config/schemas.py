@@ -108,7 +108,7 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as config.yaml holds them; with the plugins that its classes come from, if any."""
-        # Only named, never imported from there: a message can then say which plugins=[...] to type.
+        # Only named, never imported from there: a message can then say which 'plugins=[...]' to type.
         modules = {type(options).__module__ for options in vars(self).values()}
         plugins = sorted(module for module in modules if module.split(".")[0] != __name__.split(".")[0])
         return {**asdict(self), **({"plugins": plugins} if plugins else {})}

@@ -24,7 +24,7 @@ _TEXT = re.compile(r"(\\*)\$\{(?![\w.]+[:.][^{}]*\})")
 # Values of several runs, for -m: choice(a,b) of paths, which a comma alone does not separate.
 _SWEEP = re.compile(r"(?:choice|glob|shuffle|sort)\(.*\)\Z", re.DOTALL)
 
-SEVERAL = "has several values where one is expected; decimals have a point, and a list is [a,b]"
+SEVERAL = "has several values where one is expected; decimals have a point, and a list is '[a,b]'"
 _WORDS = {"null": None, "true": True, "false": False}
 
 Settings = str | Sequence[str] | Mapping[str, Any]
@@ -76,7 +76,7 @@ def value_of(key: str, text: str) -> Any:
 
 
 def quote_setting(override: str) -> str:
-    """Quote the value of a path or name for Hydra, so that corpus.train=말뭉치/a=b(1) works as it stands."""
+    """Quote the value of a path or name for Hydra, so that 'corpus.train=말뭉치/a=b(1)' works as it stands."""
     _, key, _, equals, value = split_setting(override)
     kind = literal_kind(key) if equals else None
     # choice(...) of paths lists several for -m; in quotes it would be one path.

@@ -30,7 +30,7 @@ from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.trimming import trim_tokenizer
 
 _ALIKE = Threshold(
-    advice="; give more text in these languages (text=[FILE,FILE]), or none, which leaves all subwords of their scripts"
+    advice="; give more text in these languages ('text=[FILE,FILE]'), or none, for all subwords of their scripts"
 )
 
 
@@ -77,11 +77,11 @@ def check_languages(saved: SavedModel, languages: Sequence[str]) -> None:
     known = saved.tokenizer.languages
     if not known:
         raise ConfigError(
-            f"languages=[{','.join(languages)}] is for models of several, and {saved.folder} has one direction"
+            f"languages ({','.join(languages)}) is for models of several, and {saved.folder} has one direction"
         )
     check_new_languages([code for code in languages if code not in known], known, "")
     if not {*languages} & {*known}:
-        raise ConfigError(f"languages=[{','.join(languages)}] must name one that the model knows: {some_of(known)}")
+        raise ConfigError(f"languages ({','.join(languages)}) must name one that the model knows: {some_of(known)}")
 
 
 def _trimmed(saved: SavedModel, tokenizer: Tokenizer, ids: Sequence[int]) -> SavedModel:

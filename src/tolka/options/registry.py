@@ -86,7 +86,7 @@ class Registry(Generic[C]):
         if name not in self._classes:
             if plugins:
                 raise ConfigError(
-                    f"the {self.kind} '{name}' is a plugin's: add plugins=[{','.join(plugins)}] to the command"
+                    f"the {self.kind} '{name}' is a plugin's: add 'plugins=[{','.join(plugins)}]' to the command"
                 )
             raise ConfigError(f"unknown {self.kind} '{name}'.{did_you_mean(name, self._classes)}")
         return self._classes[name]

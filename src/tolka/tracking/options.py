@@ -17,7 +17,7 @@ class TrackingConfig:
     RESUMABLE: ClassVar[bool] = True
 
     names: list[str] = setting(default_factory=list)
-    """tensorboard, wandb, mlflow, trackio, or a callback of a plugin; tracking=[wandb,mlflow] is short for this"""
+    """tensorboard, wandb, mlflow, trackio, or a callback of a plugin; 'tracking=[wandb,mlflow]' is short for this"""
     project: str = setting("tolka", literal=True, needs=("tracking.names", "tracking"))
     """the project (W&B, Trackio) or experiment (MLflow) that the run is listed in"""
     model: bool = setting(True, needs=("tracking.names", "tracking"))
@@ -25,7 +25,7 @@ class TrackingConfig:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
-            raise ConfigError(f"tracking=[{','.join(self.names)}] has a tracker twice: name each once")
+            raise ConfigError(f"tracking ({','.join(self.names)}) has a tracker twice: name each once")
         if not self.project.strip():
             raise ConfigError("tracking.project must not be empty: leave it out, or name one")
 

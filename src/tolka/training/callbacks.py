@@ -10,7 +10,7 @@ A callback of one's own is a class in a module that `plugins=` imports; `trackin
         def on_validation(self, line, result):
             print(line["update"], line["bleu"])
 
-    mt-train plugins=[my_callback] tracking=diary
+    mt-train 'plugins=[my_callback]' tracking=diary
 """
 
 import traceback

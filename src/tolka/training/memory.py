@@ -74,7 +74,7 @@ def check_size(
         what = (
             f"weights, gradients and what the optimizer keeps, and {there}: "
             "optimizer=adafactor keeps nothing; of a model to start from, finetuning.lora_rank=8 has hardly more than "
-            "weights, and mt-train import MODEL -o OUT languages=[CODE,CODE] leaves out subwords of many languages; "
+            "weights, and mt-train import MODEL -o OUT 'languages=[CODE,CODE]' leaves out subwords of many languages; "
             "several processes share all out (trainer.parallel=fsdp); or lower model.d_model or model.layers"
         )
     raise ConfigError(f"the model has {count:,} parameters, {weights / 1e9:.1f} GB of {what}, or set model.parameters")

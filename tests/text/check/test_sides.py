@@ -83,11 +83,11 @@ OR_CODES = ", or exchange corpus.source and corpus.target"
 @pytest.mark.parametrize(
     ("train", "columns", "advice"),
     [
-        ("{}/p", [], "exchange the names of {0}/p.en and {0}/p.de, or type corpus.train=[[{0}/p.de,{0}/p.en]]"),
-        (["{}/p.en", "{}/p.de"], [], "type corpus.train=[[{0}/p.de,{0}/p.en]]" + OR_CODES),
-        (["{}/t.txt", "1", "2"], [], "type corpus.train=[[{0}/t.txt,2,1]]" + OR_CODES),
-        ("{}/t.tsv", [], "type corpus.columns=[de,en]"),
-        ("{}/t.tsv", ["1", "2"], "type corpus.columns=[2,1]" + OR_CODES),
+        ("{}/p", [], "exchange the names of {0}/p.en and {0}/p.de, or type 'corpus.train=[[{0}/p.de,{0}/p.en]]'"),
+        (["{}/p.en", "{}/p.de"], [], "type 'corpus.train=[[{0}/p.de,{0}/p.en]]'" + OR_CODES),
+        (["{}/t.txt", "1", "2"], [], "type 'corpus.train=[[{0}/t.txt,2,1]]'" + OR_CODES),
+        ("{}/t.tsv", [], "type 'corpus.columns=[de,en]'"),
+        ("{}/t.tsv", ["1", "2"], "type 'corpus.columns=[2,1]'" + OR_CODES),
         ("{}/t.po", [], "exchange corpus.source and corpus.target"),
         ("{}/t.tmx", [], "its sides are named after the languages: exchange these names"),
     ],

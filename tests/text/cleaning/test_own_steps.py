@@ -70,4 +70,4 @@ def test_a_step_that_nobody_knows_is_named(tiny: list[str], command: Command) ->
         list(judge(PAIRS, CleaningConfig(own=["no_such"]), Direction("en", "de"), Tally()))
     found = command("mt-train", *tiny, "cleaning.own=[no_such]")
     assert found.code == 2
-    assert "no plugin has registered such a step: plugins=[my_steps]" in found.err
+    assert "no plugin has registered such a step: 'plugins=[my_steps]'" in found.err

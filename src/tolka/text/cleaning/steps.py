@@ -53,7 +53,7 @@ class CleaningConfig:
     leaks: str = "keep"
     """pairs in a held-out set, ignoring case and punctuation: keep, drop the pair, or also drop equal sources"""
     own: list[str] = setting(default_factory=list, literal=True)
-    """steps of one's own, after all others, by the names that plugins=[my_steps] registers"""
+    """steps of one's own, after all others, by the names that 'plugins=[my_steps]' registers"""
     allow_loss: bool = setting(False, resumable=True)
     """train also where more than half of the pairs are left out, duplicates not counted, or sides are swapped"""
 
@@ -143,7 +143,7 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
 
 
 def register_step(name: str) -> Callable[[OwnStep], OwnStep]:
-    """Return a decorator that makes a function known as a step: `cleaning.own=[name]`.
+    """Return a decorator that makes a function known as a step: `'cleaning.own=[name]'`.
 
     It gets a pair and its `direction`, and returns the pair, changed or not, or the reason to leave it out.
     """
@@ -163,7 +163,7 @@ def _own(name: str, direction: Direction) -> Step:
 def _own_step(name: str) -> OwnStep:
     if name not in OWN_STEPS:
         known = f" Known: {', '.join(sorted(OWN_STEPS))}." if OWN_STEPS else ""
-        raise ConfigError(f"cleaning.own ({name}): no plugin has registered such a step: plugins=[my_steps].{known}")
+        raise ConfigError(f"cleaning.own ({name}): no plugin has registered such a step: 'plugins=[my_steps]'.{known}")
     return OWN_STEPS[name]
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,8 +107,7 @@ class CorpusConfig(ABC):
         elif key != "train" and not self.has_usual_direction and not SetSize.of(key, [entry]):
             raise ConfigError(
                 f"corpus.{key} ({_as_typed(entry)}) does not say its languages, as the texts of corpus.train do: type "
-                f"corpus.{key}=[{{text: {_as_typed(entry)}, source: {self.direction.source}, "
-                f"target: {self.direction.target}}}]"
+                + shlex.quote(f"corpus.{key}=[{_as_typed({'text': entry, **self.direction._asdict()})}]")
             )
 
     def split_entry(self, entry: Entry) -> tuple[str | list[str], Direction]:

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -99,9 +100,10 @@ class FilesConfig(CorpusConfig):
         for text, source in zip(chain(*entries), chain(*sources), strict=True):
             source.direction, source.name = text.direction, text.name or source.name
             if text.exchanged:
-                source.exchange = f"type corpus.{key}={text.exchanged}, or {EXCHANGE_LANGUAGES}"
+                source.exchange = f"type {shlex.quote(f'corpus.{key}={text.exchanged}')}, or {EXCHANGE_LANGUAGES}"
             elif isinstance(source, ParallelFiles) and is_alone and not self.root:
-                source.exchange += f", or type corpus.{key}=[[{source.paths[1]},{source.paths[0]}]]"
+                exchanged = shlex.quote(f"corpus.{key}=[[{source.paths[1]},{source.paths[0]}]]")
+                source.exchange += f", or type {exchanged}"
         return sources
 
     def _texts(self, entry: str | list[str], direction: Direction, key: str) -> list["_Text"]:
@@ -260,8 +262,8 @@ def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     if base.is_file() and not hint:
         raise DataError(
             f"corpus.{key}: {base} is one file, and does not end like one with both sides ({', '.join(FORMATS)}). If "
-            f"tabs separate its columns, name them: corpus.{key}=[[{base},1,2]]; if commas do, rename it to .csv; if "
-            f"the targets are in another file, name both: corpus.{key}=[[{base},TARGETS]]"
+            f"tabs separate its columns, name them: {shlex.quote(f'corpus.{key}=[[{base},1,2]]')}; if commas do, rename "
+            f"it to .csv; if the targets are in another file, name both: {shlex.quote(f'corpus.{key}=[[{base},TARGETS]]')}"
         )
     names = sorted(path.name for path in folder.iterdir())
     alike = [name for name in names if name.startswith(base.name[:3])]

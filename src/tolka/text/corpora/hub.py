@@ -263,7 +263,7 @@ def _load(config: HubConfig, split: str) -> Any:
         raise DataError(
             f"corpus.path '{config.path}' (split {split}) could not be loaded: {type(error).__name__}: {reason}. "
             "Without a network, give a local folder, or text files with corpus=files; corpus.train, corpus.valid and "
-            "corpus.test name the splits, corpus.test=[] none"
+            "corpus.test name the splits, 'corpus.test=[]' none"
         ) from None
 
 

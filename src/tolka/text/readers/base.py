@@ -43,10 +43,10 @@ class ColumnSetting:
     """The setting that names the columns, and how it does, for messages: by names, or by numbers."""
 
     key: str = "corpus.columns"
-    names: str = "Name two of them with corpus.columns=[source,target]"
+    names: str = "Name two of them with 'corpus.columns=[source,target]'"
     numbers: str = (
-        "or, where the first line is a pair already, their numbers: corpus.columns=[1,2], or for this file alone "
-        "corpus.train=[[FILE,1,2]]"
+        "or, where the first line is a pair already, their numbers: 'corpus.columns=[1,2]', or for this file alone "
+        "'corpus.train=[[FILE,1,2]]'"
     )
 
 
@@ -76,7 +76,7 @@ class BothSides(PairSource):
         if self.columns and not self.has_columns:
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
         if self.has_columns:
-            self.exchange = f"type corpus.columns=[{','.join(reversed(self.columns or self.direction))}]"
+            self.exchange = f"type 'corpus.columns=[{','.join(reversed(self.columns or self.direction))}]'"
             if self.columns:  # else they are named after the languages
                 self.exchange += f", or {EXCHANGE_LANGUAGES}"
 
