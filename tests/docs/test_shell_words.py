@@ -67,7 +67,7 @@ def commands_and_settings(page: str) -> Iterator[str]:
     prose = re.sub(r"^ *```.*?^ *```", "", page, flags=re.DOTALL | re.MULTILINE)
     for code in re.findall(r"(?<!`)`([^`]+)`(?!`)", prose):
         is_setting = re.match(r"[+~]*[a-z]\w*([./]\w+)*=\S|[+~][a-z]", code)
-        if is_setting or code.split()[:1] and code.split()[0] in PROGRAMS.split():
+        if is_setting or (code.split()[:1] and code.split()[0] in PROGRAMS.split()):
             yield code
 
 

@@ -126,6 +126,32 @@ def test_a_given_model_makes_the_sources(
     assert f"{len(scores) // 2} unlikely" in words
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("both", ["false", "true"])
+def test_a_run_that_stands_is_not_trained_again(
+    both: str, recipe: list[str], compared: list[str], tmp_path: Path, command: Command, calls: Calls
+) -> None:
+    both = f"corpus.both_directions={both}"
+    test = f"corpus.test={tmp_path / 'corpus' / 'test'}"
+    stands = [each for each in compared if not each.startswith(("run.dir=", "corpus.test="))]
+    assert command("mt-train", *stands, both, test, f"run.dir={tmp_path / 'stands'}").code == 0
+    calls.clear()
+    forward = f"recipe.forward={tmp_path / 'stands'}"
+    found = command("mt-train", *recipe, both, test, forward, "recipe.drop=0.2")
+    assert found.code == 0, found.err
+    assert calls.count("train") == (2 if both.endswith("false") else 1)
+    outcome = json.loads((tmp_path / "run" / "steps" / "outcome.json").read_text(encoding="utf-8"))["figures"]
+    assert outcome["tests"]
+    # One that has seen other text says nothing by its scores.
+    for other in ("corpus.valid=5", f"corpus.test={tmp_path / 'more'}"):
+        (tmp_path / "more.xa").write_text((tmp_path / "more.xb").read_text("utf-8"), "utf-8")
+        found = command("mt-train", *recipe, both, test, forward, other, f"run.dir={tmp_path / 'other'}")
+        assert found.code == 2, found.err
+        assert "was trained or tested on other text than" in found.err.splitlines()[-1]
+    found = command("mt-train", *recipe, f"recipe.forward={tmp_path}")
+    assert f"recipe.forward ({tmp_path}) is not the folder of a run that has ended with a test" in found.err
+
+
 def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
     """Where trainer.updates was typed, that is what somebody wants."""
     verdict = {"level": "useless", "sentences": ["This model is useless: 60 pairs are too few."]}

@@ -63,9 +63,9 @@ def test_how_a_training_would_go_on(options: dict[str, float], state: dict[str, 
     """By what has ended it, after ten minutes."""
     words, command = go_on(TrainerConfig(**options), TrainState(**state, seconds=600.0))  # type: ignore[arg-type]
     assert words.endswith(expected)
-    folder = "" if "patience=8" in expected else "run.dir={run} "
+    option = "--rerun" if "patience=8" in expected else "--resume"
     setting = " ".join(word for word in words.split() if word.startswith("trainer."))
-    assert command == f"mt-train --rerun {{run}} {folder}{setting}"
+    assert command == f"mt-train {option} {{run}} {setting}"
 
 
 def test_after_the_rate_has_fallen_another_run_is_to_have_it_fall_later() -> None:
@@ -87,7 +87,7 @@ def test_after_the_rate_has_fallen_another_run_is_to_have_it_fall_later() -> Non
     assert said(500, updates=500, max_minutes=15)[1] == (
         "mt-train --rerun {run} trainer.updates=1000 trainer.max_minutes=20 scheduler.horizon=1000"
     )
-    assert said(501, updates=500)[1] == "mt-train --rerun {run} run.dir={run} trainer.updates=1000"
+    assert said(501, updates=500)[1] == "mt-train --resume {run} trainer.updates=1000"
 
 
 def test_what_to_type_for_more_text_and_for_a_model_to_begin_with() -> None:

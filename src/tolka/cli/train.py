@@ -39,6 +39,7 @@ _EXAMPLES = """examples:
                                                 with text in German alone, too; --check shows the steps
   mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
   mt-train --rerun runs/mine                    the same once more, in runs/mine-again
+  mt-train --resume runs/mine trainer.epochs=40 go on with it, for longer than was said
 The same command again continues where the run stopped. With text of your own and no model=..., model, vocabulary,
 batch, rate and end are chosen for the text (model=auto): --check shows them with reasons, and what is typed wins.
 
@@ -68,6 +69,8 @@ def run(arguments: Sequence[str]) -> int:
     settings = options.settings
     if split_recipe(settings)[0]:
         return _follow_recipe(settings, options)
+    if options.resume:
+        options.rerun, settings = options.resume, [*settings, f"run.dir={options.resume}"]
     if options.rerun:
         config = rerun_config(options.rerun, settings)
     else:
@@ -166,6 +169,9 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="RUN",
         help="train what a run's folder says once more, in RUN-again or run.dir; settings that are given hold instead",
     )
+    parser.add_argument(
+        "--resume", type=Path, metavar="RUN", help="go on with a run; settings that are given hold from here on"
+    )
     own = parser.add_argument_group("Hydra's options")
     own.add_argument("-cd", "--config-dir", metavar="DIR", help="a folder with YAML files of your own, beside configs/")
     own.add_argument("-cn", "--config-name", metavar="NAME", help="the YAML file to begin with, instead of train")
@@ -195,8 +201,11 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")
     if (options.package or options.resolve) and not options.cfg:
         raise ConfigError("--package and --resolve go with --cfg job")
-    if options.rerun and (options.config_dir or options.config_name or options.cfg or options.info):
-        raise ConfigError("--rerun takes the settings from a run's folder: leave out Hydra's options")
+    again = "--rerun" if options.rerun else "--resume" if options.resume else ""
+    if again and (options.config_dir or options.config_name or options.cfg or options.info):
+        raise ConfigError(f"{again} takes the settings from a run's folder: leave out Hydra's options")
+    if options.resume and (options.rerun or re.search(r"^run\.(dir|name)=", "\n".join(options.settings), re.MULTILINE)):
+        raise ConfigError("--resume goes on in the run's own folder: leave out --rerun, run.dir and run.name")
     if options.output:
         raise ConfigError(
             "-o OUT goes with a command, as in mt-train average A B -o OUT; a run's folder is run.dir=OUT"
@@ -206,8 +215,8 @@ def _check_together(options: argparse.Namespace) -> None:
     actions = [f"--{name.replace('_', '-')}" for name in _INSTEAD_OF_TRAINING if getattr(options, name)]
     if len(actions) > 1:
         raise ConfigError(f"{' and '.join(actions)} are two different things to do: leave all but one out")
-    if options.multirun and (options.rerun or actions not in ([], ["--print-config"])):
-        raise ConfigError(f"{'--rerun' if options.rerun else actions[0]} is about one training: leave out -m")
+    if options.multirun and (again or actions not in ([], ["--print-config"])):
+        raise ConfigError(f"{again or actions[0]} is about one training: leave out -m")
     # query is what an installed completion calls itself, with the line so far in COMP_LINE.
     completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
     if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):

@@ -37,6 +37,8 @@ class BackTranslationConfig(RecipeConfig):
     """the recipe: back_translation"""
     monolingual: list[str] = setting(default_factory=list, literal=True, any_bytes=True)
     """files of text in the target language, a sentence a line; short: corpus.monolingual"""
+    forward: str = setting("", literal=True)
+    """a run on the same text, to compare with and to score by; empty = one is trained"""
     reverse: str = setting("", literal=True)
     """model from the target into the source, or several joined by commas; empty = one trained on the same text"""
     search: str = "beam"
@@ -78,13 +80,18 @@ class BackTranslationConfig(RecipeConfig):
         yield task.write_texts()
         yield self._monolingual(task, files, lines)
         count = sum(count_and_digest(path)[0] for path in files)
-        yield task.train("forward", "train on the pairs alone, to compare", [train])
+        # The folder of a step, or of another run.
+        forward = str(user_path(self.forward).resolve()) if self.forward else "forward"
+        if self.forward:
+            task.check_run(Path(forward), "recipe.forward")
+        else:
+            yield task.train(forward, "train on the pairs alone, to compare", [train])
         reverse, made = self.reverse, list[Path]()
         for number in range(1, self.rounds + 1):
             round_of = f"-{number}" if self.rounds > 1 else ""
             if task.is_both:
-                reverse = str(task.model("forward"))
-                yield check_useful(task, "check", task.model("forward"))
+                reverse = str(task.model(forward))
+                yield check_useful(task, "check", task.model(forward))
             elif not self.reverse or number > 1:
                 name = f"reverse{round_of}"
                 yield task.train(
@@ -109,15 +116,15 @@ class BackTranslationConfig(RecipeConfig):
             )
             texts, scores = [task.at(found, "lines.txt"), lines], f"scored{round_of}"
             if self.drop:
-                forward, title = str(task.model("forward")), "score the pairs by the first model"
-                yield task.translate(scores, title, forward, texts, direction, {}, count)
+                first, title = str(task.model(forward)), "score the pairs by the first model"
+                yield task.translate(scores, title, first, texts, direction, {}, count)
                 texts.append(task.at(scores, "lines.txt"))
             made = [task.at(f"synthetic{round_of}", "pairs")]
             yield self._synthetic(task, f"synthetic{round_of}", texts, made[0])
         synthetic = [*map(to_train, made)]
         settings, symbols, title = self._mixed(made, 1 + task.is_both), [TAG] if self.tag else [], "train on both texts"
         yield task.train("final", title, [train], settings=settings, more=count, one_way=synthetic, symbols=symbols)
-        yield choose(task, "forward", "final", lambda: self._words(task, f"synthetic{round_of}"))
+        yield choose(task, forward, "final", lambda: self._words(task, f"synthetic{round_of}"))
 
     def _monolingual(self, task: RecipeTask, files: Sequence[Path], lines: Path) -> Step:
         """Return the step that cleans the text in the target language."""

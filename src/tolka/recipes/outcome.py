@@ -112,12 +112,15 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
 
 def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Comparison]]:
     """Return, for each test set, how the scores of two steps differ."""
-    target, found = task.direction.target, {}
-    tests = read_json(task.model(after) / SCORES)["test"]
-    names = [name for name, each in tests.items() if each["direction"] == [*task.direction]]
-    for name, prefix in zip(names, task.texts.sets["test"], strict=True):
-        a, b = ([*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step in (before, after))
-        found[name] = compare(a, b, [*read_lines(Path(f"{prefix}.{target}"))], task.config.metrics, target)
+    target, found, names = task.direction.target, {}, dict[str, list[str]]()
+    for step in (before, after):
+        tests = read_json(task.model(step) / SCORES)["test"]
+        names[step] = [name for name, each in tests.items() if each["direction"] == [*task.direction]]
+    for *both, prefix in zip(names[before], names[after], task.texts.sets["test"], strict=True):
+        a, b = (
+            [*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step, name in zip(names, both, strict=True)
+        )
+        found[both[1]] = compare(a, b, [*read_lines(Path(f"{prefix}.{target}"))], task.config.metrics, target)
     return found
 
 

@@ -13,11 +13,16 @@ from tolka.config.command_line import train_config, with_recipe
 from tolka.config.schemas import TrainConfig
 from tolka.config.typed import quote_value, split_setting
 from tolka.errors import ConfigError
+from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.names import models_of
+from tolka.model_directory.verify import read_json
 from tolka.recipes.pace import Pace, measure
 from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step, recorded
 from tolka.recipes.texts import SharedTexts
+from tolka.run.inputs import open_corpus
+from tolka.run.provenance import recorded as recorded_calls
+from tolka.run.provenance import texts as digests_of
 from tolka.system.progress import Say
 from tolka.text.direction import Direction
 
@@ -83,7 +88,7 @@ class RecipeTask:
         return self.folder / "steps"
 
     def at(self, step: str, name: str) -> Path:
-        """Return a file or folder of a step."""
+        """Return a file or folder of a step, or of a run whose path stands in its place."""
         return self.steps / step / name
 
     def figures(self, step: str) -> Figures:
@@ -154,6 +159,20 @@ class RecipeTask:
         most, usual = self.config.trainer.max_minutes, self.pace.training(self.pace.pairs + more)
         minutes = min(most or usual, usual)
         return Step(name, title, reads, [self.model(name)], command, minutes=minutes)
+
+    def check_run(self, run: Path, key: str) -> None:
+        """Raise ConfigError unless a run was trained and tested on the texts of this recipe, and has left a model.
+
+        key: the setting that names it.
+        """
+        best, calls = run / "best", recorded_calls(run)
+        if not best.is_dir() or not read_json(best / SCORES).get("test"):
+            raise ConfigError(f"{key} ({run}) is not the folder of a run that has ended with a test")
+        if not calls or calls[-1].get("texts") != digests_of(open_corpus(self.config, self.say)[0]):
+            raise ConfigError(
+                f"{key} ({run}) was trained or tested on other text than corpus.train, valid and test name here: type "
+                "them as they were for it, or leave it out"
+            )
 
     def check_model(self, model: str, direction: Direction) -> None:
         """Raise TolkaError, as mt-translate reports it, unless a model is there and has a direction."""

@@ -97,7 +97,7 @@ class CorpusConfig(ABC):
     def _check_languages(self, entry: Entry, key: str) -> None:
         """Raise ConfigError for an entry whose languages are not named, or not as they should be."""
         if isinstance(entry, dict):
-            where = f"corpus.{key} ({_as_typed(entry)})"
+            where = f"corpus.{key} ({as_typed(entry)})"
             # With one language alone the other would be the usual one, which nobody has typed.
             is_half = ("source" in entry) != ("target" in entry)
             if set(entry) - {"text", "source", "target"} or not entry.get("text") or is_half:
@@ -106,8 +106,8 @@ class CorpusConfig(ABC):
         # Nobody has typed corpus.source and corpus.target where each training text has its own.
         elif key != "train" and not self.has_usual_direction and not SetSize.of(key, [entry]):
             raise ConfigError(
-                f"corpus.{key} ({_as_typed(entry)}) does not say its languages, as the texts of corpus.train do: type "
-                + shlex.quote(f"corpus.{key}=[{_as_typed({'text': entry, **self.direction._asdict()})}]")
+                f"corpus.{key} ({as_typed(entry)}) does not say its languages, as the texts of corpus.train do: type "
+                + shlex.quote(f"corpus.{key}=[{as_typed({'text': entry, **self.direction._asdict()})}]")
             )
 
     def split_entry(self, entry: Entry) -> tuple[str | list[str], Direction]:
@@ -173,10 +173,10 @@ def _check_direction(direction: Direction, source_key: str, target_key: str) -> 
         raise ConfigError(f"{source_key} and {target_key} are both '{direction.source}'; they must differ")
 
 
-def _as_typed(entry: Entry) -> str:
+def as_typed(entry: Entry) -> str:
     """Return an entry as it is typed."""
     if isinstance(entry, dict):
-        return f"{{{', '.join(f'{key}: {_as_typed(value)}' for key, value in entry.items())}}}"
+        return f"{{{', '.join(f'{key}: {as_typed(value)}' for key, value in entry.items())}}}"
     return entry if isinstance(entry, str) else f"[{','.join(entry)}]"
 
 

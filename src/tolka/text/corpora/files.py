@@ -260,10 +260,11 @@ def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     refuse_pipe(Path(plain))
     # Likely a table without an ending, or the source's file in place of a prefix.
     if base.is_file() and not hint:
+        columns, both = (shlex.quote(f"corpus.{key}=[[{base},{others}]]") for others in ("1,2", "TARGETS"))
         raise DataError(
             f"corpus.{key}: {base} is one file, and does not end like one with both sides ({', '.join(FORMATS)}). If "
-            f"tabs separate its columns, name them: {shlex.quote(f'corpus.{key}=[[{base},1,2]]')}; if commas do, rename "
-            f"it to .csv; if the targets are in another file, name both: {shlex.quote(f'corpus.{key}=[[{base},TARGETS]]')}"
+            f"tabs separate its columns, name them: {columns}; if commas do, rename it to .csv; if the targets are in "
+            f"another file, name both: {both}"
         )
     names = sorted(path.name for path in folder.iterdir())
     alike = [name for name in names if name.startswith(base.name[:3])]

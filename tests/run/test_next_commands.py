@@ -1,0 +1,144 @@
+"""What is advised after a training runs as it is typed, whatever made the run."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Command, arguments_of, write_corpus
+from tolka.config.command_line import train_config
+from tolka.run.next_commands import from_parent, go_on, on_more_text, with_monolingual, with_plugins
+from tolka.run.provenance import provenance
+from tolka.system.device import choose_device
+from tolka.text.corpora.base import Corpus
+from tolka.training.options import TrainerConfig
+from tolka.training.state import TrainState
+
+LANGUAGES = "source: xa, target: xb"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, trained: Path) -> list[str]:
+    """The settings of `trained`, with more text in more.xa and more.xb."""
+    write_corpus(tmp_path / "more")
+    return arguments_of(trained.parent / "corpus", trained)
+
+
+def typed(text: str, tmp_path: Path, run: Path) -> list[str]:
+    """The arguments of an advised command, with names in place of its words for them."""
+    names = {"MORE": str(tmp_path / "more" / "train"), "TEXT": str(tmp_path / "more" / "train.xb"), "{run}": str(run)}
+    for word, name in names.items():
+        text = text.replace(word, name)
+    program, *words = shlex.split(text)
+    assert program == "mt-train"
+    return words
+
+
+def kinds(settings: list[str], trained: Path) -> dict[str, tuple[list[dict[str, Any]], dict[str, Any] | None]]:
+    """Runs by what was typed for them: the recorded calls, and the corpus's settings."""
+    folder = trained.parent / "corpus"
+    own = [each for each in settings if not each.startswith("corpus")]
+    sides = [f"corpus.{key}={folder / key}" for key in ("valid", "test")]
+
+    def call(words: list[str], **origin: Any) -> list[dict[str, Any]]:
+        return [{"command": shlex.join(["mt-train", *words]), **origin}]
+
+    codes = ["corpus.source=xa", "corpus.target=xb"]
+    below = [
+        *own,
+        "corpus=files",
+        *codes,
+        f"corpus.root={folder}",
+        "corpus.train=train",
+        "corpus.valid=valid",
+        "corpus.test=[test]",
+    ]
+    files = [*own, *codes, f"corpus.train=[[{folder}/train.xa,{folder}/train.xb]]", "corpus.weights=[1]", *sides]
+    several = [*own, f"corpus.train=[{{text: {folder}/train, {LANGUAGES}}}]", "corpus.valid=10", "corpus.test=10"]
+    rerun = ["--rerun", "runs/x", "trainer.label_smoothing=0.2"]
+    script = [{"command": "train_it.py 3"}]
+    return {
+        "files": (call(settings), None),
+        "a list": (call(files), None),
+        "languages of their own": (call(several), None),
+        "a rerun": (call(rerun, origin=call(settings)[0]), None),
+        "a rerun of a rerun": (call(rerun, origin=call(rerun, origin=call(settings)[0])[0]), None),
+        "a root": (call(below), {**train_config(below).as_dict()["corpus"]}),
+        "a script": (script, train_config(["corpus=files", *settings]).as_dict()["corpus"]),
+        "a script with a list": (script, train_config(["corpus=files", *files]).as_dict()["corpus"]),
+    }
+
+
+def test_more_text_is_trained_on_beside_the_old(
+    settings: list[str], trained: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never the useless model, and with its own settings."""
+    monkeypatch.chdir(tmp_path)
+    for kind, (calls, corpus) in kinds(settings, trained).items():
+        advised = on_more_text(calls, "x", corpus)
+        assert "init_from" not in advised, kind
+        assert "run.name=x-more" in advised
+        done = command("mt-train", "--prepare", *typed(advised, tmp_path, trained), f"run.prepared={tmp_path / kind}")
+        assert done.code == 0, f"{kind}: {advised}: {done.err}"
+        assert "2 texts" in done.err or "120 pairs" in done.err, f"{kind}: {done.err}"
+
+
+def test_other_advice_is_understood(
+    settings: list[str], trained: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for kind, (calls, _) in kinds(settings, trained).items():
+        advised = [from_parent(calls, "x", str(trained))]
+        for options in ({"updates": 5}, {"epochs": 2, "updates": 0}, {"max_minutes": 1.0}, {"patience": 2}):
+            state = TrainState(update=5, seconds=60.0, plateau=9 if "patience" in options else 0)
+            advised.append(go_on(TrainerConfig(**options), state)[1])  # type: ignore[arg-type]
+        for text in filter(None, advised):
+            done = command("mt-train", *typed(text, tmp_path, trained), "--print-config")
+            assert done.code == 0, f"{kind}: {text}: {done.err}"
+
+
+def test_text_in_one_language_is_added_to_a_run_that_stands(
+    settings: list[str], trained: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for kind in ("files", "a list", "a rerun"):
+        advised = with_monolingual(kinds(settings, trained)[kind][0], "x")
+        assert "recipe.forward={run} corpus.monolingual=TEXT" in advised
+        if kind == "files":
+            done = command("mt-train", "--check", *typed(advised, tmp_path, trained))
+            assert done.code == 0, f"{kind}: {advised}: {done.err}"
+            assert " forward " not in done.err
+    assert with_monolingual([{"command": "train_it.py 3"}], "x") == ""
+
+
+def test_a_data_set_has_no_place_for_files_so_that_its_model_is_trained_on(trained: Path) -> None:
+    calls = [{"command": "mt-train corpus=hub corpus.path=x/y corpus.train=train"}]
+    advised = on_more_text(calls, "x", {"name": "hub", "train": ["train"]})
+    assert advised == "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto"
+
+
+def test_plugins_are_named_again() -> None:
+    """A saved configuration never chooses which code runs."""
+    named = "'plugins=[my_model,my_parts]'"
+    calls = [{"command": "mt-train corpus.source=a corpus.train=b"}, {"command": f"mt-train --resume x {named}"}]
+    assert with_plugins("mt-train --resume {run}", calls) == f"mt-train --resume {{run}} {named}"
+    assert with_plugins("mt-train --resume {run}", calls[:1]) == "mt-train --resume {run}"
+    assert on_more_text([{"command": f"train_it.py {named}"}], "x").endswith(f" {named}")
+    assert on_more_text([{"command": f"mt-train corpus.source=a corpus.train=b {named}"}], "x").count("plugins=") == 1
+
+
+def test_a_rerun_records_what_was_typed_for_the_run_that_it_repeats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = {"command": "mt-train corpus.train=a", "origin": None, "versions": {}}
+    (tmp_path / "provenance.json").write_text(json.dumps({"calls": [first, {"command": "mt-train --resume x"}]}))
+
+    def origin(*arguments: str) -> Any:
+        monkeypatch.setattr(sys, "argv", ["mt-train", *arguments])
+        return provenance(Corpus([], [], []), choose_device("cpu"))["origin"]
+
+    assert origin("--rerun", str(tmp_path), "trainer.updates=3") == {"command": first["command"], "origin": None}
+    assert origin("corpus.train=a") is origin("--rerun", str(tmp_path / "none")) is None
