@@ -16,6 +16,7 @@ demo: .venv/ready
 	@echo
 	@echo 'The last line is its translation of "I love you." It knows the sentences of the embedded corpus and no others.'
 	@echo "To go on: source .venv/bin/activate, and README.md, Your own text, in three commands"
+	@echo "How it was trained, and what it gets wrong: runs/sample/report.html"
 
 # worksteal: tests of one file stay in one process, so that what they share is made once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ import pytest
 
 from tolka.cli import translate
 from tolka.jobs.notes import UnusualLines
+from tolka.model_directory.verify import read_json
+from tolka.model_directory.write import rescore
 from tolka.text.direction import Direction
 from tolka.translation.request import Request
 from tolka.translation.results import Translation
@@ -91,6 +95,82 @@ def test_jsonl_has_quality_and_flags(command: Command, trained: Path) -> None:
     assert first["quality"] == {"probability": pytest.approx(math.exp(sum(scores) / len(scores)), rel=1e-4)}
     assert {"low_confidence", "unfinished", "missing_number", "missing_placeholder"} <= set(first["flags"])
     assert (blank["quality"], blank["flags"]) == (None, [])
+
+
+def test_a_translation_ends_with_how_many_lines_to_check_and_why(command: Command, trained: Path) -> None:
+    lines = b"ferry 12 {name} .\n\nferry\n"
+    outcome = command("mt-translate", trained, *QUICK, stdin=lines)
+    (note,) = [line for line in outcome.err.splitlines() if line.startswith("to check: ")]
+    assert note.startswith("to check: 2 of 3 lines (unfinished 2, ")
+    assert "missing_number 1, missing_placeholder 1" in note
+    assert note.endswith("; output.format=table or html lists them")
+    assert "to check" not in command("mt-translate", trained, *QUICK, stdin=b"\n").err
+
+
+def test_a_table_has_each_line_with_what_to_check(command: Command, trained: Path) -> None:
+    lines = b"ferry\t12 {name} .\n\n<b>ferry</b>\n"
+    plain = command("mt-translate", trained, *QUICK, stdin=lines).out.split("\n")[:-1]
+    flags = [
+        ", ".join(json.loads(line)["flags"])
+        for line in command("mt-translate", trained, *QUICK, "output.format=jsonl", stdin=lines).out.splitlines()
+    ]
+    outcome = command("mt-translate", trained, *QUICK, "output.format=table", stdin=lines)
+    header, *rows = [line.split("\t") for line in outcome.out.split("\n")[:-1]]
+    assert header == ["line", "check", "source", "translation"]
+    assert [row[0] for row in rows] == ["1", "2", "3"]
+    assert [row[1] for row in rows] == flags
+    assert [row[2] for row in rows] == ["ferry 12 {name} .", "", "<b>ferry</b>"]
+    assert [row[3] for row in rows] == plain
+    # Of the model's probabilities, too.
+    assert "low_confidence 2" in outcome.err
+    page = command("mt-translate", trained, *QUICK, "output.format=html", stdin=lines).out
+    assert page.startswith("<!doctype html>")
+    assert page.rstrip().endswith("</html>")
+    assert "&lt;b&gt;ferry&lt;/b&gt;" in page
+    assert re.findall(r'<tr class="(\w+)"><td>(\d)', page) == [("check", "1"), ("fine", "2"), ("check", "3")]
+    assert command("mt-translate", trained, "output.format=table", stdin=b"").out == "\t".join(header) + "\n"
+
+
+@pytest.mark.parametrize("name", ["table", "html"])
+def test_a_list_that_was_interrupted_has_its_head_once(
+    name: str, command: Command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("ferry .\n" * 6)
+    settings = [*QUICK, f"output.format={name}", "decoding.window=2", "-o", out]
+    whole = command("mt-translate", trained, text, *settings)
+    expected = out.read_text()
+    out.unlink()
+    real = Translator.translate
+
+    def broken(self: Any, texts: Any, *rest: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, texts, *rest)
+
+    calls: list[int] = []
+    monkeypatch.setattr(Translator, "translate", broken)
+    assert command("mt-translate", trained, text, *settings, "resume=true").code == 130
+    monkeypatch.setattr(Translator, "translate", real)
+    resumed = command("mt-translate", trained, text, *settings, "resume=true")
+    assert resumed.code == 0, resumed.err
+    assert out.read_text() == expected
+    assert [line for line in whole.err.splitlines() if "to check" in line] == [
+        line for line in resumed.err.splitlines() if "to check" in line
+    ]
+
+
+@pytest.mark.parametrize(("level", "said"), [("useless", True), ("weak", True), ("usable", False), ([], False)])
+def test_a_model_that_is_not_usable_says_so(
+    level: str, said: bool, command: Command, trained: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(trained / "best", model)
+    scores = read_json(model / "scores.json")
+    rescore(model, {**scores, "verdict": {"level": level, "sentences": ["This model is of no use: 60 pairs."]}}, "")
+    outcome = command("mt-translate", model, *QUICK, stdin=b"ferry\n")
+    assert ("note: by the verdict of its training: This model is of no use: 60 pairs.\n" in outcome.err) == said
 
 
 def test_token_scores_add_up_to_what_the_search_found(command: Command, trained: Path) -> None:

@@ -74,6 +74,27 @@ def test_every_command_s_settings_are_known(trained: Path, monkeypatch: pytest.M
     assert refused == []
 
 
+def test_each_row_of_the_readme_can_be_typed_after_the_demo(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Settings behind the first command, or behind mt-train alone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tolka.tracking.options.find_spec", lambda package: package)
+    text = README.read_text(encoding="utf-8")
+    (first,) = re.findall(r"^mt-train (corpus=files .*) run.name=mine$", text, flags=re.MULTILINE)
+    rows = text.partition("| you have | try |")[2].partition("\n\n")[0]
+    codes = [code for code in re.findall(r"`([^`]+)`", rows) if re.match(r"'?[a-z]+[.\w]*=", code)]
+    assert len(codes) > 8
+    for code in codes:
+        known = code.replace("runs/sample", str(trained)).replace("opus-mt-en-de", str(trained))
+        typed = shlex.split(known)
+        named = {each.partition("=")[0] for each in typed}
+        behind = [each for each in shlex.split(first) if each.partition("=")[0] not in named]
+        for before in (behind, []) if not any(key.startswith("corpus.") for key in named) else (behind,):
+            if before or "run.init_from" not in named:
+                train_config(with_recipe([*before, *typed]))
+
+
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in PAGES:

@@ -76,4 +76,13 @@ def test_a_useless_model_is_called_so_and_not_to_be_translated_with() -> None:
     words = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict)
     assert words.endswith("\nThis model is useless.\n\nnext:\n  Longer:\n    mt-train --rerun runs/a")
     weak = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "weak"})
-    assert weak.endswith("next:\n  mt-translate runs/a FILE\n  Longer:\n    mt-train --rerun runs/a")
+    assert weak == words
+    usable = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "usable"})
+    assert usable.endswith("next:\n  mt-translate runs/a FILE\n  Longer:\n    mt-train --rerun runs/a")
+
+
+def test_the_closing_words_end_with_the_page(tmp_path: Path) -> None:
+    assert "page" not in closing_words(tmp_path, {"best model": "there"}, TESTS, {})
+    (tmp_path / "report.html").touch()
+    words = closing_words(tmp_path, {"best model": "there"}, TESTS, {})
+    assert words.endswith(f" FILE\nall of it on one page: {tmp_path / 'report.html'}")

@@ -12,6 +12,7 @@ _EXAMPLES = """examples:
   echo "I love you." | mt-translate runs/sample
   mt-translate runs/sample news.en -o news.ko search.beam_size=10
   mt-translate runs/sample book.en -o book.ko resume=true    continue where the same command was interrupted
+  mt-translate runs/sample news.en output.format=html -o news.html   a page with the lines that a person should check
   mt-translate runs/sample news.en output.format=jsonl       with scores of the tokens, and word alignments
   mt-translate runs/sample news.tsv input.column=2           one column of a table
   mt-translate runs/sample --score news.en news.ko           log-probabilities of given translations

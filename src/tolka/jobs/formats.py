@@ -1,4 +1,4 @@
-"""Output formats that need no torch: text and n-best lists. `json_lines.py` has the one that does."""
+"""Output formats: text and n-best lists. `check_lists.py` has a table and a page, `json_lines.py` JSON, with torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -36,6 +36,12 @@ class Format(ABC):
     """whether scores are needed"""
     is_text: ClassVar[bool] = False
     """whether its lines are translations, which the documents put in their places"""
+    head: str = ""
+    """what is written before the first line"""
+    tail: str = ""
+    """what is written after the last line"""
+    flagged: Sequence[list[str]] = ()
+    """flags of the window that was written last, where the format writes them"""
 
     def __init__(self, attention: AttentionOutput | None = None) -> None:
         self._attention = attention

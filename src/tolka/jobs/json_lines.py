@@ -63,10 +63,12 @@ class JsonLines(Format):
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
         self._sections: dict[int, _Sums] = {}  # number -> what a forecast takes of its lines
         self._count = done
+        self.flagged: list[list[str]] = []
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         if self._maps:
             self._maps.maps(results)
+        self.flagged = []
         candidates = [each for result in results for each in result.translation.candidates]
         all_scores, alignments = iter(self._token_scores(results, candidates)), iter(self._alignments(candidates))
         for result in results:
@@ -83,6 +85,7 @@ class JsonLines(Format):
                 self._sections[section] = self._sections.get(section, np.zeros(len(values))) + values
             self._count += 1
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
+            self.flagged.append(flags)
             value = quality and {quality.kind: rounded_score(quality.value)}
             yield json_text(
                 {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags},

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from tolka.system.number_format import count_text
 from tolka.text.direction import Direction
 from tolka.text.scripts import is_in_other_script
+from tolka.translation.flags import FLAGS
 from tolka.translation.results import blank_translations_note
 
 if TYPE_CHECKING:
@@ -45,9 +47,12 @@ class UnusualLines:
         self.counts, self._tags = Counter(before), tuple(f">>{code}<<" for code in typed)
         self.direction, self._scored = direction, scored
 
-    def add(self, results: "Iterable[Result]") -> None:
-        """Count the unusual ones among translated lines."""
+    def add(self, results: "Iterable[Result]", flagged: Iterable[Collection[str]] = ()) -> None:
+        """Count the unusual ones among translated lines. flagged: the flags of each."""
         counts = self.counts
+        for flags in flagged:
+            counts["to check"] += bool(flags)
+            counts.update(f"flag {flag}" for flag in flags)
         for result in results:
             translation, best = result.translation, result.translation.candidates[0]
             several = translation.sentences > 1
@@ -80,5 +85,12 @@ class UnusualLines:
             )
         if blank := "" if self._scored else blank_translations_note(counts["blank"], counts["with_text"]):
             yield f"note: {blank}"
+        if to_check := counts["to check"]:
+            found = Counter({flag: count for flag in FLAGS if (count := counts[f"flag {flag}"])})
+            why = ", ".join(f"{flag} {count}" for flag, count in found.most_common())
+            yield (
+                f"to check: {to_check} of {count_text(counts['lines'], 'line')} ({why}); output.format=table or html "
+                "lists them"
+            )
         if is_complete and not counts["lines"]:
             yield f"note: there was no line to {'score' if self._scored else 'translate'}"

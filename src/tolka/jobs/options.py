@@ -44,14 +44,14 @@ class OutputConfig:
     """Options of what is written."""
 
     format: str = "text"
-    """text (the translation, a line each), nbest (Moses' list of several), or jsonl (an object a line, with scores)"""
+    """text (a translation a line), table or html (with what to check), nbest (Moses' list), or jsonl (with scores)"""
     alignments: bool = False
     """whether a tab and the word alignment follow each translation, in Pharaoh's format: source-target, from 0"""
     resume: bool = False
     """with -o: continue where the same command was interrupted, after the last full window (decoding.window)"""
 
     def __post_init__(self) -> None:
-        one_of(self, "output", "format", ("text", "nbest", "jsonl"))
+        one_of(self, "output", "format", ("text", "table", "html", "nbest", "jsonl"))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
+from tolka.evaluation.figures import USELESS, WEAK
 from tolka.jobs.formats import Format, NBestLines, Result, TextLines
 from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files
 from tolka.jobs.notes import UnusualLines
@@ -63,10 +64,10 @@ class Job:
             raise ConfigError(
                 f"resume=true needs a file that can be read again, and {self.output} is a pipe or a device"
             )
-        if output.format == "nbest" and (self.attention or output.alignments):
+        if output.format in ("nbest", "table", "html") and (self.attention or output.alignments):
             asked = "--attention" if self.attention else "output.alignments=true"
             raise ConfigError(
-                f"output.format=nbest has no place for {asked}: choose text, or jsonl, which has alignments"
+                f"output.format={output.format} has no place for {asked}: choose text, or jsonl, which has alignments"
             )
 
     def notes(self, config: TranslateConfig) -> Iterator[str]:
@@ -128,6 +129,8 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         tally = UnusualLines(translator.direction, job.are_given, journal.tally, giving_way)
         form = _format(job, config, translator, journal.done)
         windows = _windows(job, texts, journal, config.decoding.window)
+        if not journal.done:
+            out.write(form.head.encode())
 
         def process(window: Sequence[Pair]) -> None:
             tally.direction = _named_source(translator, window, say)
@@ -135,7 +138,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
             lines = list(form.lines(results))
             out.write((texts.write(lines) if form.is_text else "".join(f"{line}\n" for line in lines)).encode())
             out.flush()  # the program that wrote these lines may be waiting for an answer
-            tally.add(results)
+            tally.add(results, form.flagged or _flags(translator, results))
 
         # The bar begins here, so that its rate, and the time left, are those of translating.
         title, shown = "scoring" if job.are_given else "translating", not job.is_typed and not job.is_on_screen
@@ -153,10 +156,12 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
                 for note in (*form.last_notes(), *tally.notes(is_complete=False)):
                     say(note)
                 raise
-        if form.is_text:
-            out.write(texts.end().encode())
+        out.write((texts.end() if form.is_text else form.tail).encode())
     for note in (*form.last_notes(), *(f"note: {each}" for each in texts.last_notes()), *tally.notes()):
         say(note)
+    judged = translator.verdict or {}
+    if tally.counts["lines"] and judged.get("level") in (USELESS, WEAK):
+        say(f"note: by the verdict of its training: {judged['sentences'][0]}")
 
 
 def _named_source(translator: "Translator[Any]", window: Sequence[Pair], say: Say) -> Direction:
@@ -176,6 +181,10 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
     name, alignments = config.output.format, config.output.alignments
     if name == "nbest":
         return NBestLines(done)
+    if name in ("table", "html"):
+        from tolka.jobs.check_lists import HtmlLines, TableLines
+
+        return (TableLines if name == "table" else HtmlLines)(translator, done)
     if not job.needs_attention(config):
         return TextLines(None, alignments=False, given=job.are_given)
 
@@ -187,6 +196,11 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
     return (
         JsonLines(translator, attention, done) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
     )
+
+
+def _flags(translator: "Translator[Any]", results: Sequence[Result]) -> list[list[str]]:
+    """Return what to check in translations by their texts alone; probabilities would take another pass of the model."""
+    return translator.flags([each.source for each in results], [each.translation for each in results])
 
 
 def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[list[Pair]]:

@@ -15,7 +15,8 @@ class ModelFacts:
     """A model's tokenizer, and facts of its training text.
 
     sources: statistics of it. characters: the form of characters in it. directions: those that the model knows; may be
-    empty for another program's model. quality: the calibration of quality estimates, or None.
+    empty for another program's model. quality: the calibration of quality estimates, or None. verdict: on its training,
+    or None.
     """
 
     tokenizer: Tokenizer
@@ -23,6 +24,7 @@ class ModelFacts:
     characters: CharacterForm = KEEP
     directions: tuple[Direction, ...] = ()
     quality: Mapping[str, Any] | None = None
+    verdict: Mapping[str, Any] | None = None
 
     @property
     def usual_direction(self) -> Direction:

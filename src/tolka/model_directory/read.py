@@ -45,7 +45,10 @@ class SavedModel:
         # Manifests of earlier versions have no directions, and config.yaml has the single one.
         directions = self.sources.directions or (direction_of(self.config),)
         form = character_form(self.config)
-        return ModelFacts(self.tokenizer, self.sources, form, directions, self.scores.get(QUALITY))
+        verdict = self.scores.get("verdict")
+        is_read = isinstance(verdict, dict) and isinstance(verdict.get("sentences"), list) and verdict["sentences"]
+        verdict = verdict if is_read else None
+        return ModelFacts(self.tokenizer, self.sources, form, directions, self.scores.get(QUALITY), verdict)
 
 
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tolka.evaluation.figures import USELESS, WEAK
 from tolka.evaluation.verdict import advice_of
 from tolka.metrics.significance import paired_test
 from tolka.metrics.tables import interval_text, table
+from tolka.report.page import PAGE
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
 
@@ -45,12 +47,12 @@ def closing_words(
     if verdict:
         lines += ["", *verdict["sentences"]]
     advice = [line for words, typed in advice_of(verdict, model) for line in (words, f"  {typed}" if typed else "")]
-    # Nobody is helped by translating with a useless model.
-    if verdict.get("level") != "useless":
+    if verdict.get("level") not in (USELESS, WEAK):  # with which it is no use to translate
         targets = list(dict.fromkeys(result["direction"][1] for result in tests.values() if "direction" in result))
         target = f" target={targets[0]}" if len(targets) > 1 else ""
         advice = [f"mt-translate {shlex.quote(str(model))} FILE{target}", *advice]
-    return "\n".join([*lines, "", "next:", *(f"  {each}" for each in advice if each)])
+    page = [f"all of it on one page: {model / PAGE}"] if (model / PAGE).is_file() else []
+    return "\n".join([*lines, "", "next:", *(f"  {each}" for each in advice if each), *page])
 
 
 def comparison_table(runs: Sequence[FinishedRun]) -> str:

@@ -78,6 +78,7 @@ class Translator(Generic[E]):
             )
         self.split = resolved_split(decoding.split, facts.sources.several_sentences)
         self.directions, self._length_ratios = facts.directions, facts.sources.length_ratios
+        self.verdict = facts.verdict
         self._calibrations = Calibration.by_direction({QUALITY: facts.quality})
         self.request = request.resolved(ResolvedRequest(BeamConfig(), facts.usual_direction))
         # A model of many languages may be opened without a direction, which then comes with each call.
