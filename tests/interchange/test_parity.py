@@ -40,11 +40,25 @@ def test_equal_sides_pass() -> None:
     found = compare(Made(["a b", "c"], zeros, "tolka"), Made(["a b", "c"], zeros), ["x", "y"])
     assert (found.share, found.bleu.value, found.logits, found.first) == (1.0, 100.0, 0.0, None)
     found.check(FP32)
-    assert "2 lines, made 1.0 and tolka translate 2 identically (greedy); BLEU between both is 100.00" in (
-        found.as_markdown()
-    )
+    assert "2 lines, made 1.0 and tolka translate 2 identically (greedy), to 2 different texts; " in found.as_markdown()
+    assert "BLEU between both is 100.00" in found.as_markdown()
     assert "The greatest difference of logits is 0.0e+00." in found.as_markdown()
     assert found.bleu.signature in found.as_markdown()
+
+
+def test_equal_blanks_prove_little() -> None:
+    """Unless logits were compared, too."""
+    lines, zeros = [*"abcdefgh"], [np.zeros((3, 5), dtype=np.float32)]
+    for translations, logits, is_warned in (
+        ([""] * 8, None, True),
+        (["a"] * 7 + ["b"], None, True),
+        ([*"abcd", *"abcd"], None, False),
+        ([""] * 8, zeros, False),
+    ):
+        said: list[str] = []
+        compare(Made(translations, logits), Made(translations, logits), lines).check_and_report(FP32, said.append)
+        assert any("that proves little" in line for line in said) == is_warned
+        assert f"to {len({*translations} - {''})} different text" in said[0]
 
 
 def test_the_first_line_that_differs_is_shown() -> None:

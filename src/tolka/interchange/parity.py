@@ -21,6 +21,7 @@ from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import Score, score
 from tolka.model_directory.read import SavedModel, character_form, direction_of
 from tolka.search.greedy import GreedyConfig
+from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -35,6 +36,7 @@ _TRIES = 50  # for each made-up line: most subwords of an odd vocabulary may be 
 _FORCED_LINES = 32  # lines whose logits are compared: each has the whole vocabulary at every token
 _FORCED_AT_ONCE = 8
 _FORCED_CHARACTERS = 60  # of a translation: encoding may cut it into more subwords than it was made of
+_FEW_DIFFERENT = 4  # translations, of which equal ones say little
 _SHOWN = 200  # characters of a line in a message
 Pairs = Sequence[tuple[str, str]]
 Logits = NDArray[np.float32]
@@ -128,7 +130,7 @@ class Parity:
 
     logits: their greatest difference. nll: growth of the nll per token on the other side, in nats: the Kullback-Leibler
     divergence of the distributions. Both are None if one side has no logits. first: the first line that differs, as
-    (source, our translation, the other one).
+    (source, our translation, the other one). different: number of different translations, blank ones not counted.
     """
 
     ours: str
@@ -139,6 +141,7 @@ class Parity:
     logits: float | None
     nll: float | None
     first: tuple[str, str, str] | None
+    different: int
 
     @property
     def share(self) -> float:
@@ -152,7 +155,8 @@ class Parity:
             logits = f" The greatest difference of logits is {self.logits:.1e}. nll grows by {self.nll:.1e} a token."
         return (
             f"## Parity\n\nOf {self.lines} lines, {self.other} and {self.ours} translate {self.identical} identically "
-            f"(greedy); BLEU between both is {self.bleu.value:.2f} (`{self.bleu.signature}`).{logits}\n"
+            f"(greedy), to {count_text(self.different, 'different text')}; BLEU between both is {self.bleu.value:.2f} "
+            f"(`{self.bleu.signature}`).{logits}\n"
         )
 
     def check_and_report(self, threshold: Threshold, say: Say) -> str:
@@ -160,6 +164,11 @@ class Parity:
         self.check(threshold)
         section = self.as_markdown()
         say(section.splitlines()[-1])
+        if self.logits is None and self.different < min(_FEW_DIFFERENT, self.lines):
+            say(
+                "warning: that proves little, as so few translations differ: give source lines of the model's kind, "
+                "--sample FILE"
+            )
         return section
 
     def check(self, threshold: Threshold) -> None:
@@ -205,7 +214,8 @@ def compare(ours: Side, theirs: Side, lines: Sequence[str], cut: Callable[[str],
     targets = [(target or source.split("<< ")[-1])[:_FORCED_CHARACTERS].strip() for source, target in texts]
     forced = [(source, cut(target)) for (source, _), target in zip(texts, targets, strict=True)]
     logits, nll = _differences(ours, theirs, forced)
-    return Parity(ours.name, theirs.name, len(both), identical, bleu, logits, nll, first)
+    different = len({text for text in mine if text})
+    return Parity(ours.name, theirs.name, len(both), identical, bleu, logits, nll, first, different)
 
 
 def _differences(ours: Side, theirs: Side, pairs: Pairs) -> tuple[float | None, float | None]:

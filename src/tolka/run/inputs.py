@@ -150,7 +150,8 @@ class Inputs:
             sets = {"valid": corpus.valid, "test": corpus.tests}
             counts = {key: count_text(sum(each.count() for each in sets[key]), "pair") for key in corpus.sizes}
             each = [f"{counts[key]} (corpus.{key}={size.value})" for key, size in corpus.sizes.items()]
-            self.log(f"set aside from the training text: {', '.join(each)}: {folder}")
+            repeated = "pairs that repeat a side of one are left out as well"
+            self.log(f"set aside from the training text: {', '.join(each)}: {folder}; {repeated}")
         return corpus
 
     @cached_property

@@ -107,11 +107,33 @@ def test_a_reader_s_flaw_comes_first() -> None:
     assert tally.summary() == "1 pair, 0 kept, 1 left out: 1 fuzzy translation"
 
 
+@each_row(
+    ("direction", "row", "is_exchanged"),
+    [
+        (("en", "ru"), ("Хороший день.", "A good day."), True),
+        (("en", "ko"), ("안녕하세요 John.", "Hello, John."), True),
+        (("en", "ru"), ("A good day.", "Хороший день."), False),
+        (("en", "ru"), ("Хороший день.", "Хороший."), False),
+        (("en", "ru"), ("Хороший день.", "12:30"), False),
+        (("en", "de"), ("Ein guter Tag.", "A good day."), False),  # which only their languages tell
+    ],
+)
+def test_swapped_sides_in_part_of_a_text_are_exchanged(
+    direction: tuple[str, str], row: tuple[str, str], is_exchanged: bool
+) -> None:
+    kept, tally = cleaned([row], Direction(*direction), script=True)
+    assert (row[::-1] in kept) == is_exchanged
+    assert tally.changed == ({"sides exchanged": 1} if is_exchanged else {})
+    assert ("; changed: 1 sides exchanged" in tally.summary()) == is_exchanged
+
+
 def test_other_languages() -> None:
     pytest.importorskip("py3langid")
     english, german = "This is a sentence about nothing in particular.", "Das ist ein Satz über nichts Besonderes."
-    kept, tally = cleaned([(english, german), (german, german), (english, english), ("Oui.", "Ja.")], language=True)
-    assert kept == [(english, german), ("Oui.", "Ja.")]
+    rows = [(english, german), (german, german), (english, english), ("Oui.", "Ja."), (german, english)]
+    kept, tally = cleaned(rows, language=True)
+    assert kept == [(english, german), ("Oui.", "Ja."), (english, german)]
+    assert tally.changed == {"sides exchanged": 1}
     assert tally.dropped == {"source in another language": 1, "target in another language": 1}
     assert len(cleaned([(german, english)], Direction("xa", "qaa"), language=True)[0]) == 1
 

@@ -19,6 +19,7 @@ from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair
 from tolka.text.scripts import is_in_other_script, letters_of
 
+_EXCHANGED = "sides exchanged"
 _RATIO_ALLOWANCE = 10  # characters added to both sides: a translation of "OK" may be three times as long
 
 
@@ -45,9 +46,9 @@ class CleaningConfig:
     numbers: bool = False
     """drop pairs whose sides have different numbers; 1,000 equals 1.000, but 3 does not equal three"""
     script: bool = False
-    """drop pairs with a side most of whose letters are of a script that its language is not written in"""
+    """drop pairs with a side mostly in a script that its language is not written in; swapped sides are exchanged"""
     language: bool = False
-    """drop pairs with a side that is surely in another language (py3langid, in the extra langid)"""
+    """drop pairs with a side surely in another language (extra langid); sides that are surely swapped are exchanged"""
     duplicates: str = "keep"
     """duplicate pairs: keep, exact = drop them, near = also those equal except for case and punctuation"""
     leaks: str = "keep"
@@ -76,7 +77,7 @@ class CleaningConfig:
 
 
 # Part of a store's key: text that another version has prepared is prepared again.
-RULES = {"control": 2, "markup": 2, "numbers": 2}
+RULES = {"control": 2, "markup": 2, "numbers": 2, "script": 2, "language": 2}
 """Setting -> version of what it does to a pair, raised with each change."""
 Step = Callable[[Pair], Pair | str]
 """Returns the pair, changed or not, or the reason to drop it."""
@@ -136,9 +137,10 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
     if config.numbers:
         steps.append(("", _unless_numbers_differ))
     if config.script:
+        steps.append((_EXCHANGED, _exchange_by_script(direction)))
         steps += [("", _unless_other_script(*side)) for side in _sides(direction) if letters_of(side[1])]
     if config.language:
-        steps.append(("", _unless_other_language(direction)))
+        steps.append((_EXCHANGED, _unless_other_language(direction)))
     return steps + [(name, _own(name, direction)) for name in config.own]
 
 
@@ -255,13 +257,30 @@ def _unless_other_script(side: str, language: str) -> Step:
     return lambda pair: reason if is_in_other_script(getattr(pair, side), language) else pair
 
 
+def _exchange_by_script(direction: Direction) -> Step:
+    """Return a step that exchanges the sides of a pair if each is mostly in the script of the other's language."""
+    source, target = direction
+
+    def step(pair: Pair) -> Pair:
+        is_source_other = is_in_other_script(pair.source, source, target)
+        return pair.swapped if is_source_other and is_in_other_script(pair.target, target, source) else pair
+
+    return step
+
+
 def _unless_other_language(direction: Direction) -> Step:
-    """Return a step that drops pairs with a side that is surely not in its language; short texts are not identified."""
+    """Return a step that drops pairs with a side that is surely not in its language; short texts are not identified.
+
+    Where each side is surely in the language of the other, it exchanges them.
+    """
     identifier, sides = LanguageIdentifier(), _sides(direction)
 
     def step(pair: Pair) -> Pair | str:
-        for side, language in sides:
-            likelihoods = identifier.likelihoods(getattr(pair, side))
+        of_sides = [identifier.likelihoods(text) for text in (pair.source, pair.target)]
+        others = zip(of_sides, reversed(direction), direction, strict=True)
+        if all(likelihoods and identifier.is_surely(likelihoods, *codes) for likelihoods, *codes in others):
+            return pair.swapped
+        for (side, language), likelihoods in zip(sides, of_sides, strict=True):
             if likelihoods and identifier.is_other(likelihoods, language):
                 return f"{side} in another language"
         return pair
