@@ -9,7 +9,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.rows import each_row
+import pytest
+from rows import each_row
+
+from conftest import COMMANDS
+from tolka.cli.train_commands import SUBCOMMANDS
+from tolka.config.choices import known_keys
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = "mt-train mt-translate mt-eval tolka torchrun srun sbatch pip python python3 make echo source cat tail for"
@@ -113,3 +118,43 @@ def test_settings_in_messages_help_and_comments_need_no_more_quotes() -> None:
         if match.group() != text  # a setting as the program uses it, not one that somebody types
     ]
     assert found == []
+
+
+def messages() -> dict[Path, list[str]]:
+    """The strings of the package's modules, without names that are removed and those of other programs."""
+    source = ROOT / "src" / "tolka"
+    others = ("upgrade.py", "foreign_names.py")
+    return {path: [*texts_of(path)] for path in source.rglob("*.py") if path.name not in others}
+
+
+def test_every_setting_that_a_message_advises_is_there() -> None:
+    known = {key for name in ("train", "translate", "evaluate", "recipe") for key in known_keys(name)}
+    known |= {"corpus.monolingual", "model.d_v"}  # short for a recipe's, and not listed
+    groups = {key.partition(".")[0] for key in known}
+    unknown = [
+        f"{path.name}: {key}"
+        for path, texts in messages().items()
+        for text in texts
+        for key in re.findall(r"(?<![\w./$@{])([a-z]\w*\.[a-z]\w*)=", text)
+        if key.partition(".")[0] in groups and key not in known
+    ]
+    assert unknown == [], unknown
+
+
+def test_every_option_that_a_message_advises_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    helps = [(program, "--help") for program in PROGRAMS.split()[:3]]
+    helps += [("mt-train", name, "--help") for name in SUBCOMMANDS]
+    known = dict.fromkeys(("mt-train", "mt-translate", "mt-eval"), frozenset[str]())
+    for program, *arguments in helps:
+        with pytest.raises(SystemExit):
+            COMMANDS[program](arguments)
+        shown = capsys.readouterr().out
+        known[program] |= {*re.findall(r"--[a-z][\w-]+", shown), *re.findall(r"(?<=mt-train )\w+", shown)}
+    unknown = []
+    for path, texts in messages().items():
+        for program, rest in re.findall(r"\b(mt-(?:train|translate|eval)) ([^;,()`\"'\n]*)", "\n".join(texts)):
+            words = [word.rstrip(".:") for word in rest.split()]
+            unknown += [
+                f"{path.name}: {program} {word}" for word in words if word[:2] == "--" and word not in known[program]
+            ]
+    assert unknown == [], unknown

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.figures import USELESS, WEAK
+from tolka.jobs.check_lists import CheckList
 from tolka.jobs.formats import Format, NBestLines, Result, TextLines
 from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files
 from tolka.jobs.notes import UnusualLines
@@ -138,7 +139,9 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
             lines = list(form.lines(results))
             out.write((texts.write(lines) if form.is_text else "".join(f"{line}\n" for line in lines)).encode())
             out.flush()  # the program that wrote these lines may be waiting for an answer
-            tally.add(results, form.flagged or _flags(translator, results))
+            # By the texts alone where a format shows no flags: probabilities would take another pass of the model.
+            by_texts = [pair.source for pair in window], [each.translation for each in results]
+            tally.add(results, form.flagged or translator.flags(*by_texts))
 
         # The bar begins here, so that its rate, and the time left, are those of translating.
         title, shown = "scoring" if job.are_given else "translating", not job.is_typed and not job.is_on_screen
@@ -182,9 +185,7 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
     if name == "nbest":
         return NBestLines(done)
     if name in ("table", "html"):
-        from tolka.jobs.check_lists import HtmlLines, TableLines
-
-        return (TableLines if name == "table" else HtmlLines)(translator, done)
+        return CheckList(translator, name == "html", done)
     if not job.needs_attention(config):
         return TextLines(None, alignments=False, given=job.are_given)
 
@@ -196,11 +197,6 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
     return (
         JsonLines(translator, attention, done) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
     )
-
-
-def _flags(translator: "Translator[Any]", results: Sequence[Result]) -> list[list[str]]:
-    """Return what to check in translations by their texts alone; probabilities would take another pass of the model."""
-    return translator.flags([each.source for each in results], [each.translation for each in results])
 
 
 def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[list[Pair]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tolka.config.typed import split_setting
 from tolka.evaluation.verdict import minutes_text
-from tolka.text.corpora.base import SetSize, as_typed
+from tolka.text.corpora.base import as_typed
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
@@ -59,19 +59,18 @@ def on_more_text(calls: Sequence[Mapping[str, Any]], name: str, corpus: Mapping[
     the corpus, for a run whose typed settings name no files.
     """
     typed = _typed(calls)
-    if typed.get("corpus", "files") == "files" and "corpus.train" in typed and "corpus.root" not in typed:
+    if typed.get("corpus", "files") == "files" and "corpus.train" in typed:
         if typed.get("model.dropout") in ("0", "0.0"):  # with which any model learns a small text by heart
             del typed["model.dropout"]
         texts = typed["corpus.train"]
         texts = texts[1:-1] if texts[:1] == "[" else texts
         # Weights are one for each text.
         others = {key: value for key, value in typed.items() if key != "corpus.weights"}
-        more = "MORE" if "corpus.source" in typed else _of_the_same_languages(texts)
-        return _command({**others, "corpus.train": f"[{texts},{more}]"}, f"{name}-more")
+        return _command({**others, "corpus.train": f"[{texts},{_more_like(texts)}]"}, f"{name}-more")
     if corpus and corpus["name"] == "files":
-        settings = {**_texts_of(corpus), "corpus.weights": "[]", "run.name": f"{name}-more"}
-        typed_now = shlex.join(f"{key}={value}" for key, value in settings.items())
-        return with_plugins(f"mt-train --rerun {{run}} {typed_now}", calls)
+        texts = ",".join(map(as_typed, corpus["train"]))
+        own = [f"corpus.train=[{texts},{_more_like(texts)}]", "corpus.weights=[]", f"run.name={name}-more"]
+        return with_plugins(f"mt-train --rerun {{run}} {shlex.join(own)}", calls)
     # Of a sample or a data set, which have no place for files.
     return with_plugins("mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto", calls)
 
@@ -106,34 +105,10 @@ def with_plugins(command: str, calls: Sequence[Mapping[str, Any]]) -> str:
     return " ".join([command, *typed]) if command and "plugins=" not in command else command
 
 
-def _of_the_same_languages(texts: str) -> str:
-    """Return MORE with the languages of the first of several texts that say theirs."""
-    codes = dict(re.findall(r"\b(source|target):\s*([\w-]+)", texts.partition("}")[0]))
-    return as_typed({"text": "MORE", **codes}) if codes else "MORE"
-
-
-def _texts_of(corpus: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of a corpus of files as they are typed, with MORE, and without corpus.root."""
-    root, settings = str(corpus.get("root", "")), {"corpus.root": ""} if corpus.get("root") else {}
-    for key in ("train", "valid", "test"):
-        entries = list(corpus[key])
-        if root and not SetSize.of(key, entries):
-            entries = [_below(root, entry) for entry in entries]
-        if key == "train":
-            entries.append({**entries[0], "text": "MORE"} if isinstance(entries[0], dict) else "MORE")
-        if key == "train" or root:
-            settings[f"corpus.{key}"] = f"[{','.join(map(as_typed, entries))}]"
-    return settings
-
-
-def _below(root: str, entry: Any) -> Any:
-    """Return an entry with its files below a folder."""
-    if isinstance(entry, dict):
-        return {**entry, "text": _below(root, entry["text"])}
-    if isinstance(entry, str):
-        return f"{root}/{entry}"
-    # Two files, or a file and its columns.
-    return [f"{root}/{each}" if place == 0 or len(entry) == 2 else each for place, each in enumerate(entry)]
+def _more_like(texts: str) -> str:
+    """Return MORE, with the languages of the first of several texts if that says its own."""
+    codes = re.findall(r"\b(source|target):\s*([\w-]+)", texts.partition("}")[0])
+    return as_typed({"text": "MORE", **dict(codes)}) if codes else "MORE"
 
 
 def _typed(calls: Sequence[Mapping[str, Any]]) -> dict[str, str]:
