@@ -11,6 +11,7 @@ from tolka.model_directory.card import model_card
 from tolka.report.plots import learning_curves
 from tolka.report.summary import closing_words
 
+TYPED = "mt-translate M FILE"
 SIGNATURE = "nrefs:1|case:mixed"
 TESTS = {
     "fresh": {
@@ -60,11 +61,11 @@ def test_the_card_has_every_score_with_its_signature() -> None:
 
 
 def test_the_closing_words_end_on_the_next_command() -> None:
-    words = closing_words(Path("runs/my run"), {"best model": "there"}, TESTS, {})
-    assert words.splitlines()[-1] == "  mt-translate 'runs/my run' FILE"
+    words = closing_words(Path("runs/my run"), {"best model": "there"}, TESTS, {}, TYPED)
+    assert words.splitlines()[-1] == "  mt-translate M FILE"
     assert f"BLEU: {SIGNATURE}" in words
     assert "12.35" in words
-    assert "no test set was given" in closing_words(Path("runs/a"), {"best model": "there"}, {}, {})
+    assert "no test set was given" in closing_words(Path("runs/a"), {"best model": "there"}, {}, {}, TYPED)
 
 
 def test_a_useless_model_is_called_so_and_not_to_be_translated_with() -> None:
@@ -73,16 +74,16 @@ def test_a_useless_model_is_called_so_and_not_to_be_translated_with() -> None:
         "sentences": ["This model is useless."],
         "next": [{"words": "Longer:", "command": "mt-train --rerun {run}"}],
     }
-    words = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict)
+    words = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict, TYPED)
     assert words.endswith("\nThis model is useless.\n\nnext:\n  Longer:\n    mt-train --rerun runs/a")
-    weak = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "weak"})
+    weak = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "weak"}, TYPED)
     assert weak == words
-    usable = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "usable"})
-    assert usable.endswith("next:\n  mt-translate runs/a FILE\n  Longer:\n    mt-train --rerun runs/a")
+    usable = closing_words(Path("runs/a"), {"best model": "there"}, TESTS, verdict | {"level": "usable"}, TYPED)
+    assert usable.endswith("next:\n  mt-translate M FILE\n  Longer:\n    mt-train --rerun runs/a")
 
 
 def test_the_closing_words_end_with_the_page(tmp_path: Path) -> None:
-    assert "page" not in closing_words(tmp_path, {"best model": "there"}, TESTS, {})
+    assert "page" not in closing_words(tmp_path, {"best model": "there"}, TESTS, {}, TYPED)
     (tmp_path / "report.html").touch()
-    words = closing_words(tmp_path, {"best model": "there"}, TESTS, {})
+    words = closing_words(tmp_path, {"best model": "there"}, TESTS, {}, TYPED)
     assert words.endswith(f" FILE\nall of it on one page: {tmp_path / 'report.html'}")

@@ -1,6 +1,7 @@
 """Train, or only prepare the text: a configuration in, a typed result out."""
 
 import os
+import shlex
 import threading
 import time
 import traceback
@@ -26,6 +27,7 @@ from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
 from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import Inputs, open_corpus
+from tolka.run.next_commands import with_plugins
 from tolka.run.pipeline import run_training
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
 from tolka.system import interrupts
@@ -68,7 +70,9 @@ class TrainResult:
         if decoding:
             facts["decoding"] = decoding
         verdict = self.verdict.as_dict() if self.verdict else {}
-        return closing_words(self.model.parent, facts, {test.name: test.as_dict() for test in self.tests}, verdict)
+        run, tests = self.model.parent, {test.name: test.as_dict() for test in self.tests}
+        command = with_plugins(f"mt-translate {shlex.quote(str(run))} FILE", recorded(run))
+        return closing_words(run, facts, tests, verdict, command)
 
 
 def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:

@@ -1,6 +1,5 @@
 """The last lines of mt-train: scores with their signatures, and what to type next."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,16 @@ _SYSTEMS = [
 
 
 def closing_words(
-    model: Path, facts: Mapping[str, str], tests: Mapping[str, Mapping[str, Any]], verdict: Mapping[str, Any]
+    model: Path,
+    facts: Mapping[str, str],
+    tests: Mapping[str, Mapping[str, Any]],
+    verdict: Mapping[str, Any],
+    command: str,
 ) -> str:
-    """Return the closing lines for a terminal. facts: label -> value. tests, verdict: as in scores.json."""
+    """Return the closing lines for a terminal.
+
+    facts: label -> value. tests, verdict: as in scores.json. command: translates with the model.
+    """
     rows: list[list[str]] = []
     signatures: dict[str, dict[str, None]] = {}  # of a metric several, where target languages have their own
     for test, result in tests.items():
@@ -50,7 +56,7 @@ def closing_words(
     if verdict.get("level") not in (USELESS, WEAK):  # with which it is no use to translate
         targets = list(dict.fromkeys(result["direction"][1] for result in tests.values() if "direction" in result))
         target = f" target={targets[0]}" if len(targets) > 1 else ""
-        advice = [f"mt-translate {shlex.quote(str(model))} FILE{target}", *advice]
+        advice = [command + target, *advice]
     page = [f"all of it on one page: {model / PAGE}"] if (model / PAGE).is_file() else []
     return "\n".join([*lines, "", "next:", *(f"  {each}" for each in advice if each), *page])
 

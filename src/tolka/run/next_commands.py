@@ -100,9 +100,8 @@ def from_parent(calls: Sequence[Mapping[str, Any]], name: str, parent: str) -> s
 
 def with_plugins(command: str, calls: Sequence[Mapping[str, Any]]) -> str:
     """Return a command with the plugins that were typed for the last call: no configuration loads them by itself."""
-    words = shlex.split(str(calls[-1].get("command", ""))) if calls else []
-    typed = [shlex.quote(word) for word in words if word.startswith("plugins=")]
-    return " ".join([command, *typed]) if command and "plugins=" not in command else command
+    words = shlex.split(str(calls[-1].get("command", ""))) if command and calls and "plugins=" not in command else []
+    return " ".join([command, *(shlex.quote(word) for word in words if word.startswith("plugins="))])
 
 
 def _more_like(texts: str) -> str:
