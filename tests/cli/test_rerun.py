@@ -35,6 +35,19 @@ def test_each_call_is_recorded(command: Command, begun: list[str], tmp_path: Pat
 
 
 @pytest.mark.usefixtures("begun")
+def test_resume_goes_on_in_the_run_s_folder(command: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert command("mt-train", "--resume", run, "trainer.updates=7").code == 0
+    assert len(calls(run)) == 2
+    assert json.loads((run / "metrics.jsonl").read_text("utf-8").splitlines()[-1])["update"] == 7
+    for more in (["--rerun", run], [f"run.dir={tmp_path}"], ["run.name=x"]):
+        refused = command("mt-train", "--resume", run, *more)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "--resume goes on in the run's own folder" in refused.err
+    assert "there is no such file; a run's folder has one" in command("mt-train", "--resume", tmp_path / "none").err
+
+
+@pytest.mark.usefixtures("begun")
 def test_the_same_once_more_has_the_same_weights(command: Command, tmp_path: Path) -> None:
     outcome = command("mt-train", "--rerun", str(tmp_path / "run"))
     assert outcome.code == 0

@@ -121,7 +121,7 @@ def _typed(calls: Sequence[Mapping[str, Any]]) -> dict[str, str]:
             return {}
         del words[at : at + 2]
     settings = [split_setting(word) for word in words]
-    if program not in _PROGRAMS or not all(each.equals and not each.change for each in settings):
+    if program not in _PROGRAMS or not all(each.key and each.equals and not each.change for each in settings):
         return {}
     return typed | {each.key + each.package: each.value for each in settings}
 
