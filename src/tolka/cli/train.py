@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -108,7 +109,7 @@ def _follow_recipe(settings: Sequence[str], options: argparse.Namespace) -> int:
         raise ConfigError(f"{option} is not for a recipe, which trains several models: leave it out")
     result = follow_recipe(settings, only_plan=options.check)
     if result.model.is_dir() and not options.check:
-        say(result.useless or f"next: mt-translate {result.model.parent} FILE -o OUT")
+        say(result.useless or f"next: mt-translate {shlex.quote(str(result.model.parent))} FILE -o OUT")
     return DONE
 
 

@@ -1,5 +1,6 @@
 """The input of a job: texts of documents or of a stream, and the beginnings of their translations."""
 
+import shlex
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,7 @@ def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
         if path.exists() and not path.is_file():
             raise DataError(
                 f"{path} is a pipe or a device, and files are read twice: give it as standard input, "
-                f"mt-translate MODEL < {path}"
+                f"mt-translate MODEL < {shlex.quote(str(path))}"
             )
         if not path.is_file():
             # Somebody may have typed a sentence where a file belongs.

@@ -1,5 +1,6 @@
 """Snapshots of a run's model for `best/`, `last/` and checkpoints, and reading `last/` back."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -72,7 +73,7 @@ def read_last_state(run: Path, store: str) -> ResumeState:
         raise ConfigError(
             f"the training text, or what is held out of it, has changed since the run in {run} began (or "
             "another version of tolka prepared it), so its token ids mean other subwords; choose another run.name, "
-            f"with run.init_from={run} to begin with its weights"
+            f"with run.init_from={shlex.quote(str(run))} to begin with its weights"
         )
     return state
 

@@ -1,5 +1,6 @@
 """Open a model, whatever made it, with what can compute fastest: CTranslate2, or torch."""
 
+import shlex
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -131,8 +132,8 @@ def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: 
     dtype = "int8" if decoding.precision == "int8" else "float32"
     if dtype == "int8":
         say(
-            f"note: the weights are rounded to int8, and not compared with fp32: mt-train export {folder} --to "
-            "ctranslate2 --dtype int8 -o OUT does that, and refuses a model that loses too much"
+            f"note: the weights are rounded to int8, and not compared with fp32: mt-train export "
+            f"{shlex.quote(str(folder))} --to ctranslate2 --dtype int8 -o OUT does that, and refuses too great a loss"
         )
     facts = Exported.of(model, dtype)
     try:
