@@ -142,7 +142,7 @@ def test_every_setting_that_a_message_advises_is_there() -> None:
 
 
 def test_every_option_that_a_message_advises_is_there(capsys: pytest.CaptureFixture[str]) -> None:
-    helps = [(program, "--help") for program in PROGRAMS.split()[:3]]
+    helps: list[tuple[str, ...]] = [(program, "--help") for program in PROGRAMS.split()[:3]]
     helps += [("mt-train", name, "--help") for name in SUBCOMMANDS]
     known = dict.fromkeys(("mt-train", "mt-translate", "mt-eval"), frozenset[str]())
     for program, *arguments in helps:

@@ -94,7 +94,7 @@ def test_other_advice_is_understood(
         advised = [from_parent(calls, "x", str(trained))]
         for options in ({"updates": 5}, {"epochs": 2, "updates": 0}, {"max_minutes": 1.0}, {"patience": 2}):
             state = TrainState(update=5, seconds=60.0, plateau=9 if "patience" in options else 0)
-            advised.append(go_on(TrainerConfig(**options), state)[1])  # type: ignore[arg-type]
+            advised.append(go_on(TrainerConfig(**options), state)[1])
         for text in filter(None, advised):
             done = command("mt-train", *typed(text, tmp_path, trained), "--print-config")
             assert done.code == 0, f"{kind}: {text}: {done.err}"
@@ -133,7 +133,7 @@ def test_plugins_are_named_again() -> None:
 def test_a_rerun_records_what_was_typed_for_the_run_that_it_repeats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = {"command": "mt-train corpus.train=a", "origin": None, "versions": {}}
+    first: dict[str, Any] = {"command": "mt-train corpus.train=a", "origin": None, "versions": {}}
     (tmp_path / "provenance.json").write_text(json.dumps({"calls": [first, {"command": "mt-train --resume x"}]}))
 
     def origin(*arguments: str) -> Any:
