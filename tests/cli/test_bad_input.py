@@ -246,7 +246,7 @@ def test_a_hub_name_without_a_network_is_tried_once(
     assert outcome.code == 1
     assert outcome.error.startswith("corpus.path 'some/name' (split train) could not be loaded: ")
     assert "give a local folder, or text files with corpus=files" in outcome.error
-    assert outcome.error.endswith("corpus.test=[] none")
+    assert outcome.error.endswith("'corpus.test=[]' none")
     assert len(tries) == 1
 
 

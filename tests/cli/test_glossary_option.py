@@ -13,8 +13,9 @@ LINES = b"ferry kettle pebble .\nwalnut .\n\nvelvet copper orchid saddle .\n"
 
 
 def notes(outcome: Any) -> list[str]:
-    """The messages, except that translations may be cut."""
-    return [line for line in outcome.err.splitlines() if CUT not in line]
+    """The messages, except that translations may be cut, what to check, and that the model is useless."""
+    others = (CUT, "to check: ", "by the verdict of its training")
+    return [line for line in outcome.err.splitlines() if not any(each in line for each in others)]
 
 
 @pytest.fixture

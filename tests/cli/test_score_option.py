@@ -42,9 +42,15 @@ def by_steps(folder: Path, source: str, target: str) -> list[float]:
     return found
 
 
+def notes(messages: str) -> list[str]:
+    """The messages, except what to check, and that the model is useless."""
+    others = ("to check: ", "by the verdict of its training")
+    return [line for line in messages.splitlines() if not any(each in line for each in others)]
+
+
 def test_a_line_s_score_is_the_sum_over_its_tokens(command: Command, trained: Path, files: tuple[Path, Path]) -> None:
     outcome = command("mt-translate", trained, "--score", *files)
-    assert (outcome.code, outcome.err) == (0, "")
+    assert (outcome.code, notes(outcome.err)) == (0, [])
     rows = [line.split("\t") for line in outcome.out.split("\n")[:-1]]
     targets = files[1].read_text().split("\n")[:-1]
     assert [target for _, target in rows] == targets  # exactly as they are in the file
@@ -89,7 +95,9 @@ def test_a_long_line_is_scored_whole(command: Command, trained: Path, tmp_path: 
         (tmp_path / name).write_text(f"{text}\nferry\n")
     outcome = command("mt-translate", trained, "--score", tmp_path / "a", tmp_path / "b")
     assert outcome.code == 0
-    assert outcome.err == "note: 1 of 2 lines were longer than the model was trained for: scored whole all the same\n"
+    assert notes(outcome.err) == [
+        "note: 1 of 2 lines were longer than the model was trained for: scored whole all the same"
+    ]
     translator = open_model(trained)
     (pair,) = score_given(translator, [text], [text])
     assert len(pair.translation.segments) == 1
@@ -162,7 +170,7 @@ def test_sentences_are_scored_one_by_one_where_both_sides_have_as_many(
         sum(by_steps(trained, "Ferry.", "Fjon. Tolo.")),
     ]
     assert scores == pytest.approx(expected, rel=1e-5)
-    assert outcome.err.splitlines() == [
+    assert notes(outcome.err) == [
         "note: 1 of 3 lines have several sentences, scored one by one (decoding.split)",
         "note: 1 of 3 lines have several sentences, and their translation has more or fewer: scored whole, which the "
         "model was not trained for",

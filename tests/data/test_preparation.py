@@ -130,7 +130,8 @@ def test_what_the_rules_of_cleaning_do_has_their_version() -> None:
     for changes in ({"control": "strip"}, {"markup": "strip"}):
         changed = apply_changes(Pair(text, text), changes_of(CleaningConfig(**changes)))  # type: ignore[arg-type]
         made.append(hashlib.sha256(changed.source.encode()).hexdigest()[:8])
-    assert (RULES, made) == ({"control": 2, "markup": 2, "numbers": 2}, ["d2757426", "945e6e3a"])
+    assert made == ["d2757426", "945e6e3a"]
+    assert RULES == {"control": 2, "markup": 2, "numbers": 2, "script": 2, "language": 2}
 
 
 def test_gzip_and_plain_text_give_the_same_ids(corpus: Path) -> None:

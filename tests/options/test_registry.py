@@ -36,6 +36,6 @@ def test_a_name_is_registered_once_and_found_by_it() -> None:
         registry.register("one")(One)
     with pytest.raises(ConfigError, match=r"unknown thing 'on'\. Did you mean 'one'\?"):
         registry.get("on")
-    with pytest.raises(ConfigError, match=r"the thing 'on' is a plugin's: add plugins=\[mine\]"):
+    with pytest.raises(ConfigError, match=r"the thing 'on' is a plugin's: add 'plugins=\[mine\]'"):
         registry.get("on", plugins_of({"plugins": ["mine"]}))
     assert plugins_of({"plugins": "mine"}) == []

@@ -50,7 +50,7 @@ SOUND = Evidence(
 )
 COMMANDS = Commands(
     "the same command with trainer.updates=20000 goes on for about 60 minutes",
-    "mt-train --rerun {run} run.dir={run} trainer.updates=20000",
+    "mt-train --resume {run} trainer.updates=20000",
     "mt-train 'corpus.train=[a,MORE]' run.name=b-more",
 )
 

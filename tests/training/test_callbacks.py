@@ -57,7 +57,7 @@ def test_a_callback_that_fails_is_reported_once(command: Command, with_diary: li
     ("tracking", "complaint"),
     [
         ("tracking=[wandbb]", "unknown tracker 'wandbb'. Did you mean 'wandb'?"),
-        ("tracking=[diary,diary]", "tracking=[diary,diary] has a tracker twice: name each once"),
+        ("tracking=[diary,diary]", "tracking (diary,diary) has a tracker twice: name each once"),
         ("tracking.project=", "tracking.project must not be empty: leave it out, or name one"),
     ],
 )

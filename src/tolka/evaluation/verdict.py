@@ -44,12 +44,16 @@ class Advice(NamedTuple):
 
 @dataclass(frozen=True)
 class Commands:
-    """What to type for this run: to train longer, in words too; on more text; from a model of its languages, or ""."""
+    """What to type for this run: to train longer, in words too; on more text; or "" where it is not known.
+
+    parent: to begin as a model of its languages. monolingual: to add text in the target language alone.
+    """
 
     longer_words: str = ""
     longer: str = ""
     more: str = ""
     parent: str = ""
+    monolingual: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ _MORE_TEXT = Advice(
     "{more}",
 )
 _PARENT = Advice("Or begin with a model that knows these languages, if there is one of this name:", "{parent}")
+_MONOLINGUAL = Advice(
+    "Or add text in the target language alone, whose place TEXT has (100 000 lines took 10 000 pairs of sentences from "
+    "25.1 to 30.5 BLEU):",
+    "{monolingual}",
+)
 _LONGER = Advice("Train longer: {longer_words}.", "{longer}")
 _OLD_TEXT = Advice(
     "To forget less, add text of the old kind to the training files, or train adapters:",
@@ -96,7 +105,7 @@ RULES = [
         "broken_test",
         lambda e: bool(e.text.test_fault),
         "its score says little, as {test_fault}",
-        Advice("Mend the test set, and test again:", "mt-train --rerun {run} run.dir={run}"),
+        Advice("Mend the test set, and test again:", "mt-train --resume {run}"),
     ),
     Rule(
         "one_target",
@@ -311,8 +320,9 @@ def verdict(evidence: Evidence, commands: Commands | None = None) -> Verdict:
         advice.append(_MORE_TEXT if has_little else _LARGER)
     if _is_worse_elsewhere(evidence) and level in (GOOD, USABLE, ROUGH) and _OWN_KIND not in advice:
         advice.append(_OWN_KIND)
-    if _MORE_TEXT in advice and commands.parent:
-        advice.append(_PARENT)
+    if _MORE_TEXT in advice:
+        advice += [_MONOLINGUAL] if commands.monolingual else []
+        advice += [_PARENT] if commands.parent else []
     following = [Advice(*(text.format(**words) for text in each)) for each in advice]
     return Verdict(level, rule.cause if rule else "", sentences, following, evidence)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
-from tolka.evaluation.figures import USELESS, WEAK
+from tolka.evaluation.evidence import USELESS, WEAK
 from tolka.jobs.check_lists import CheckList
 from tolka.jobs.formats import Format, NBestLines, Result, TextLines
 from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files

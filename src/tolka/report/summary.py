@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.evaluation.figures import USELESS, WEAK
+from tolka.evaluation.evidence import USELESS, WEAK
 from tolka.evaluation.verdict import advice_of
 from tolka.metrics.significance import paired_test
 from tolka.metrics.tables import interval_text, table

@@ -104,7 +104,7 @@ def ranked_systems(runs: Sequence[FinishedRun]) -> list[System]:
 
 def _common_label(labels: Sequence[str]) -> str:
     """Return the label of a training, or of several without the seeds, unless they have nothing else."""
-    common = re.sub(r"-?seed=[^-]*", "", labels[0]).strip("-") if len(labels) > 1 else ""
+    common = re.sub(r"-?seed=\d+", "", labels[0]).strip("-") if len(labels) > 1 else ""
     return common or ", ".join(labels)
 
 

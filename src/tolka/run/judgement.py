@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
-from tolka.run.next_commands import from_parent, go_on, on_more_text
+from tolka.run.next_commands import from_parent, go_on, on_more_text, with_monolingual, with_plugins
 from tolka.run.provenance import recorded
 from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
@@ -92,8 +92,14 @@ def judge(
     calls, name = recorded(run.path), run.path.name
     parent = "" if config.run.init_from else opus_mt_name(*result.direction)
     longer = go_on(config.trainer, state, config.as_dict()["scheduler"].get("horizon", 0))
-    commands = Commands(*longer, on_more_text(calls, name), from_parent(calls, name, parent))
-    return verdict(Evidence(fit, course, text), commands)
+    commands = Commands(
+        *longer,
+        on_more_text(calls, name, config.as_dict()["corpus"]),
+        from_parent(calls, name, parent),
+        with_monolingual(calls, name),
+    )
+    found = verdict(Evidence(fit, course, text), commands)
+    return replace(found, next=[each._replace(command=with_plugins(each.command, calls)) for each in found.next])
 
 
 def _course(

@@ -70,9 +70,9 @@ def on_more_text(calls: Sequence[Mapping[str, Any]], name: str, corpus: Mapping[
     if corpus and corpus["name"] == "files":
         texts = ",".join(map(as_typed, corpus["train"]))
         own = [f"corpus.train=[{texts},{_more_like(texts)}]", "corpus.weights=[]", f"run.name={name}-more"]
-        return with_plugins(f"mt-train --rerun {{run}} {shlex.join(own)}", calls)
+        return f"mt-train --rerun {{run}} {shlex.join(own)}"
     # Of a sample or a data set, which have no place for files.
-    return with_plugins("mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto", calls)
+    return "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto"
 
 
 def with_monolingual(calls: Sequence[Mapping[str, Any]], name: str) -> str:
