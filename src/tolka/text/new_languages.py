@@ -1,10 +1,13 @@
-"""Which codes may be added to the languages of a model."""
+"""What a language code means to a model of several languages, and which codes may be added to them."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 
 from tolka.errors import ConfigError
 from tolka.options.registry import did_you_mean, some_of
-from tolka.text.scripts import is_known, is_variety
+from tolka.text.scripts import is_known, is_variety, language_of, plain_code, script_of, variety_of
+
+_SERBO_CROATIAN = "sh", "hbs"  # for langcodes Serbian in Latin letters; in ISO 639-3 a macrolanguage
 
 
 def check_new_languages(new: Sequence[str], known: Sequence[str], like: str) -> None:
@@ -18,16 +21,49 @@ def check_new_languages(new: Sequence[str], known: Sequence[str], like: str) -> 
             f"corpus.like ({like}) is the language that the tag of a new one begins as: it must be {which}"
         )
     for code in new if known else ():
-        alike = [each for each in known if is_variety(code, each)]
-        if alike or ("_" in code) not in {"_" in each for each in known}:
-            hint = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+        alike = known_as(code, known)
+        if ("_" in code) not in {"_" in each for each in known}:
+            hint = code_hint(code, known) if alike else ""
             raise ConfigError(
                 f"the model has no tag for the language '{code}'.{hint} Its codes are like {some_of(known)}: write a "
                 "new one so, too"
             )
+        if alike and not like:
+            raise ConfigError(
+                f"the model has no tag for the language '{code}'.{code_hint(code, known)} If yours is another language "
+                f"than that, corpus.like={alike[0]} adds it, and its tag begins so"
+            )
         if not is_known(code) and not like:
             raise ConfigError(
                 f"the model has no tag for the language '{code}', and no registry of languages has it."
-                f"{did_you_mean(code, known)} To add it all the same, name the known language that it begins as: "
+                f"{code_hint(code, known)} To add it all the same, name the known language that it begins as: "
                 "corpus.like=CODE"
             )
+
+
+def known_as(code: str, known: Collection[str]) -> list[str]:
+    """Return those of a model's codes that have the language of another code: als_Latn for sqi_Latn, pes_Arab for fa.
+
+    For a macrolanguage of which it has other members than the usual one alone, these: bos_Latn and hrv_Latn for sh.
+    """
+    from langcodes.data_dicts import MACROLANGUAGES
+
+    macro = "sh" if re.split("[-_]", code)[0].lower() in _SERBO_CROATIAN else plain_code(code)
+    same = [each for each in sorted(known) if is_variety(code, each)]
+    members = [
+        each
+        for each in sorted(known)
+        if MACROLANGUAGES.get(plain_code(each)) == macro and script_of(each) == script_of(code)
+    ]
+    found = same or members
+    found = [each for each in found if variety_of(each).region == variety_of(code).region] or found
+    return [each for each in found if language_of(each).language == language_of(code).language] or found
+
+
+def code_hint(code: str, known: Collection[str]) -> str:
+    """Return a sentence on what to type in place of a code that a model lacks; it begins with a space."""
+    alike = known_as(code, known) or [each for each in sorted(known) if plain_code(each) == plain_code(code)]
+    if alike:
+        return f" Did you mean {' or '.join(map(repr, alike))}?"
+    # Of a code that is one, the nearest by its letters is another language.
+    return f" Known: {some_of(sorted(known))}." if is_known(code) else did_you_mean(code, known)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tolka.errors import ConfigError
 from tolka.text.direction import UNDETERMINED
@@ -13,6 +13,8 @@ from tolka.text.direction import UNDETERMINED
 _UNICODE_SCRIPTS = {"Kore": ("Hang", "Hani"), "Jpan": ("Hira", "Kana", "Hani"), "Hans": ("Hani",), "Hant": ("Hani",)}
 # Language -> scripts, where it is written in two; CLDR names only the likelier.
 _SCRIPTS_OF_LANGUAGE = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("Guru", "Arab")}
+# Codes of other programs -> BCP 47: of M2M-100's and FLORES-101's lists of languages.
+_OF_OTHER_PROGRAMS = {"ns": "nso", "zho_simpl": "zh-Hans", "zho_trad": "zh-Hant"}
 _OF_NO_SCRIPT = r"\p{Script=Common}", r"\p{Script=Inherited}"  # digits and signs; marks above any letter
 _TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=[-_]))(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)  # BCP 47's form
 
@@ -54,21 +56,29 @@ def code_named(name: str) -> str:
 
 
 @cache
-def is_known(language: str) -> bool:
-    """Return whether this is the code of a language; und, the code for an undetermined one, is not."""
+def language_of(code: str) -> Any:
+    """Return what langcodes knows of a code; None if it is in no registry."""
     import langcodes
 
-    return langcodes.tag_is_valid(language) and plain_code(language) != UNDETERMINED
+    tag = _OF_OTHER_PROGRAMS.get(code.lower()) or re.sub(r"[-_]XX$", "", code)  # mBART's en_XX
+    return langcodes.Language.get(tag) if langcodes.tag_is_valid(tag) else None
+
+
+@cache
+def is_known(language: str) -> bool:
+    """Return whether this is the code of a language; und, the code for an undetermined one, is not."""
+    return language_of(language) is not None and plain_code(language) != UNDETERMINED
 
 
 @cache
 def plain_code(language: str) -> str:
-    """Return the shortest code of the language: en for eng, de for de-AT; an unknown code in lower case."""
-    import langcodes
+    """Return the shortest code: en for eng, de for de-AT, zh for cmn; an unknown code in lower case.
 
-    if not langcodes.tag_is_valid(language):
-        return language.lower()
-    return str(langcodes.Language.get(language).language)
+    A language that its macrolanguage (ISO 639-3) usually stands for has the code of that one: sq for als, ar for arb.
+    """
+    known = language_of(language)
+    code = str((known and known.prefer_macrolanguage().language) or language.lower())
+    return "no" if code == "nb" else code  # CLDR's alias, which langcodes leaves out
 
 
 @cache
@@ -77,14 +87,32 @@ def is_variety(code: str, language: str) -> bool:
 
     The region may differ, and the script only where the language names none: zh-TW passes for zh, but not for zh-CN.
     """
-    import langcodes
+    from langcodes.data_dicts import MACROLANGUAGES
 
     if code == language or code.startswith(f"{language}-"):
         return True
     if not (is_known(code) and is_known(language)) or plain_code(code) != plain_code(language):
         return False
-    first, second = (langcodes.Language.get(each).maximize().script for each in (code, language))
-    return bool(first == second)
+    first, second = ({re.split("[-_]", each)[0].lower()} & MACROLANGUAGES.keys() for each in (code, language))
+    return script_of(code) == script_of(language) and (first == second or not (first and second))  # prs is not pes
+
+
+class Variety(NamedTuple):
+    """A language with the script that it is written in and the region that it is spoken in, by ISO 15924 and 3166."""
+
+    language: str
+    script: str
+    region: str
+
+
+@cache
+def variety_of(language: str) -> Variety:
+    """Return what a code names, or CLDR's likeliest where it names none: (zh, Hant, TW) for zho_Hant; "" if unknown."""
+    known = language_of(language) if is_known(language) else None
+    if known is None:
+        return Variety(plain_code(language), "", "")
+    full = known.prefer_macrolanguage().maximize()
+    return Variety(plain_code(language), full.script or "", full.territory or "")
 
 
 def is_in_other_script(text: str, language: str, other: str = "") -> bool:
@@ -100,12 +128,9 @@ def is_in_other_script(text: str, language: str, other: str = "") -> bool:
     return (len(others.findall(letters)) if other else len(letters) - count) > count
 
 
-@cache
 def script_of(language: str) -> str:
-    """Return the script that a language is mostly written in, by ISO 15924: Cyrl for ru and tyv_Cyrl; "" if unknown."""
-    import langcodes
-
-    return str(langcodes.Language.get(language).maximize().script or "") if is_known(language) else ""
+    """Return the script that a language is mostly written in: Cyrl for ru and tyv_Cyrl; "" if unknown."""
+    return variety_of(language).script
 
 
 @cache

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from tolka.errors import ConfigError
-from tolka.options.registry import did_you_mean, some_of
+from tolka.options.registry import some_of
 from tolka.text.direction import Direction, is_named
-from tolka.text.scripts import plain_code
+from tolka.text.new_languages import code_hint
 
 
 class Tags(NamedTuple):
@@ -67,7 +67,4 @@ def check_known(side: str, code: str, known: Collection[str]) -> None:
             f"the model is of {len(known)} languages, and nothing says the {side}'s: name it, as in "
             f"source={min(known)} target={max(known)}; known: {some_of(sorted(known))}"
         )
-    # A language may be typed as another program calls it: de for deu_Latn.
-    alike = sorted(each for each in known if plain_code(each) == plain_code(code))
-    hint = f" Did you mean {' or '.join(map(repr, alike))}?" if alike else did_you_mean(code, known)
-    raise ConfigError(f"the model does not know the {side} language '{code}'.{hint}")
+    raise ConfigError(f"the model does not know the {side} language '{code}'.{code_hint(code, known)}")

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_pass_cleaning import clean
+from rows import each_row
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning.cleaner import Tally
@@ -376,6 +377,31 @@ def test_a_variant_of_a_region_is_chosen_by_the_language_code(tmp_path: Path, ta
     pairs = list(reader(path, "t", Direction("en", target), ()).read())
     assert [pair.target for pair in pairs if not pair.flaw] == ([first] if first else [])
     assert {pair.target for pair in pairs[1:]} == ({"DE", "AT", "second"} - {first} if first else set())
+
+
+@each_row(
+    ("target", "read"),
+    [
+        ("zh", ["cmn-CN", "zho", "zh_TW"]),
+        ("zh-Hans", ["cmn-CN", "zho"]),
+        ("no", ["nb-NO", "nob", "nor"]),
+        ("nb", ["nb-NO", "nob", "nor"]),
+        ("nn", ["nn-NO"]),
+        ("sq", ["als"]),
+        ("fa", ["pes", "prs-AF"]),
+    ],
+)
+def test_a_language_has_the_codes_of_its_macrolanguage_and_of_its_usual_member(
+    tmp_path: Path, target: str, read: list[str]
+) -> None:
+    codes = ["cmn-CN", "zho", "zh_TW", "yue-HK", "nb-NO", "nob", "nor", "nn-NO", "als", "aln", "pes", "prs-AF"]
+    units = [
+        f'<tu><tuv xml:lang="en"><seg>x</seg></tuv><tuv xml:lang="{code}"><seg>{code}</seg></tuv></tu>'
+        for code in codes
+    ]
+    path = write(tmp_path / "a.tmx", f"<tmx><body>{''.join(units)}</body></tmx>")
+    pairs = TmxFile(path, "t", Direction("en", target), ()).read()
+    assert [pair.target for pair in pairs if not pair.flaw] == read
 
 
 def test_two_varieties_of_one_language_are_told_apart(tmp_path: Path) -> None:

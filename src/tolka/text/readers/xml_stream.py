@@ -56,7 +56,7 @@ class XmlFile(BothSides):
     """A file of translation units; one that is not XML is a flawed pair."""
 
     has_columns = False
-    version = "2"
+    version = "3"
     handler: type[UnitHandler]
 
     def read(self) -> Iterator[Pair]:
