@@ -101,7 +101,7 @@ def test_facts_of_a_text(tmp_path: Path) -> None:
         unspelt=0.0,
         validation=3,
         streamed=False,
-        first_pairs=2,
+        new_pairs=0,
     )
 
 
@@ -128,7 +128,7 @@ def test_a_new_language_gets_subwords_where_its_words_fall_into_many(tmp_path: P
     """Also where each letter is known; and old text beside it does not slow its training down."""
 
     def chosen(**facts: Any) -> dict[str, Any]:
-        language = replace(text(200_000), new_language="ind_Latn", new_side="target", first_pairs=3000, **facts)
+        language = replace(text(200_000), new_languages=("ind_Latn",), new_side="target", new_pairs=3000, **facts)
         return {choice.key: choice.value for choice in choose_tuning(language)}
 
     many, few = chosen(subwords=3.6), chosen(subwords=1.9)

@@ -1,11 +1,13 @@
 """A language that a model of several does not know: its tag, its characters and subwords, and all of it there again."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from m2m_folder import write_m2m_folder
 from marian_folder import mixed_lines
+from rows import each_row
 from torch.nn.functional import cross_entropy
 
 import tolka
@@ -14,6 +16,8 @@ from tolka.auto.rules import choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.command_line import train_config
 from tolka.data.batch import collate
+from tolka.data.buckets import BatchingConfig
+from tolka.data.preparation import Order, prepare
 from tolka.errors import ConfigError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.interchange.export_huggingface import export_huggingface
@@ -21,10 +25,11 @@ from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import load_model
 from tolka.model_directory.verify import TrainingSources
 from tolka.run.nearest_language import nearest_language
+from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.new_languages import check_new_languages
-from tolka.text.pairs import Pair, ParallelFiles
+from tolka.text.pairs import Pair, PairSource, ParallelFiles
 from tolka.tokenizer.added_tags import add_tags
 from tolka.tokenizer.extension import Extension, extend_tokenizer, spellings
 from tolka.tokenizer.special_tokens import UNK
@@ -193,7 +198,7 @@ def test_characters_that_a_model_lacks_are_counted(nllb: Path, tmp_path: Path) -
     def extend(facts: TextFacts) -> object:
         assert facts.unspelt < 0.1
         chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
-        assert ("corpus.both_directions" in chosen) == bool(facts.new_language)
+        assert ("corpus.both_directions" in chosen) == bool(facts.new_languages)
         return chosen["tokenizer.extend"]
 
     lines = [pair[0] for pair in sentences(60, 3)]
@@ -227,11 +232,68 @@ def test_characters_of_the_known_side_are_added_too(nllb: Path) -> None:
     base = read_foreign(nllb).tokenizer
     pairs = [Pair("\u0436\u0449 \u0436\u0449", "\u4f60\u597d walnut \u4f60\u597d")] * 3
     extension = Extension(base, 10, "source", 0, 1.0)
-    new = extend_tokenizer(extension, lambda: iter(pairs), lambda note: None)
+    new = extend_tokenizer(extension, {"source": lambda: iter(pairs)}, lambda note: None)
     added = {*new.source_pieces(range(base.source_size, new.source_size))}
     assert {"\u0436", "\u0449", "\u4f60", "\u597d"} < added
     assert not any("\u4f60" in each for each in added - {"\u4f60"})
     assert UNK not in new.encode_target(["\u4f60\u597d walnut"])[0]
+
+
+@each_row(
+    ("directions", "learns_from", "sides"),
+    [
+        (["eng-zad", "eng-zad"], "target", ["target", "target"]),
+        (["eng-zad", "grc-eng"], "target", ["target", "source"]),
+        (["eng-deu", "eng-zad"], "target", ["", "target"]),
+        (["grc-zad", "eng-deu", "zad-eng"], "both", ["both", "", "both"]),
+        (["eng-zad", "eng-deu"], "source", ["source", ""]),  # typed
+        (["eng-deu", "eng-deu"], "both", ["both", ""]),
+    ],
+)
+def test_subwords_are_learnt_from_each_text_in_a_new_language(
+    nllb: Path, directions: list[str], learns_from: str, sides: list[str]
+) -> None:
+    script = {"eng": "eng_Latn", "deu": "deu_Latn", "zad": "zad_Latn", "grc": "grc_Grek"}
+    named = [Direction(*(script[code] for code in each.split("-"))) for each in directions]
+    assert Extension(read_foreign(nllb).tokenizer, 10, learns_from, 0, 1.0).sides(named) == sides
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("targets", [("tyv_Cyrl", "tyv_Cyrl"), ("tyv_Cyrl", "zad_Latn"), ("eng_Latn", "eng_Latn")])
+def test_no_character_is_lost_whatever_the_order_of_the_texts(
+    nllb: Path, tmp_path: Path, swap: bool, targets: tuple[str, str]
+) -> None:
+    """Letters that the model knows in one text, others in the other, a sign in the sources; each often enough."""
+    base, lines, texts = read_foreign(nllb).tokenizer, [pair[0] for pair in sentences(60, 3)], list[PairSource]()
+    for number, (target, letters) in enumerate(zip(targets, ("", "\u0436\u0449 \ua78c\u0331"), strict=True)):
+        for code, sign in (("deu_Latn", "\u2042" if letters else ""), (target, letters)):
+            path = tmp_path / f"{number}.{code}"
+            path.write_text("".join(f"{line} {sign}\n" for line in lines), encoding="utf-8")
+        text = ParallelFiles(tmp_path / f"{number}.deu_Latn", tmp_path / f"{number}.{target}", f"{number}")
+        text.direction = Direction("deu_Latn", target)
+        texts.append(text)
+    corpus = Corpus([[text] for text in (reversed(texts) if swap else texts)], texts, []).with_opposite()
+    facts = TextFacts.of(replace(corpus, entries=corpus.entries[:2]), base)
+    assert facts.unknown == 5
+    assert (
+        facts.new_languages
+        == tuple(dict.fromkeys(each for each in targets if each != "eng_Latn"))[:: -1 if swap else 1]
+    )
+    chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
+    extension = Extension(base, chosen["tokenizer.extend"], chosen.get("tokenizer.extend_from", "both"), 0, 1.0)
+    order = Order(corpus, CleaningConfig(), extension, BatchingConfig(), tagged=[*base.languages, *facts.new_languages])
+    prepared = prepare(order, tmp_path / "cache")
+    for side in ("\u0436\u0449 \ua78c\u0331", "\u2042"):
+        assert UNK not in prepared.tokenizer.encode_target([f"ferry {side}"])[0]
+    assert UNK not in prepared.store.source_ids
+    (listed,) = [remark for remark in prepared.remarks if remark.startswith("characters added: ")]
+    assert {*listed.removeprefix("characters added: ").split()} == {
+        "\u0436",
+        "\u0449",
+        "\ua78c",
+        "\u25cc\u0331",
+        "\u2042",
+    }
 
 
 def test_a_direction_is_filled_in_by_the_only_one_that_fits(nllb: Path) -> None:

@@ -112,25 +112,26 @@ def choose_tuning(text: TextFacts, tokens: int = 0, width: int = _TUNED_WIDTH, a
     tokens: as in `choose`. width: the model's. adapters: whether they alone are trained.
     """
     is_unspelt = text.unspelt > MUCH_UNSPELT
-    learns_language = is_unspelt or text.new_language
+    learns_language = is_unspelt or bool(text.new_languages)
     sizes = [size for size in TUNING_SIZES if not learns_language or size.rate >= _NEW_LANGUAGE_RATE]
     # Old text beside a new language is there to be kept, not to be learnt.
-    pairs = math.inf if text.streamed else text.first_pairs if text.new_language else text.pairs
+    pairs = math.inf if text.streamed else text.new_pairs if text.new_languages else text.pairs
     size = next(size for size in sizes if pairs <= size.pairs)
     # As the width grows, so must the rate fall (Yang et al. 2021, arXiv:2203.03466).
     rate = max(size.rate * min(1.0, _TUNED_WIDTH / width), min(size.rate, _LEAST_TUNING_RATE))
     size = replace(size, rate=float(f"{rate * (_ADAPTERS_RATE if adapters else 1):.2g}"))
     # Every character first; then what comes often enough to be learnt.
+    new = " and ".join(text.new_languages)
     added, why = int(max(1.2 * text.characters, min(_MOST_ADDED, pairs * text.words / 4))), ""
     if is_unspelt:
         why = f"{text.unspelt:.0%} of a side's subwords are bytes, or unknown to the model"
     elif text.subwords > _MANY_SUBWORDS:
-        why = f"the model has {text.subwords:.1f} subwords for a word of {text.new_language}"
+        why = f"the model has {text.subwords:.1f} subwords for a word of {new}"
     elif text.unknown:
         added, why = text.unknown, f"{count_text(text.unknown, 'character')} unknown to the model"
-    language = [Choice("corpus.both_directions", not text.streamed, f"{text.new_language} is new to the model")]
+    language = [Choice("corpus.both_directions", not text.streamed, f"new to the model: {new}")]
     return [
-        *(language if text.new_language else []),
+        *(language if new else []),
         Choice("tokenizer.extend", added if why else 0, why or "the model spells this text well"),
         *([Choice("tokenizer.extend_from", text.new_side, why)] if text.new_side else []),
         *_course(text, size, _SUBWORDS - _FEWER * 3, tokens),

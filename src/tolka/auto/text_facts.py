@@ -2,21 +2,22 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
 from tolka.metrics.languages import has_spaces
 from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
-from tolka.tokenizer.extension import unspelt_share
+from tolka.tokenizer.extension import new_side, unspelt_share
 from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _MOST_READ = 200_000  # pairs; their averages do not change with more of them, and reading them takes a second
 _OFTEN = 10  # times that a character comes which is worth a subword where no language is new
-_SPELT = 1000  # pairs that are cut into a model's subwords
+_SPELT, _LEAST_SPELT = 1000, 50  # pairs that are cut into a model's subwords, of all texts and of each
 _LONGEST_WORD = 20  # characters on average; a text of longer "words" has no spaces between words
 _WORD = 2  # characters of such a text that count as a word: about as many subwords as a spaced text has for its words
 
@@ -29,10 +30,10 @@ class TextFacts:
     a pair's longer side, on average. repetition: how often a word comes, on average over the different words of
     both sides. characters: different ones of both sides. unspelt: share of a side's subwords, the larger of both,
     that are bytes or unknown to the model to start from; 0 without one. validation: pairs of the validation set.
-    streamed: whether the text is only the beginning of a stream. unknown: number of characters of the first text
-    that the model cannot spell at all. new_language, new_side: of the first text, the language that a model with
-    tags has none for, and its side; "" if there is none. subwords: of the model's, that spell a word in that
-    language, on average. first_pairs: those of the first text.
+    streamed: whether the text is only the beginning of a stream. unknown: number of characters that the model cannot
+    spell at all. new_languages: those that a model with tags has none for. new_side: which side of the first text in
+    one of them is; source, target, both or "". subwords: of the model's, that spell a word of that one of them which
+    has the most, on average. new_pairs: those of texts in new languages.
     """
 
     pairs: int
@@ -43,10 +44,10 @@ class TextFacts:
     validation: int
     streamed: bool
     unknown: int = 0
-    new_language: str = ""
+    new_languages: tuple[str, ...] = ()
     new_side: str = ""
     subwords: float = 0.0
-    first_pairs: int = 0
+    new_pairs: int = 0
 
     @property
     def running_words(self) -> float:
@@ -62,8 +63,8 @@ class TextFacts:
     ) -> "TextFacts":
         """Read the beginning of each training text, in proportion to its length; DataError where one is unreadable.
 
-        tokenizer: of the model to start from, to which subwords of the first text could be added. form: that training
-        text gets.
+        tokenizer: of the model to start from, to which subwords of the text could be added. form: that training text
+        gets.
         """
         sources = corpus.train
         counts = [source.count() for source in sources]
@@ -72,45 +73,54 @@ class TextFacts:
         pairs: set[int] = set()
         vocabularies: tuple[set[str], set[str]] = set(), set()
         characters: set[str] = set()
-        spelt: list[Pair] = []
-        occurrences: Counter[str] = Counter()  # of characters of the first text
+        # With a model to start from: of each text, pairs to cut into its subwords, and characters that are worth one.
+        spelt: list[tuple[Direction, list[Pair]]] = []
+        known = tokenizer.languages if tokenizer else []
+        occurrences: Counter[str] = Counter()
+        rare_too: set[str] = set()
         for source, count in zip(sources, counts, strict=True):
             spaced = [has_spaces(language) for language in source.direction]
+            own: list[Pair] = []
+            spelt.append((source.direction, own))
+            is_new = bool(new_side(source.direction, known))
             for pair in islice(source.read(), max(1, round(share * count))):
                 read += 1
                 if pair.flaw or not (pair.source.strip() and pair.target.strip()):
                     continue
                 whole += 1
-                if tokenizer and source is sources[0] and len(spelt) < _SPELT:
-                    spelt.append(form.pair(pair) if form else pair)
+                if tokenizer and len(own) < max(_LEAST_SPELT, _SPELT // len(sources)):
+                    own.append(form.pair(pair) if form else pair)
                 pairs.add(hash((pair.source, pair.target)))
                 texts = pair.source, pair.target
                 sides = [_words(text, spaces) for text, spaces in zip(texts, spaced, strict=True)]
                 characters.update(*texts)
-                if tokenizer and source is sources[0]:
+                if tokenizer:
                     occurrences.update("".join(texts))
+                    rare_too.update(*texts if is_new else ())
                 longer += max(map(len, sides))
                 both += sum(map(len, sides))
                 for vocabulary, words in zip(vocabularies, sides, strict=True):
                     vocabulary.update(words)
-        tagged = {*tokenizer.languages} if tokenizer else set[str]()
-        named = zip(("target", "source"), reversed(sources[0].direction), strict=True) if tagged else ()
-        new_side, new_language = next(((side, code) for side, code in named if code not in tagged), ("", ""))
+        frequent = [each for each, number in occurrences.items() if number >= _OFTEN or each in rare_too]
         distinct = len(pairs) / max(read, 1)
         return cls(
             pairs=round(distinct * sum(counts)),
             words=longer / max(whole, 1),
             repetition=both / max(sum(map(len, vocabularies)), 1),
             characters=len(characters),
-            unspelt=_unspelt(spelt, tokenizer) if tokenizer else 0.0,
+            unspelt=max(_unspelt(own, tokenizer) for _, own in spelt) if tokenizer else 0.0,
             # That of a stream is not known before it is read.
             validation=sum(source.count() or sum(1 for _ in source.read()) for source in corpus.valid),
             streamed=corpus.stream is not None,
-            unknown=_unknown(occurrences, tokenizer, form, 1 if new_language else _OFTEN) if tokenizer else 0,
-            new_language=new_language,
-            new_side=new_side,
-            subwords=_subwords(spelt, tokenizer, new_side, new_language) if tokenizer and new_side else 0.0,
-            first_pairs=round(distinct * counts[0]),
+            unknown=_unknown(frequent, tokenizer, form) if tokenizer else 0,
+            new_languages=tuple(
+                dict.fromkeys(code for each, _ in spelt for code in each if known and code not in known)
+            ),
+            new_side=next(filter(None, (new_side(each, known) for each, _ in spelt)), ""),
+            subwords=max(_subwords(own, tokenizer, each) for each, own in spelt) if tokenizer else 0.0,
+            new_pairs=round(
+                distinct * sum(count for (each, _), count in zip(spelt, counts, strict=True) if new_side(each, known))
+            ),
         )
 
 
@@ -129,16 +139,20 @@ def _unspelt(pairs: Sequence[Pair], tokenizer: Tokenizer) -> float:
     return max(unspelt_share(source, tokenizer.source_pieces), unspelt_share(target, tokenizer.target_pieces))
 
 
-def _subwords(pairs: Sequence[Pair], tokenizer: Tokenizer, side: str, language: str) -> float:
+def _subwords(pairs: Sequence[Pair], tokenizer: Tokenizer, direction: Direction) -> float:
     """Return `TextFacts.subwords` of some pairs."""
-    texts, spaced = [getattr(pair, side) for pair in pairs], has_spaces(language)
-    encode = tokenizer.encode_source if side == "source" else tokenizer.encode_target
-    return sum(map(len, encode(texts))) / max(sum(len(_words(text, spaced)) for text in texts), 1)
+    shares, new = [0.0], new_side(direction, tokenizer.languages)
+    encoders = {"source": tokenizer.encode_source, "target": tokenizer.encode_target}
+    for (side, encode), language in zip(encoders.items(), direction, strict=True):
+        if new in (side, "both"):
+            texts, spaced = [getattr(pair, side) for pair in pairs], has_spaces(language)
+            words = sum(len(_words(text, spaced)) for text in texts)
+            shares.append(sum(map(len, encode(texts))) / max(words, 1))
+    return max(shares)
 
 
-def _unknown(counts: Mapping[str, int], tokenizer: Tokenizer, form: CharacterForm | None, least: int) -> int:
-    """Return `TextFacts.unknown` of characters that come `least` times, on the side that knows fewer of them."""
-    frequent = [character for character, number in counts.items() if number >= least]
-    texts = [text for each in frequent if (text := (form.source(each) if form else each).strip())]
+def _unknown(characters: Iterable[str], tokenizer: Tokenizer, form: CharacterForm | None) -> int:
+    """Return how many of some characters the model cannot spell, on the side that knows fewer of them."""
+    texts = [text for each in characters if (text := (form.source(each) if form else each).strip())]
     sides = tokenizer.encode_source(texts), tokenizer.encode_target(texts)
     return max(sum(UNK in row for row in rows) for rows in sides)

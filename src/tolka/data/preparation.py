@@ -34,7 +34,7 @@ from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, se
 from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_of
 from tolka.text.corpora.base import Corpus
-from tolka.text.pairs import Pair, in_chunks
+from tolka.text.pairs import Pair, Swapped, in_chunks
 from tolka.tokenizer.added_tags import add_tags
 from tolka.tokenizer.extension import Extension, extend_tokenizer
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
@@ -69,7 +69,7 @@ class Prepared:
 class Order:
     """A training text, and all that determines how it is prepared.
 
-    tokenizer: a trained one, how to train one, or how to extend one, by the first entry of corpus.train. held_out: the
+    tokenizer: a trained one, how to train one, or how to extend one. held_out: the
     pairs of validation and test sets, for cleaning.leaks. set_aside: those of them that were held out of the training
     text. tagged: languages that the tokenizer shall have tags of. tag_form: see `add_tags`. temperature: see
     `Mixture.of`; the tokenizer learns from small texts as often as an epoch draws from them.
@@ -91,6 +91,19 @@ class Order:
         held_out, set_aside = self.corpus.seen_in(self.held_out), self.corpus.seen_in(self.set_aside)
         marks = held_out_marks(self.cleaning, held_out), set_aside_marks(set_aside)
         return Task(self.cleaning, self.batching.max_length, *marks)
+
+    @cached_property
+    def learnt_from(self) -> dict[str, list[int]]:
+        """Which entries of corpus.train a tokenizer is extended by: side, as `Extension.sides` -> their numbers."""
+        assert isinstance(self.tokenizer, Extension)
+        entries, directions = self.corpus.entries, self.corpus.entry_directions
+        # A model of both sides would count the words of a text once more in its opposite direction.
+        once = len(self.tokenizer.base.models) == 1
+        read = [number for number, entry in enumerate(entries) if not (once and isinstance(entry[0], Swapped))]
+        found: dict[str, list[int]] = {}
+        for number, side in zip(read, self.tokenizer.sides([directions[number] for number in read]), strict=True):
+            found.setdefault(side, []).append(number)
+        return found
 
     def key(self) -> str:
         """Return a digest of the training text and of all that determines the ids."""
@@ -124,7 +137,8 @@ class Order:
         if isinstance(self.tokenizer, Tokenizer):
             return self.tokenizer.digests
         if isinstance(self.tokenizer, Extension):
-            return self.tokenizer.as_dict()
+            of_one = len([*chain(*self.learnt_from.values())]) == 1
+            return self.tokenizer.as_dict() | ({} if of_one else {"texts": self.learnt_from})
         known = dataclasses.asdict(self.tokenizer)
         if self.temperature != 1:  # which older stores' tokenizers have not
             known["temperature"] = self.temperature
@@ -253,43 +267,46 @@ class _Workshop:
         """Train the tokenizer, unless the order has a trained one."""
         if self._tokenizer.exists():
             return
-        tokenizer, remarks = self._order.tokenizer, list[str]()
+        order, tokenizer, remarks = self._order, self._order.tokenizer, list[str]()
         if not isinstance(tokenizer, Tokenizer):
             entries, shards = self._plan
+            texts = [shards[first:last] for first, last in entries]
             if isinstance(tokenizer, Extension):
-                title, learn = "extending the tokenizer", partial(extend_tokenizer, tokenizer)
-                # The other entries may be text that the model knows.
-                if len(entries) > 1:
-                    shards = shards[slice(*entries[0])]
-                    remarks.append(f"the new subwords are learnt from the first of {len(entries)} training texts")
+                title, read = "extending the tokenizer", order.learnt_from
+                if "" in read:
+                    of = len([*chain(*read.values())])
+                    few = f"{of - len(read[''])} of {of} training texts"
+                    remarks.append(f"subwords are learnt from {few}, characters from all")
             else:
-                title, learn = f"training SentencePiece ({tokenizer.type})", partial(train_tokenizer, tokenizer)
-            total = sum(shard.kept for shard in shards)
+                title = f"training SentencePiece ({tokenizer.type})"
+                texts = [shards] if order.temperature == 1 else texts
+                read = {"both": [*range(len(texts))]}
+            total = sum(shard.kept for number in chain(*read.values()) for shard in texts[number])
             sample_size = min(tokenizer.sample or total, total)
             if sample_size < total:
                 remarks.append(f"the tokenizer learns from {sample_size} of {total} pairs (tokenizer.sample)")
-            texts = [shards]
-            if self._order.temperature != 1 and not isinstance(tokenizer, Extension):
-                texts = [shards[first:last] for first, last in entries]
             draws = self._draws(texts, sample_size / total)
 
-            def pairs() -> Iterator[Pair]:
-                with bar(title, sum(draws), " pairs") as progress:
-                    for pair in chain.from_iterable(map(_sample, texts, draws)):
+            def pairs(side: str) -> Iterator[Pair]:
+                with bar(title, sum(draws[number] for number in read[side]), " pairs") as progress:
+                    for pair in chain.from_iterable(_sample(texts[number], draws[number]) for number in read[side]):
                         yield pair
                         progress.update()
 
-            tokenizer = learn(pairs, remarks.append)
-        tokenizer = add_tags(tokenizer, self._order.tagged, self._order.tag_form)
+            if isinstance(tokenizer, Extension):
+                tokenizer = extend_tokenizer(tokenizer, {side: partial(pairs, side) for side in read}, remarks.append)
+            else:
+                tokenizer = train_tokenizer(tokenizer, partial(pairs, "both"), remarks.append)
+        tokenizer = add_tags(tokenizer, order.tagged, order.tag_form)
         tokenizer.save(self._work)
         replace_text(self._tokenizer, json.dumps({"remarks": remarks}, ensure_ascii=False))
 
     def _draws(self, texts: Sequence[Sequence[Shard]], share: float) -> list[int]:
         """Return how many pairs of each text the tokenizer learns from. share: of all pairs."""
         sizes = [sum(shard.kept for shard in shards) for shards in texts]
-        if len(texts) == 1:
-            return [round(sizes[0] * share)]
         order = self._order
+        if len(texts) == 1 or isinstance(order.tokenizer, Extension):
+            return [round(size * share) for size in sizes]
         mixture = Mixture.of(sizes, temperature=order.temperature, directions=order.corpus.entry_directions)
         return [round(draws * share) for draws in mixture.draws]
 

@@ -78,7 +78,7 @@ def _choices(config: TrainConfig) -> list[Choice]:
     start = config.run.init_from
     tokenizer, form = tokenizer_of(start) if start else None, config.cleaning.characters
     text = TextFacts.of(corpus, tokenizer, form)
-    if text.new_language and "corpus.both_directions" in config.run.choose:
+    if text.new_languages and "corpus.both_directions" in config.run.choose:
         text = replace(text, pairs=2 * text.pairs, validation=2 * text.validation)
     tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):

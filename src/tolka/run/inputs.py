@@ -41,6 +41,7 @@ from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair, PairSource
 from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
 from tolka.tokenizer.round_trip import round_trip_notes
+from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
@@ -205,8 +206,8 @@ class Inputs:
         self._note(*prepared.remarks)
         self.log(f"tokenizer: SentencePiece {self._tokenizer_facts(prepared.tokenizer)}")
         self.log(f"token store: {prepared.folder} ({how})")
-        if self.start and not self.config.tokenizer.extend:
-            self._note(*self._unspelt_notes(self.start.folder, prepared.tokenizer))
+        if self.start:
+            self._note(*self._unspelt_notes(self.start.folder, prepared))
         return prepared
 
     @cached_property
@@ -235,15 +236,22 @@ class Inputs:
             list(chain.from_iterable(by_direction.values())) if direction is None else by_direction.get(direction, [])
         )
 
-    def _unspelt_notes(self, model: Path, tokenizer: Tokenizer) -> Iterator[str]:
-        """Yield a note for each side of which the model spells much as bytes, or not at all."""
+    def _unspelt_notes(self, model: Path, prepared: Prepared) -> Iterator[str]:
+        """Yield a note for each side of which the model spells much as bytes, or something not at all."""
+        tokenizer, store, extend = prepared.tokenizer, prepared.store, self.config.tokenizer.extend
         pieces = {"source": tokenizer.source_pieces, "target": tokenizer.target_pieces}
-        for (side, pieces_of), rows in zip(pieces.items(), zip(*self.sample(), strict=True), strict=True):
+        whole = store.source_ids, store.target_ids
+        for (side, pieces_of), rows, ids in zip(pieces.items(), zip(*self.sample(), strict=True), whole, strict=True):
             share = unspelt_share(list(chain.from_iterable(rows)), pieces_of)
-            if share > MUCH_UNSPELT:
+            if share > MUCH_UNSPELT and not extend:
                 yield (
                     f"{share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: tokenizer.extend=2000 "
                     "would add subwords of this text"
+                )
+            elif unknown := int(np.count_nonzero(ids == UNK)):
+                yield (
+                    f"{unknown} of {len(ids)} subwords of the {side} are unknown, and lost: their characters are added "
+                    f"by a tokenizer.extend larger than {extend}"
                 )
 
     def _tokenizer_facts(self, tokenizer: Tokenizer) -> str:

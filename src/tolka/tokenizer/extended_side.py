@@ -106,7 +106,7 @@ class ExtendedSide:
         if kind == self._spec.BPE:
             return [*new, *self._merges(most, self.characters | characters.keys(), self._scores)]
         found = self._merges(most, self.characters, {})
-        if characters:
+        if characters and self._words:
             own = self._unigram(most, characters, texts)
             new = [replace(each, score=own.pop(each.text, each).score) for each in new]
             found += own.values()

@@ -12,12 +12,14 @@ New characters come first, the most frequent ones first, so that nothing is buil
 """
 
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
 from tolka.tokenizer.special_tokens import UNK
@@ -26,6 +28,7 @@ from tolka.tokenizer.vocabulary import Vocabulary
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _COUNTED = 2000  # lines whose subwords are counted for the note
+_LISTED = 60  # characters that a note lists
 MUCH_UNSPELT = 0.1
 """Share of a side's subwords that are bytes or unknown, from which on new ones are worth adding."""
 
@@ -34,8 +37,8 @@ MUCH_UNSPELT = 0.1
 class Extension:
     """A tokenizer to extend. size: most new subwords of each vocabulary.
 
-    learns_from: both, source or target; the other side's own vocabulary does not change. sample: number of pairs to
-    learn from; 0 = all. character_coverage: see `TokenizerConfig`.
+    learns_from: both, source or target: the side of the first new text that subwords are learnt from, see `sides`.
+    sample: number of pairs to learn from; 0 = all. character_coverage: see `TokenizerConfig`.
     """
 
     base: Tokenizer
@@ -49,35 +52,63 @@ class Extension:
         own = {key: value for key, value in vars(self).items() if key != "base"}
         return {"base": self.base.digests, **own}
 
-    def texts(self, pair: Pair) -> list[list[str]]:
+    def sides(self, directions: Sequence[Direction]) -> list[str]:
+        """Return which side of texts in these directions subwords are learnt from: both, source, target or "" for none.
+
+        They are learnt from each text in a language that the model has no tag for; if there is none, from the first.
+        """
+        new = [new_side(direction, self.base.languages) for direction in directions]
+        first = next((number for number, side in enumerate(new) if side), 0)
+        later = ["both" if side and self.learns_from == "both" else side for side in new[first + 1 :]]
+        return [*[""] * first, self.learns_from, *later]
+
+    def texts(self, pair: Pair, learns_from: str) -> list[list[str]]:
         """Return the texts of a pair that each SentencePiece model learns from."""
-        sides = [[getattr(pair, side)] if self.learns_from in (side, "both") else [] for side in ("source", "target")]
+        sides = [[getattr(pair, side)] if learns_from in (side, "both") else [] for side in ("source", "target")]
         return sides if len(self.base.models) == 2 else [sides[0] + sides[1]]
 
-    def others(self, pair: Pair) -> list[str]:
-        """Return the texts of a pair that one model for both sides learns only characters from."""
-        if len(self.base.models) == 2 or self.learns_from == "both":
-            return []
-        return [pair.target if self.learns_from == "source" else pair.source]
+    def others(self, pair: Pair, learns_from: str) -> list[list[str]]:
+        """Return the texts of a pair that each SentencePiece model learns only characters from.
+
+        In one direction, a side that has a model of its own stays as it is if subwords are learnt from the other one.
+        """
+        if len(self.base.models) == 2 and learns_from and not self.base.languages:
+            return [[], []]
+        learnt, every = self.texts(pair, learns_from), self.texts(pair, "both")
+        return [[text for text in all_of_it if text not in own] for own, all_of_it in zip(learnt, every, strict=True)]
+
+
+def new_side(direction: Direction, known: Collection[str]) -> str:
+    """Return which side has a language that is new: source, target, both or "". known: none of a model without tags."""
+    new = [side for side, code in direction._asdict().items() if known and code not in known]
+    return "both" if len(new) == 2 else "".join(new)
 
 
 def extend_tokenizer(
-    extension: Extension, pairs: Callable[[], Iterator[Pair]], say: Callable[[str], None]
+    extension: Extension, texts: Mapping[str, Callable[[], Iterator[Pair]]], say: Callable[[str], None]
 ) -> Tokenizer:
-    """Return the tokenizer with subwords of the pairs' text added, the same for the same text on every machine.
+    """Return the tokenizer with subwords of texts added, the same for the same text on every machine.
 
-    pairs: returns the training pairs from the start each time it is called. say: receives notes.
+    texts: which side subwords are learnt from, of `Extension.sides` -> function that returns such training pairs, from
+    the start each time it is called. The characters of all of it are learnt. say: receives notes.
     """
     base = extension.base
     sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(base.models, _beside(base), strict=True)]
-    for pair in pairs():
-        for side, own in zip(sides, extension.texts(pair), strict=True):
-            side.read(own)
-        sides[0].read_characters(extension.others(pair))
+    for learns_from, pairs in texts.items():
+        for pair in pairs():
+            own, others = extension.texts(pair, learns_from), extension.others(pair, learns_from)
+            for side, learnt, known in zip(sides, own, others, strict=True):
+                side.read(learnt)
+                side.read_characters(known)
     candidates = []
     for number, side in enumerate(sides):
-        texts = (text for pair in pairs() for text in extension.texts(pair)[number])
-        candidates.append(side.candidates(extension.size, extension.character_coverage, texts))
+        every = (
+            text
+            for learns_from, pairs in texts.items()
+            for pair in pairs()
+            for text in extension.texts(pair, learns_from)[number]
+        )
+        candidates.append(side.candidates(extension.size, extension.character_coverage, every))
     models, vocabularies = list(base.models), list(base.listed)
     for vocabulary, group in enumerate(_groups(base)):
         chosen, known = _chosen(
@@ -89,7 +120,8 @@ def extend_tokenizer(
             old = vocabularies[vocabulary]
             vocabularies[vocabulary] = replace(old, subwords=(*old.subwords, *known))
     extended = Tokenizer(models, vocabularies)
-    for note in _notes(extension, extended, sides, list(islice(pairs(), _COUNTED))):
+    counted = [pair for pairs in texts.values() for pair in islice(pairs(), _COUNTED // len(texts))]
+    for note in _notes(extension, extended, sides, counted):
         say(note)
     return extended
 
@@ -175,14 +207,16 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
     """Yield notes on the new subwords, on what they save, and on old text that gets other ids."""
     old = extension.base
     for group, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
-        if old.shared and extension.learns_from != "both":
+        if old.shared:
             side = extension.learns_from
-        elif extension.learns_from not in (side, "both"):
+        elif not added and extension.learns_from not in (side, "both"):
             continue
-        name = "both sides" if old.shared and extension.learns_from == "both" else f"the {side}"
+        name = "both sides" if side == "both" else f"the {side}"
         fewer = "" if len(added) == extension.size else "; the text has no more that would save anything"
-        single = sum(len(subword) == 1 for subword in added)
-        yield f"{len(added)} subwords of {name} added, {single} of them characters (tokenizer.extend){fewer}"
+        single = [_visible(subword) for subword in added if len(subword) == 1]
+        yield f"{len(added)} subwords of {name} added, {len(single)} of them characters (tokenizer.extend){fewer}"
+        if single:
+            yield f"characters added: {' '.join(single[:_LISTED])}{_more(len(single) - _LISTED)}"
         characters = frozenset().union(*(sides[each].characters for each in group))
         known = [subword for subword in added if characters.issuperset(subword.strip("\u2581"))]
         if known:
@@ -193,7 +227,19 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
     encoders = {"source": (old.encode_source, new.encode_source), "target": (old.encode_target, new.encode_target)}
     for side, (before, after) in encoders.items():
         texts = [getattr(pair, side) for pair in pairs]
-        counts = [sum(map(len, encode(texts))) / max(len(texts), 1) for encode in (before, after)]
-        unknown = [sum(row.count(UNK) for row in encode(texts)) / max(len(texts), 1) for encode in (before, after)]
-        lost = f", {unknown[1]:.1f} of them unknown instead of {unknown[0]:.1f}" if unknown[0] else ""
-        yield f"a {side} of the new text has {counts[1]:.1f} subwords on average, without them {counts[0]:.1f}{lost}"
+        ids = [list(chain.from_iterable(encode(texts))) for encode in (before, after)]
+        unknown = [each.count(UNK) for each in ids]
+        means = [len(each) / max(len(texts), 1) for each in ids]
+        lost = f"; {unknown[1]} are unknown in {len(texts)} texts, without them {unknown[0]}" if unknown[0] else ""
+        yield f"a {side} of the new text has {means[1]:.1f} subwords on average, without them {means[0]:.1f}{lost}"
+
+
+def _visible(character: str) -> str:
+    """Return a character as a reader sees it: a mark on a circle, and what has no picture of its own by its number."""
+    if unicodedata.category(character)[0] == "M":
+        return f"\u25cc{character}"
+    return character if character.isprintable() else f"U+{ord(character):04X}"
+
+
+def _more(count: int) -> str:
+    return f" and {count} more" if count > 0 else ""
