@@ -145,7 +145,7 @@ def test_an_extended_model_is_a_start_like_any(
 
 
 @pytest.mark.slow
-def test_the_new_subwords_are_of_the_first_text(
+def test_without_a_new_language_the_new_subwords_are_of_the_first_text(
     command: Command, tiny: list[str], trained: Path, korean: Path, corpus: Path
 ) -> None:
     for split in ("train", "valid", "test"):
@@ -154,7 +154,7 @@ def test_the_new_subwords_are_of_the_first_text(
     settings = (*both, "corpus.target=ko", "tokenizer.extend=40")
     outcome = command("mt-train", *going_on(tiny, trained, korean, "mixed", *settings))
     assert outcome.code == 0, outcome.err
-    assert "note: the new subwords are learnt from the first of 2 training texts" in outcome.err
+    assert "note: subwords are learnt from 1 of 2 training texts, characters from all" in outcome.err
     alone = command("mt-train", *going_on(tiny, trained, korean, "alone", "corpus.target=ko", "tokenizer.extend=40"))
     assert alone.code == 0
     mixed, own = (load_model(korean.parent / name).tokenizer for name in ("mixed", "alone"))
@@ -191,6 +191,10 @@ def test_new_rows_are_trained_beside_adapters_and_frozen_embeddings(
     assert "resuming from update 3" in command("mt-train", *first, ends).err
     straight = command("mt-train", *going_on(tiny, trained, korean, "straight", *settings, ends))
     assert straight.code == 0, straight.err
+    said = (
+        "no adapter.safetensors, which fits no model without the new rows: tokenizer.extend=0 trains the adapters alone"
+    )
+    assert (said in straight.err) == ("lora_rank" in kept)
     start = tensors(trained / "best")
     resumed, whole = (tensors(korean.parent / name / "last") for name in ("kept", "straight"))
     assert all(torch.equal(resumed[name], tensor) for name, tensor in whole.items())
@@ -246,7 +250,7 @@ def test_a_folder_of_marian_is_extended(command: Command, tiny: list[str], korea
     settings = ("corpus.target=ko", "tokenizer.extend=30", "optimizer.lr=1e-30", "tokenizer.extend_from=target")
     outcome = command("mt-train", *going_on(tiny, folder, korean, "ko", *settings))
     assert outcome.code == 0, outcome.err
-    assert "0.0 of them unknown instead of" in outcome.err
+    assert "; 0 are unknown in " in outcome.err
     old, new = load_marian(folder), load_model(korean.parent / "ko")
     added = new.tokenizer.target_size - old.tokenizer.target_size
     assert f"{added} subwords of the target added" in outcome.err

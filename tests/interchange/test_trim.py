@@ -13,7 +13,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.interchange.export_huggingface import export_huggingface
 from tolka.interchange.import_huggingface import import_huggingface
-from tolka.interchange.trim import _sample, trim
+from tolka.interchange.trim import _sample, _threshold, trim
 from tolka.model_directory.read import load_model
 from tolka.models.embeddings import with_rows
 from tolka.text.direction import Direction
@@ -107,11 +107,17 @@ def test_a_model_that_would_translate_otherwise_is_refused(nllb: Path, tmp_path:
     """As with too little text: the whole model's translations have other subwords."""
     text = tmp_path / "text"
     text.write_text("ferry\n", encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"does not translate like the trimmed model.*text=\[FILE"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"does not translate like the trimmed model.*to do: give more text.*text=\[FILE.*; or leave out lang",
+    ):
         import_huggingface(
             nllb, tmp_path / "out", None, mixed_lines(20), lambda line: None, ["deu_Latn", "eng_Latn"], [text]
         )
     assert not (tmp_path / "out").exists()
+    # Without a text there is none to leave out.
+    assert "--sample FILE" in _threshold([], []).advice
+    assert "languages=[CODE" in _threshold([], ["a line"]).advice
 
 
 @pytest.mark.slow

@@ -82,9 +82,11 @@ def test_a_member_of_a_macrolanguage_is_another_language_than_its_neighbour() ->
 
 
 def test_corpus_like_adds_what_only_looks_like_a_second_name() -> None:
-    with pytest.raises(ConfigError, match=r"corpus\.like=als_Latn adds it"):
+    with pytest.raises(ConfigError, match=r"another language than that, .*corpus\.like=als_Latn$"):
         check_new_languages(["sqi_Latn"], NLLB, "")
     check_new_languages(["sqi_Latn"], NLLB, "als_Latn")
+    with pytest.raises(ConfigError, match=r"'als_Latn'\?$"):  # mt-train import has no such setting
+        check_new_languages(["sqi_Latn"], NLLB)
 
 
 def test_models_by_macrolanguage_know_their_usual_member() -> None:

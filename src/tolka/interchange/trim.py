@@ -6,15 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tolka.errors import ConfigError
-from tolka.interchange.parity import (
-    LINES,
-    Logits,
-    Pairs,
-    Threshold,
-    TolkaSide,
-    compare,
-    sample_of,
-)
+from tolka.interchange.parity import LINES, Logits, Pairs, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import direction_of
 from tolka.models.embeddings import with_rows
@@ -28,10 +20,6 @@ from tolka.text.lines import read_lines
 from tolka.text.new_languages import check_new_languages
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.trimming import trim_tokenizer
-
-_ALIKE = Threshold(
-    advice="; give more text in these languages ('text=[FILE,FILE]'), or none, for all subwords of their scripts"
-)
 
 
 class _Side(TolkaSide):
@@ -68,8 +56,19 @@ def trim(
     config = {**small.config, "corpus": {**small.config["corpus"], **direction._asdict()}}
     ours = _Side(replace(small, config=config), "the trimmed model")
     whole = _Side(replace(saved, config=config), "the whole model")
-    parity = compare(ours, whole, sample, ours.beginning)
-    return small, parity.check_and_report(_ALIKE, say).replace("## Parity", "## Trimmed", 1)
+    section = compare(ours, whole, sample, ours.beginning).check_and_report(_threshold(texts, lines), say)
+    return small, section.replace("## Parity", "## Trimmed", 1)
+
+
+def _threshold(texts: Sequence[Path], lines: Sequence[str]) -> Threshold:
+    """Return how alike the translations must be, with advice where they are not. texts, lines: see `trim`."""
+    if texts:
+        first = "give more text in these languages (text=[FILE,FILE]), or none, which leaves all of their scripts"
+    elif lines:
+        first = "name the languages whose words and scripts such translations have as well (languages=[CODE,CODE,CODE])"
+    else:
+        first = "compare by lines of real text (--sample FILE), as made-up ones lead to words of any language"
+    return Threshold(advice=f". What to do: {first}; or leave out languages=, and the whole model is imported")
 
 
 def check_languages(saved: SavedModel, languages: Sequence[str]) -> None:
@@ -79,7 +78,7 @@ def check_languages(saved: SavedModel, languages: Sequence[str]) -> None:
         raise ConfigError(
             f"languages ({','.join(languages)}) is for models of several, and {saved.folder} has one direction"
         )
-    check_new_languages([code for code in languages if code not in known], known, "")
+    check_new_languages([code for code in languages if code not in known], known)
     if not {*languages} & {*known}:
         raise ConfigError(f"languages ({','.join(languages)}) must name one that the model knows: {some_of(known)}")
 

@@ -189,6 +189,11 @@ def _model(
         if before != now and not inputs.start.tokenizer.languages:
             log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
     config.finetuning.apply(model, new_subwords)
+    if config.finetuning.lora_rank and any(new_subwords):
+        log(
+            "note: best/ gets the adapters merged, and no adapter.safetensors, which fits no model without the new rows"
+            f"{'' if like else ': tokenizer.extend=0 trains the adapters alone, and writes it'}"
+        )
     if has_adapters(model) and config.trainer.average:
         raise ConfigError("trainer.average and frozen embeddings with new rows do not go together: set it to 0")
     model.recompute = config.trainer.recompute

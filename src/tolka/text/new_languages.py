@@ -10,10 +10,11 @@ from tolka.text.scripts import is_known, is_variety, language_of, plain_code, sc
 _SERBO_CROATIAN = "sh", "hbs"  # for langcodes Serbian in Latin letters; in ISO 639-3 a macrolanguage
 
 
-def check_new_languages(new: Sequence[str], known: Sequence[str], like: str) -> None:
+def check_new_languages(new: Sequence[str], known: Sequence[str], like: str | None = None) -> None:
     """Raise ConfigError for the code of a new language that is none, or that the model has under another name.
 
-    known: the model's languages; none of a model of one direction, which takes any. like: corpus.like.
+    known: the model's languages; none of a model of one direction, which takes any. like: corpus.like; None where
+    nobody can type it.
     """
     if like and like not in (known if new else ()):
         which = f"one of the model's, as {some_of(known)}" if new and known else "left out, as no language is new"
@@ -28,17 +29,16 @@ def check_new_languages(new: Sequence[str], known: Sequence[str], like: str) -> 
                 f"the model has no tag for the language '{code}'.{hint} Its codes are like {some_of(known)}: write a "
                 "new one so, too"
             )
-        if alike and not like:
-            raise ConfigError(
-                f"the model has no tag for the language '{code}'.{code_hint(code, known)} If yours is another language "
-                f"than that, corpus.like={alike[0]} adds it, and its tag begins so"
-            )
-        if not is_known(code) and not like:
-            raise ConfigError(
-                f"the model has no tag for the language '{code}', and no registry of languages has it."
-                f"{code_hint(code, known)} To add it all the same, name the known language that it begins as: "
-                "corpus.like=CODE"
-            )
+        if like or (not alike and is_known(code)):
+            continue
+        problem, other = "", "If yours is another language than that"
+        if not alike:
+            problem, other = ", and no registry of languages has it", "To add it all the same"
+        add = f" {other}, name the one that its tag begins as: corpus.like={(alike or ['CODE'])[0]}"
+        raise ConfigError(
+            f"the model has no tag for the language '{code}'{problem}.{code_hint(code, known)}"
+            f"{'' if like is None else add}"
+        )
 
 
 def known_as(code: str, known: Collection[str]) -> list[str]:
