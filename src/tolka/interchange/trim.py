@@ -63,7 +63,7 @@ def trim(
 def _threshold(texts: Sequence[Path], lines: Sequence[str]) -> Threshold:
     """Return how alike the translations must be, with advice where they are not. texts, lines: see `trim`."""
     if texts:
-        first = "give more text in these languages (text=[FILE,FILE]), or none, which leaves all of their scripts"
+        first = "give more text in these languages ('text=[FILE,FILE]'), or none, which leaves all of their scripts"
     elif lines:
         first = "name the languages whose words and scripts such translations have as well (languages=[CODE,CODE,CODE])"
     else:

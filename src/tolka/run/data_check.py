@@ -28,9 +28,10 @@ def check(config: TrainConfig) -> dict[str, Any]:
 
     Returns the result as plain values for JSON. training: a diagnosis of each text. leaks: from "valid" and "test"
     into the training text. overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its
-    sides. tokenised: sentences about text that is, where other text is not. kept: what the settings keep of the whole
-    text. pieces: both sides in subwords; like kept, None for a text that cannot be read. unfit: why it cannot be
-    trained on. pace: None for a text that is unfit. cleaning: the settings that decide what is kept.
+    sides. tokenised: sentences about text that is, where other text is not. varieties: see `TextFaults`. kept: what the
+    settings keep of the whole text. pieces: both sides in subwords; like kept, None for a text that cannot be read.
+    unfit: why it cannot be trained on. pace: None for a text that is unfit. cleaning: the settings that decide what is
+    kept.
 
     DataError where a file cannot be read at all.
     """
@@ -55,7 +56,15 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
             diagnoses.append({**found, "direction": list(source.direction)})
     leaks = {"valid": asdict(held_out.leaks(valid)), "test": asdict(held_out.leaks(tests))}
     result: dict[str, Any] = {"training": diagnoses, "kept": None, "leaks": leaks}
-    result |= {"overlaps": [], "wrong_sides": {}, "tokenised": [], "pieces": None, "pace": None, "unfit": ""}
+    result |= {
+        "overlaps": [],
+        "wrong_sides": {},
+        "tokenised": [],
+        "varieties": [],
+        "pieces": None,
+        "pace": None,
+        "unfit": "",
+    }
     result["cleaning"] = asdict(config.cleaning)
     try:
         faults = inputs.faults

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, repeat
@@ -51,6 +51,8 @@ class PairSource(ABC):
     """from which language into which it is; set by the corpus that it is of"""
     has_lines = False
     """whether a line of a file is a text or a row"""
+    codes: Mapping[tuple[str, str], int] = {}
+    """(language of the direction, code in the file) -> texts read, in files that have codes of their own"""
     exchange = "its sides are named after the languages: exchange these names"
     """What to do where the source has the target's language, and the target the source's."""
 

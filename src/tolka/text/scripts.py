@@ -118,8 +118,11 @@ def variety_of(language: str) -> Variety:
 def is_in_other_script(text: str, language: str, other: str = "") -> bool:
     """Return whether a text has more letters of the other language's scripts than of those of its own language.
 
-    other: "" for letters of all other scripts. False where a code is unknown, and where both have the same letters.
+    other: "" for letters of all other scripts, and for zh-Hans and its like for Traditional characters, or conversely.
+    False where a code is unknown, and where both have the same letters.
     """
+    if not other and (named := named_han_script(language)) and han_script(text) not in ("", named):
+        return True
     own, others = letters_of(language), letters_of(other or language)
     if own is None or others is None:
         return False
@@ -146,6 +149,28 @@ def letters_of(language: str) -> Any:
         return regex.compile("[" + "".join(f"\\p{{Script_Extensions={name}}}" for name in scripts) + "]")
     except regex.error:  # Unicode has no letters of this script
         return None
+
+
+def han_script(text: str) -> str:
+    """Return Hans or Hant, for the one that a text has more characters of which the other lacks; "" if neither."""
+    simplified, traditional = (sum(each in characters for each in text) for characters in _han_characters())
+    return "" if simplified == traditional else "Hans" if simplified > traditional else "Hant"
+
+
+def named_han_script(language: str) -> str:
+    """Return Hans or Hant for a code that says which, as zh-TW and zho_Hans do; "" for any other."""
+    known, script = language_of(language), script_of(language)
+    return script if script in ("Hans", "Hant") and (known.script or known.territory) else ""
+
+
+@cache
+def _han_characters() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the Simplified characters of GB 2312 that Big5 lacks, and common Traditional ones for which it is so."""
+    han = [chr(code) for code in range(0x4E00, 0xA000)]
+    gb, big5 = ({each: each.encode(name, "ignore") for each in han} for name in ("gb2312", "big5"))
+    # The other half of Big5 has rare characters, which names and old words have in both scripts.
+    common = {each for each, code in big5.items() if b"\xa4" <= code < b"\xc9"}
+    return frozenset(each for each in han if gb[each] and not big5[each]), frozenset(common - {*filter(gb.get, han)})
 
 
 def written_in(languages: Iterable[str]) -> Callable[[str], bool]:

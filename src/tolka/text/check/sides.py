@@ -8,8 +8,8 @@ from itertools import islice
 from tolka.system.number_format import count_text
 from tolka.text.direction import Direction
 from tolka.text.languages import installed_identifier
-from tolka.text.pairs import Pair, PairSource
-from tolka.text.scripts import is_in_other_script, is_known, letters_of
+from tolka.text.pairs import Pair, PairSource, Swapped
+from tolka.text.scripts import han_script, is_in_other_script, is_known, letters_of, named_han_script, variety_of
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
 _MOST, _MANY, _FEW = 0.5, 0.2, 0.1  # of the pairs or lines; a line may be too short to tell its language
@@ -19,6 +19,9 @@ _LEAST_LINES = 10  # with punctuation, to tell whether a text is tokenised
 _ESCAPED = r"&(?:apos|quot|#124|#91|#93);|@[-/]@"
 _APART = re.compile(rf"(?<=[^\s.,]) (?:[.,。，、।۔]|\.\.\.)(?: |$)|{_ESCAPED}")
 _MARKS = re.compile(rf"[.,।۔](?:\s|$)|[。，、]|{_ESCAPED}")
+_HAN = {"Hans": "Simplified", "Hant": "Traditional"}
+_TAKE_OUT = "take them out of the file if they should not be"
+_RARE = 0.01  # of the lines; names are written so in the other script, too
 SWAPPED = "the sides are swapped"
 _IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
@@ -86,6 +89,33 @@ def _other_language_test(direction: Direction) -> _IsOther:
         return likelihoods is not None and identifier.is_surely(likelihoods, direction[1 - side], direction[side])
 
     return is_other
+
+
+def varieties(source: PairSource, sample: Sequence[Pair], drops_scripts: bool = False) -> Iterator[str]:
+    """Yield a sentence for each side with text of another variety: marked pt-PT for pt-BR, or in Traditional Chinese.
+
+    sample: of the source, which has been read for it. drops_scripts: whether cleaning.script does.
+    """
+    for side, language in () if isinstance(source, Swapped) else source.direction._asdict().items():
+        asked, named = variety_of(language), named_han_script(language)
+        read = {own: count for (wanted, own), count in source.codes.items() if wanted == language}
+        others = {own: count for own, count in read.items() if variety_of(own) != asked}
+        if others and (len(others) < len(read) or re.search("[-_]", language)):
+            marks = ", ".join(f"{count} {own}" for own, count in others.items())
+            is_script = any(variety_of(own).script != asked.script for own in others)
+            cure = f"corpus.{side}={asked.language}-{asked.script} leaves these out" if is_script else _TAKE_OUT
+            total = count_text(sum(read.values()), side)
+            yield f"{source.name}: of {total} read as {language} these are marked otherwise: {marks}; {cure}"
+        elif asked.script in _HAN and not (named and drops_scripts):
+            counts = Counter(han_script(getattr(pair, side)) for pair in sample)
+            kept = named or max(_HAN, key=lambda script: counts[script])
+            (other,) = _HAN.keys() - {kept}
+            if counts[other] > _RARE * len(sample):
+                typed = "" if named else f"corpus.{side}={asked.language}-{kept} "
+                yield (
+                    f"{source.name}: {counts[other]} of {count_text(len(sample), side)} looked at are in {_HAN[other]} "
+                    f"characters, {counts[kept]} in {_HAN[kept]} ones; {typed}cleaning.script=true leaves these out"
+                )
 
 
 def share_of_tokenised(texts: Iterable[str]) -> float | None:

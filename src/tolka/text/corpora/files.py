@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource, ParallelFiles, Scor
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
 from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
+from tolka.text.scripts import plain_code
 
 _SIDE_ENDINGS = (*COMPRESSIONS, *SGM_ENDINGS)  # of the files of a prefix, after the language
 
@@ -233,9 +235,12 @@ def _without_format(base: Path) -> Path:
 
 
 def _side_files(base: Path, language: str) -> list[Path]:
-    """Return the existing files of a prefix and a language, plain before compressed."""
-    paths = [base.with_name(f"{base.name}.{language}{ending}") for ending in _SIDE_ENDINGS]
-    return [path for path in paths if path.is_file()]
+    """Return the existing files of a prefix and a language, or else of its plain code, plain before compressed."""
+    for code in dict.fromkeys((language, re.split("[-_]", language)[0], plain_code(language))):
+        paths = [base.with_name(f"{base.name}.{code}{ending}") for ending in _SIDE_ENDINGS]
+        if found := [path for path in paths if path.is_file()]:
+            return found
+    return []
 
 
 def _existing_file(path: Path, key: str) -> Path:

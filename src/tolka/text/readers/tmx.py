@@ -49,7 +49,8 @@ class _Units(UnitHandler):
             self.pairs.append(Pair(source, target, self.other_languages_flaw(f"in {present}")))
             return
         sources, targets = sides
-        (_, source, flaw), (_, target, flaw_of_target) = sources[0], targets[0]
+        (code, source, flaw), (code_of_target, target, flaw_of_target) = sources[0], targets[0]
+        self.codes.update(zip(self.direction, (code, code_of_target), strict=True))
         self.pairs.append(Pair(source, target, flaw or flaw_of_target))
         self.pairs += [Pair(text, target, _FURTHER) for _, text, _ in sources[1:]]
         self.pairs += [Pair(source, text, _FURTHER) for _, text, _ in targets[1:]]

@@ -1,6 +1,7 @@
 """XML files of translations: the contract of their readers."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ class UnitHandler(XmlHandler):
         """direction: of the pairs that are read."""
         self.direction, self.limit = direction, limit
         self._are_varieties = is_variety(*map(normal_code, direction))  # as en-GB and en-US are
+        self.codes: Counter[tuple[str, str]] = Counter()  # of the texts read: the language asked for, and their own
         self.pairs: list[Pair] = []  # of the units parsed so far that nobody has taken yet
         self._path = path
         self._first_lines: dict[str, int] = {}  # what is not XML -> the first line with it
@@ -61,6 +63,7 @@ class XmlFile(BothSides):
 
     def read(self) -> Iterator[Pair]:
         handler = self.handler(self.path, self.direction, self.limit)
+        self.codes = handler.codes
         for _ in parse(self.path, handler, self.limit):
             yield from handler.pairs
             handler.pairs.clear()
