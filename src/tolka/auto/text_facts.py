@@ -76,27 +76,26 @@ class TextFacts:
         # With a model to start from: of each text, pairs to cut into its subwords, and characters that are worth one.
         spelt: list[tuple[Direction, list[Pair]]] = []
         known = tokenizer.languages if tokenizer else []
+        new = [new_side(source.direction, known) for source in sources]
         occurrences: Counter[str] = Counter()
         rare_too: set[str] = set()
-        for source, count in zip(sources, counts, strict=True):
+        for source, count, side in zip(sources, counts, new, strict=True):
             spaced = [has_spaces(language) for language in source.direction]
-            own: list[Pair] = []
-            spelt.append((source.direction, own))
-            is_new = bool(new_side(source.direction, known))
+            spelt.append((source.direction, []))
             for pair in islice(source.read(), max(1, round(share * count))):
                 read += 1
                 if pair.flaw or not (pair.source.strip() and pair.target.strip()):
                     continue
                 whole += 1
-                if tokenizer and len(own) < max(_LEAST_SPELT, _SPELT // len(sources)):
-                    own.append(form.pair(pair) if form else pair)
+                if tokenizer and len(spelt[-1][1]) < max(_LEAST_SPELT, _SPELT // len(sources)):
+                    spelt[-1][1].append(form.pair(pair) if form else pair)
                 pairs.add(hash((pair.source, pair.target)))
                 texts = pair.source, pair.target
                 sides = [_words(text, spaces) for text, spaces in zip(texts, spaced, strict=True)]
                 characters.update(*texts)
                 if tokenizer:
                     occurrences.update("".join(texts))
-                    rare_too.update(*texts if is_new else ())
+                    rare_too.update(*texts if side else ())
                 longer += max(map(len, sides))
                 both += sum(map(len, sides))
                 for vocabulary, words in zip(vocabularies, sides, strict=True):
@@ -113,14 +112,10 @@ class TextFacts:
             validation=sum(source.count() or sum(1 for _ in source.read()) for source in corpus.valid),
             streamed=corpus.stream is not None,
             unknown=_unknown(frequent, tokenizer, form) if tokenizer else 0,
-            new_languages=tuple(
-                dict.fromkeys(code for each, _ in spelt for code in each if known and code not in known)
-            ),
-            new_side=next(filter(None, (new_side(each, known) for each, _ in spelt)), ""),
+            new_languages=tuple({code: None for each, _ in spelt if known for code in each if code not in known}),
+            new_side=next(filter(None, new), ""),
             subwords=max(_subwords(own, tokenizer, each) for each, own in spelt) if tokenizer else 0.0,
-            new_pairs=round(
-                distinct * sum(count for (each, _), count in zip(spelt, counts, strict=True) if new_side(each, known))
-            ),
+            new_pairs=round(distinct * sum(count for side, count in zip(new, counts, strict=True) if side)),
         )
 
 

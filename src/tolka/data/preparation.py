@@ -69,10 +69,10 @@ class Prepared:
 class Order:
     """A training text, and all that determines how it is prepared.
 
-    tokenizer: a trained one, how to train one, or how to extend one. held_out: the
-    pairs of validation and test sets, for cleaning.leaks. set_aside: those of them that were held out of the training
-    text. tagged: languages that the tokenizer shall have tags of. tag_form: see `add_tags`. temperature: see
-    `Mixture.of`; the tokenizer learns from small texts as often as an epoch draws from them.
+    tokenizer: a trained one, how to train one, or how to extend one. held_out: the pairs of validation and test sets,
+    for cleaning.leaks. set_aside: those of them that were held out of the training text. tagged: languages that the
+    tokenizer shall have tags of. tag_form: see `add_tags`. temperature: see `Mixture.of`; the tokenizer learns from
+    small texts as often as an epoch draws from them.
     """
 
     corpus: Corpus

@@ -12,12 +12,12 @@ New characters come first, the most frequent ones first, so that nothing is buil
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
+from unicodedata import combining
 
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -68,14 +68,11 @@ class Extension:
         return sides if len(self.base.models) == 2 else [sides[0] + sides[1]]
 
     def others(self, pair: Pair, learns_from: str) -> list[list[str]]:
-        """Return the texts of a pair that each SentencePiece model learns only characters from.
-
-        In one direction, a side that has a model of its own stays as it is if subwords are learnt from the other one.
-        """
-        if len(self.base.models) == 2 and learns_from and not self.base.languages:
-            return [[], []]
-        learnt, every = self.texts(pair, learns_from), self.texts(pair, "both")
-        return [[text for text in all_of_it if text not in own] for own, all_of_it in zip(learnt, every, strict=True)]
+        """Return the texts of a pair that each SentencePiece model learns only characters from."""
+        # In one direction, a side with a model of its own stays as it is if subwords are learnt from the other one.
+        is_apart = len(self.base.models) == 2 and learns_from and not self.base.languages
+        other = {"": "both", "source": "target", "target": "source"}.get(learns_from, "")
+        return self.texts(pair, "" if is_apart else other)
 
 
 def new_side(direction: Direction, known: Collection[str]) -> str:
@@ -102,12 +99,8 @@ def extend_tokenizer(
                 side.read_characters(known)
     candidates = []
     for number, side in enumerate(sides):
-        every = (
-            text
-            for learns_from, pairs in texts.items()
-            for pair in pairs()
-            for text in extension.texts(pair, learns_from)[number]
-        )
+        both = ((pair, learns_from) for learns_from, pairs in texts.items() for pair in pairs())
+        every = (text for each in both for text in extension.texts(*each)[number])
         candidates.append(side.candidates(extension.size, extension.character_coverage, every))
     models, vocabularies = list(base.models), list(base.listed)
     for vocabulary, group in enumerate(_groups(base)):
@@ -213,10 +206,12 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
             continue
         name = "both sides" if side == "both" else f"the {side}"
         fewer = "" if len(added) == extension.size else "; the text has no more that would save anything"
-        single = [_visible(subword) for subword in added if len(subword) == 1]
+        # A mark stands on a circle, as it would else stand on the blank before it.
+        single = [f"\u25cc{each}" if combining(each) else each for each in added if len(each) == 1]
         yield f"{len(added)} subwords of {name} added, {len(single)} of them characters (tokenizer.extend){fewer}"
         if single:
-            yield f"characters added: {' '.join(single[:_LISTED])}{_more(len(single) - _LISTED)}"
+            more = f" and {len(single) - _LISTED} more" if len(single) > _LISTED else ""
+            yield f"characters added: {' '.join(single[:_LISTED])}{more}"
         characters = frozenset().union(*(sides[each].characters for each in group))
         known = [subword for subword in added if characters.issuperset(subword.strip("\u2581"))]
         if known:
@@ -232,14 +227,3 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
         means = [len(each) / max(len(texts), 1) for each in ids]
         lost = f"; {unknown[1]} are unknown in {len(texts)} texts, without them {unknown[0]}" if unknown[0] else ""
         yield f"a {side} of the new text has {means[1]:.1f} subwords on average, without them {means[0]:.1f}{lost}"
-
-
-def _visible(character: str) -> str:
-    """Return a character as a reader sees it: a mark on a circle, and what has no picture of its own by its number."""
-    if unicodedata.category(character)[0] == "M":
-        return f"\u25cc{character}"
-    return character if character.isprintable() else f"U+{ord(character):04X}"
-
-
-def _more(count: int) -> str:
-    return f" and {count} more" if count > 0 else ""

@@ -154,7 +154,7 @@ SIMPLIFIED, TRADITIONAL, EITHER = "\u4ed6\u79bb\u5f00\u4e86", "\u4ed6\u96e2\u958
         (
             "zho_Hans",
             [SIMPLIFIED, TRADITIONAL, TRADITIONAL],
-            "in Simplified ones; cleaning.script=true leaves these out",
+            "in Simplified ones; cleaning.script=true",
         ),
         ("zh-TW", [SIMPLIFIED], "1 of 1 target looked at are in Simplified characters, 0 in Traditional ones"),
         ("zh", [TRADITIONAL, EITHER], ""),
