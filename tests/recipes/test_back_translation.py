@@ -8,6 +8,7 @@ import yaml
 
 from conftest import Command, sentences
 from tolka.errors import DataError
+from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
 from tolka.recipes import outcome
@@ -240,16 +241,31 @@ def test_typed_symbols_stay_beside_the_tag(recipe: list[str], tmp_path: Path, co
     assert "decoding.threads=3" in translated.command
 
 
-def test_the_better_model_has_the_higher_bleu_or_the_lower_ter(
+def test_the_better_model_has_the_higher_bleu(
     recipe: list[str], tmp_path: Path, command: Command, calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is named first."""
+    """Whatever is measured: longer translations are no better ones, and lower TER and BLEU need not agree."""
 
-    def compared(*_: object) -> dict[str, list[Comparison]]:
-        a, b = Score("TER", 10.0, None, "s"), Score("TER", 80.0, None, "s")
-        return {"test": [Comparison("TER", a, b, 70.0, 0.01, "s")]}
+    def compared(task: RecipeTask, before: str, after: str, metrics: MetricsConfig) -> dict[str, list[Comparison]]:
+        gains = {"bleu": 9.0, "ter": 70.0, "length": -50.0}
+        scores = Score("", 10.0, None, "s"), Score("", 80.0, None, "s")
+        return {"test": [Comparison(name, *scores, gains[name], 0.01, "s") for name in metrics.names]}
 
     monkeypatch.setattr(outcome, "_compared", compared)
-    assert command("mt-train", *recipe, "metrics.names=[ter]").code == 0
+    found = command("mt-train", *recipe, "metrics.names=[length,ter]")
+    assert found.code == 0
     figures = json.loads((tmp_path / "run" / "steps" / "outcome.json").read_text(encoding="utf-8"))["figures"]
-    assert figures["chosen"] == "forward"
+    assert figures["chosen"] == "final"
+    assert "test: bleu 10.00 without" in found.err
+
+
+def test_a_command_that_fails_in_the_end_does_not_keep_the_model_back(
+    recipe: list[str], tmp_path: Path, command: Command, calls: Calls
+) -> None:
+    """It is called for each training, and fails once both are there. The sources are known to it."""
+    record = tmp_path / "run" / "steps" / "outcome.json"
+    script = f"metrics.command=cat {{source}} {{hypothesis}} > /dev/null; [ ! -e {record} ] && seq 8"
+    found = command("mt-train", *recipe, "metrics.names=[exact]", script)
+    assert found.code == 2
+    assert "metrics.command ended with 1" in found.error
+    assert command("mt-translate", tmp_path / "run", stdin=b"lantern kettle\n").out.count("\n") == 1

@@ -10,6 +10,7 @@ from conftest import Command, write_corpus
 from tolka.metrics.pairwise import pairwise
 from tolka.recipes import outcome
 from tolka.recipes.speed import chosen_student, translated
+from tolka.recipes.task import RecipeTask
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
 
@@ -60,6 +61,30 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
     card = (tmp_path / "run" / "best" / "README.md").read_text(encoding="utf-8")
     assert f"distilled from {lesson[-1].rpartition('/')[2]}, which translated" in card
     assert command("mt-translate", tmp_path / "run", stdin=b"lantern\n").out.count("\n") == 1
+
+
+@pytest.mark.parametrize(("names", "first"), [("[bleu]", "BLEU"), ("[ter,length,exact]", "TER")])
+def test_any_scores_compare_the_student_with_its_teacher(
+    names: str, first: str, compared: list[str], trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them, too; and the model is handed over before they are computed, which may fail."""
+    said: list[str] = []
+    task = RecipeTask("distillation", [*compared, f"metrics.names={names}"], said.append)
+    task.texts.write()
+    monkeypatch.setattr(RecipeTask, "model", lambda *_: trained / "best")
+
+    def both(models: dict[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:
+        assert (task.best / "model.safetensors").is_file()
+        out.mkdir()
+        for name in models:
+            (out / f"{name}.txt").write_text("tolo mirka\n" * 8, encoding="utf-8")
+        return dict.fromkeys(models, 10.0)
+
+    monkeypatch.setattr(outcome, "translated", both)
+    tell = outcome.deliver(task, str(trained), "student", {}, lambda: "distilled").do
+    assert tell
+    assert [row[0] for row in tell()["rows"]] == ["teacher", "student"]
+    assert first in said[-1]
 
 
 @pytest.mark.slow

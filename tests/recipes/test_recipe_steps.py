@@ -12,7 +12,7 @@ import pytest
 
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.recipes.processes import run_tolka
-from tolka.recipes.steps import Figures, Step, Steps
+from tolka.recipes.steps import Figures, Step, Steps, once
 
 
 def copying(folder: Path, calls: list[str], name: str = "copy") -> Step:
@@ -45,6 +45,39 @@ def test_a_step_is_done_once_and_again_where_its_output_is_gone(tmp_path: Path) 
         steps.run()
         assert (tmp_path / "copy" / "out").read_text() == "a"
     assert calls == ["copy"] * 3
+
+
+def spoilt(record: str) -> list[str]:
+    """What a record may become: empty, cut, of another kind, and with values that nobody wrote."""
+    values = json.loads(record)
+    edited = [{**values, key: other} for key in values for other in (None, [], {}, "x", 3)]
+    lacking = [{name: each for name, each in values.items() if name != key} for key in values]
+    return ["", record[: len(record) // 2], "[]", "{}", "3", "[" * 9999, *map(json.dumps, [*edited, *lacking])]
+
+
+def test_a_record_that_is_not_as_it_was_written_is_made_anew(tmp_path: Path) -> None:
+    calls: list[str] = []
+    (tmp_path / "in").write_text("a")
+    steps = Steps(tmp_path, [copying(tmp_path, calls)], print)
+    steps.run()
+    whole = (tmp_path / "copy.json").read_text()
+    for record in spoilt(whole):
+        (tmp_path / "copy.json").write_text(record)
+        calls.clear()
+        assert "below 1" in steps.table()
+        steps.run()
+        assert calls == ["copy"], record
+    steps.run()
+    assert calls == ["copy"]
+
+
+def test_a_measurement_that_cannot_be_read_is_made_again(tmp_path: Path) -> None:
+    file, made = tmp_path / "new" / "pace.json", [*range(1, 99)]
+    assert [once(file, ["a", 1], lambda: made.pop(0)) for _ in range(2)] == [1, 1]
+    for number, record in enumerate(spoilt(file.read_text()), 2):
+        file.write_text(record)
+        assert once(file, ["a", 1], lambda: made.pop(0)) == number
+    assert once(file, ["a", 2], lambda: "other") == "other"
 
 
 def test_other_inputs_are_refused_in_the_same_folder(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tolka.model_directory.file_names import CONFIG, SCORES
 from tolka.model_directory.verify import read_json
 from tolka.recipes.pace import check_room
 from tolka.recipes.settings import split_recipe
-from tolka.recipes.steps import Figures, Steps, recorded
+from tolka.recipes.steps import Figures, Steps
 from tolka.recipes.task import RecipeTask
 from tolka.run.provenance import PROVENANCE, versions
 from tolka.system.atomic import one_at_a_time, replace_text
@@ -50,7 +50,7 @@ def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keyword
         )
     recipe: RecipeConfig = build_groups(compose_plainly("recipe", of_recipe))["recipe"]
     task = RecipeTask(recipe.name, typed, say)
-    if (task.folder / CONFIG).exists() or (task.best.is_dir() and not recorded(task.steps, "outcome")):
+    if (task.folder / CONFIG).exists() or (task.best.is_dir() and not task.steps.is_dir()):
         raise ConfigError(f"{task.folder} has a run or a model of its own: choose another run.name or run.dir")
     steps = Steps(task.steps, [*recipe.steps(task)], say)
     say(f"{steps.table()}\n")

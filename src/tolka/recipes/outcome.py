@@ -2,11 +2,13 @@
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.evaluation.evidence import USELESS
+from tolka.metrics.metric import References
+from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison, compare
 from tolka.metrics.tables import table
 from tolka.model_directory.card import facts_of, model_card
@@ -21,6 +23,7 @@ from tolka.recipes.task import RecipeTask
 from tolka.report.page import write_page
 from tolka.report.runs import read_run
 from tolka.system.atomic import whole_folder
+from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
 
 _CHANCE = 0.05  # p of a gain from which on it may be chance
@@ -50,14 +53,18 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
     models = [task.model(step) for step in (before, after)]
 
     def decide() -> Figures:
-        tests = _compared(task, before, after)
-        deciding = min(next(iter(tests.values())), key=lambda each: each.name != "BLEU")
-        gain = -deciding.difference if deciding.name == "TER" else deciding.difference
-        is_gain = gain > 0 and deciding.p_value < _CHANCE
+        # By BLEU, whatever metrics.names has: of some of these, more is not better.
+        decisive = replace(task.config.metrics, names=["bleu"], command="")
+        ((deciding,), *_) = _compared(task, before, after, decisive).values()
+        gain, is_chance = deciding.difference, deciding.p_value >= _CHANCE
+        is_gain = gain > 0 and not is_chance
+        _hand_over(models[is_gain], task.best, words() if is_gain else f"tried, and no gain: {words()}")
+        # Told after the model is there: a command of the user's own may fail.
+        metrics = task.config.metrics
+        tests = _compared(task, before, after, replace(metrics, names=[*dict.fromkeys(("bleu", *metrics.names))]))
         for test, each in tests.items():
             task.say("\n".join(f"{test}: {_in_words(comparison)}" for comparison in each))
-        _hand_over(models[is_gain], task.best, words() if is_gain else f"tried, and no gain: {words()}")
-        lost = "the recipe made it worse" if gain < 0 and deciding.p_value < _CHANCE else "its gain may be chance"
+        lost = "the recipe made it worse" if gain < 0 and not is_chance else "its gain may be chance"
         found = "it is better than without the recipe" if is_gain else lost
         task.say(f"{task.best} is the model of the step {after if is_gain else before}: {found}")
         report = task.config.report
@@ -81,10 +88,12 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
 
     def tell() -> Figures:
         models = {"teacher": teacher, "student": str(model), **{name: str(path) for name, path in forms.items()}}
-        source, target = task.direction.files(task.texts.sets["test"][0])
+        _hand_over(model, task.best, words())
+        test = task.texts.sets["test"][0]
+        source, _ = task.direction.files(test)
         rates = translated(models, source, task.steps / "outcome", task.direction)
         texts = {name: [*read_lines(task.at("outcome", f"{name}.txt"))] for name in models}
-        references, rows = [*read_lines(target)], list[list[str]]()
+        references, rows = _references(test, task.direction), list[list[str]]()
         for name in models:
             changes = compare(texts["teacher"], texts[name], references, task.config.metrics, task.direction.target)
             scores = [
@@ -101,16 +110,14 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
                 ]
             )
         header = ["", "MB", "lines/s", "times", *(each.name for each in changes[:2])]
-        task.say(
-            "\n".join([table(rows, header, "lrrrrr"), *(f"{each.name}: {each.signature}" for each in changes[:2])])
-        )
-        _hand_over(model, task.best, words())
+        signatures = [f"{each.name}: {each.signature}" for each in changes[:2]]
+        task.say("\n".join([table(rows, header, f"l{'r' * len(header[1:])}"), *signatures]))
         return {"rows": rows, "lines per second": rates}
 
     return Step("outcome", "compare it with its teacher", [model, *forms.values()], [task.best], do=tell)
 
 
-def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Comparison]]:
+def _compared(task: RecipeTask, before: str, after: str, metrics: MetricsConfig) -> dict[str, list[Comparison]]:
     """Return, for each test set, how the scores of two steps differ."""
     target, found, names = task.direction.target, {}, dict[str, list[str]]()
     for step in (before, after):
@@ -120,8 +127,13 @@ def _compared(task: RecipeTask, before: str, after: str) -> dict[str, list[Compa
         a, b = (
             [*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step, name in zip(names, both, strict=True)
         )
-        found[both[1]] = compare(a, b, [*read_lines(Path(f"{prefix}.{target}"))], task.config.metrics, target)
+        found[both[1]] = compare(a, b, _references(prefix, task.direction), metrics, target)
     return found
+
+
+def _references(prefix: Path, direction: Direction) -> References:
+    source, target = ([*read_lines(path)] for path in direction.files(prefix))
+    return References([target], source)
 
 
 def _megabytes(models: str) -> str:

@@ -21,6 +21,7 @@ from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.number_format import json_text
 from tolka.system.progress import Say
+from tolka.system.whole_files import read_text
 
 Figures = Mapping[str, Any]
 
@@ -112,7 +113,7 @@ class Steps:
 
     def _record(self, step: Step, record: Mapping[str, Any]) -> None:
         # Beside the step's folder, in which mt-train wants no file of others.
-        replace_text(_record_of(self._folder, step.name), json_text(record, ensure_ascii=False, indent=1))
+        _write_record(self._folder / f"{step.name}.json", record)
 
     @property
     def trainings(self) -> int:
@@ -133,26 +134,36 @@ class Steps:
 
 
 def recorded(folder: Path, name: str) -> dict[str, Any]:
-    """Return the record of a step in the folder of all; {} where it has not begun, or its record cannot be read."""
-    try:
-        record = json.loads(_record_of(folder, name).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) and "inputs" in record else {}
+    """Return the record of a step in the folder of all; {} where it has not begun, or its record was cut or edited."""
+    return _read_record(folder / f"{name}.json")
 
 
 def once(file: Path, asked: Any, make: Callable[[], Any]) -> Any:
     """Return what was made for what is asked, as JSON keeps it in a file; made again where something else was asked."""
-    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    known = _read_record(file)
     if known.get("asked") != asked:
         known = {"asked": asked, "made": make()}
         file.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(file, json.dumps(known))
+        _write_record(file, known)
     return known["made"]
 
 
-def _record_of(folder: Path, name: str) -> Path:
-    return folder / f"{name}.json"
+def _write_record(file: Path, record: Mapping[str, Any]) -> None:
+    plain = json.loads(json_text(record))
+    replace_text(file, json_text({**plain, "checksum": _checksum(plain)}, ensure_ascii=False, indent=1))
+
+
+def _read_record(file: Path) -> dict[str, Any]:
+    """Return a record as it was written; {} if there is none, or another program has cut or edited it."""
+    with suppress(OSError, ValueError, RecursionError):
+        record = json.loads(read_text(file))
+        if isinstance(record, dict) and record.pop("checksum", "") == _checksum(record):
+            return record
+    return {}
+
+
+def _checksum(record: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def _inputs_of(step: Step) -> dict[str, Any]:
