@@ -402,24 +402,50 @@ def test_a_model_of_the_hub_without_hub(
 
 
 def test_an_output_that_is_an_input(command: Command, trained: Path, tmp_path: Path) -> None:
-    """By any name of the file: a test set would be lost, and a text is replaced, as by `sort -o`."""
-    for name, text in (("a.xa", "a\n"), ("a.xb", "b\n")):
-        (tmp_path / name).write_text(text)
+    """By any name of the file: its text would be lost."""
+    for name in ("a.xa", "a.xb", "terms", "begun", "banned"):
+        (tmp_path / name).write_text("a\tb\n" if name == "terms" else "a\n")
     (tmp_path / "link").symlink_to(tmp_path / "a.xa")
+    os.link(tmp_path / "terms", tmp_path / "hard")
     source, reference = tmp_path / "a.xa", tmp_path / "a.xb"
-    for out in (source, tmp_path / "link"):
-        outcome = command("mt-translate", trained, source, "-o", out, "search.max_length=x")  # before the work begins
-        assert (outcome.code, source.read_text()) == (2, "a\n")
-        outcome = command("mt-translate", trained, source, "-o", out)
-        assert (outcome.code, outcome.err.splitlines()[0]) == (0, f"note: {out} is replaced by its translation")
-        source.write_text("a\n")
-    for out in (source, reference):
-        outcome = command("mt-eval", trained, f"source={source}", f"reference={reference}", "-o", out)
-        assert outcome.error.startswith(f"{out} is read, too")
-    assert (source.read_text(), reference.read_text()) == ("a\n", "b\n")
+    terms, begun, banned = (tmp_path / name for name in ("terms", "begun", "banned"))
+    read = [f"search.glossary={terms}", f"input.prefix={begun}", f"search.banned={banned}"]
+    for out in (source, tmp_path / "link", terms, tmp_path / "hard", begun, banned):
+        assert command("mt-translate", trained, source, "-o", out, *read).error.startswith(f"{out} is read, too")
+    assert command("mt-translate", trained, "--score", source, reference, "-o", reference).code == 1
+    of_eval = [f"source={source}", f"reference=[{source},{reference}]", read[0], read[2]]
+    for option in ("-o", "--lines"):
+        for out in (source, reference, terms, tmp_path / "hard", banned):
+            assert command("mt-eval", trained, *of_eval, option, out).error.startswith(f"{out} is read, too")
+    both = "--lines", tmp_path / "x.tsv", "-o", tmp_path / "." / "x.tsv"
+    assert "are both" in command("mt-eval", trained, *of_eval, *both).error
+    assert {path.read_text() for path in (source, reference, begun, banned)} == {"a\n"}
     assert command("mt-eval", source, reference).error == (
         f"files have names: mt-eval hypothesis={source} reference={reference}"
     )
+
+
+def test_an_output_inside_a_model(command: Command, trained: Path, tmp_path: Path) -> None:
+    """Or in place of what a run has written. Beside it in the run's folder there is room."""
+    run = shutil.copytree(trained, tmp_path / "run")
+    (tmp_path / "link").symlink_to(run / "config.yaml")
+    (tmp_path / "text").write_text("lantern\n")
+    (tmp_path / "best").symlink_to(run / "best")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    places = run / "config.yaml", tmp_path / "link", run / "best" / "new", run / "metrics.jsonl"
+    for out in (*places, tmp_path / "best" / "config.yaml"):
+        complaint = f"{out} is inside the model {run}"
+        assert command("mt-translate", run, tmp_path / "text", "-o", out).error.startswith(complaint)
+        scored = f"source={tmp_path / 'text'}", f"reference={tmp_path / 'text'}"
+        assert command("mt-eval", run, *scored, "-o", out).error.startswith(complaint)
+    made = run / "best" / "made"
+    assert "is inside the model" in command("mt-translate", run / "best", tmp_path / "text", "--attention", made).error
+    others = ["export", run, "--to", "ctranslate2"], ["quantise", run], ["average", run, run], ["import", run / "best"]
+    for words in others:
+        assert f"{made} is inside the model" in command("mt-train", *words, "-o", made).error
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert command("mt-translate", run, tmp_path / "text", "-o", run / "text.xb").code == 0
+    assert command("mt-translate", run, tmp_path / "text", "-o", run / "text.xb").code == 0
 
 
 def test_what_is_no_model(command: Command, tmp_path: Path) -> None:

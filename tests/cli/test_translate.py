@@ -101,13 +101,6 @@ def test_an_output_file_is_whole_or_absent(command: Command, trained: Path, corp
     assert sorted(os.listdir(tmp_path)) == ["corpus", "out.txt"]
 
 
-def test_an_output_file_may_be_the_input(command: Command, trained: Path, corpus: Path) -> None:
-    path = corpus / "test.xa"
-    expected = command("mt-translate", trained, path, *QUICK).out
-    assert command("mt-translate", trained, path, *QUICK, "-o", path).code == 0
-    assert path.read_text() == expected
-
-
 def test_a_link_and_a_pipe_as_output(command: Command, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
     assert command("mt-translate", trained, "-o", tmp_path / "link", stdin=b"ferry\n").code == 0

@@ -231,11 +231,12 @@ def add_output(parser: Parser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT", help="the folder to write, which is not there yet")
 
 
-def new_folder(options: argparse.Namespace, command: str) -> Path:
-    """Return the folder of -o OUT; ConfigError if it is not given, or there already."""
+def new_folder(options: argparse.Namespace, command: str, models: Sequence[Path]) -> Path:
+    """Return the folder of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
     if options.output is None:
         raise ConfigError(f"mt-train {command} needs -o OUT, the folder to write")
     out = names.model_path(options.output)
     if os.path.lexists(out):  # a link to nothing, too
         raise ConfigError(f"{out} is there already; name another folder to write")
+    names.check_outside(out, models)
     return out

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, separate_files, settings_help
-from tolka.errors import ConfigError, DataError
-from tolka.system.atomic import check_output, is_among, whole_file
+from tolka.errors import ConfigError
+from tolka.model_directory.names import check_outside
+from tolka.system.atomic import check_output, whole_file
 from tolka.system.progress import say
 from tolka.text.lines import user_path
 from tolka.version import __version__
@@ -90,13 +91,15 @@ def _score(models: Sequence[Path], settings: Sequence[str], options: argparse.Na
     """Print the scores of models, or of a file of translations; write the translations, and the scores of lines."""
     from tolka.api.evaluate import evaluate
     from tolka.config.command_line import evaluate_config
+    from tolka.options.settings import read_files
 
     config = evaluate_config(settings)
-    read = [user_path(path) for path in (config.files.source, config.files.hypothesis, *config.files.reference)]
+    read = [user_path(path) for path in read_files(config.files, config.search)]
     for path in filter(None, (options.output, options.lines)):  # before the translation, which may take hours
-        check_output(path)
-        if is_among(path, read):
-            raise DataError(f"{path} is read, too, and its text would be lost: name another file to write")
+        check_output(path, read)
+        check_outside(path, models)
+    if options.output and options.lines and options.output.resolve() == options.lines.resolve():
+        raise ConfigError(f"-o and --lines are both {options.output}: name two files")
     if options.lines and options.lines.suffix not in (".tsv", ".jsonl"):
         raise ConfigError(f"--lines {options.lines}: name a file that ends in .tsv or .jsonl")
     result = evaluate(config, models)

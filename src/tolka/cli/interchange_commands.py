@@ -31,7 +31,7 @@ def _add_import(parser: Parser) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
-    out = new_folder(options, "import")
+    out = new_folder(options, "import", [model_path(options.model)])
 
     from tolka.config.plugins import load_plugins
     from tolka.formats.hub import local_folder
@@ -109,7 +109,8 @@ def _export(options: argparse.Namespace) -> None:
 
     if others := load_plugins(options.plugins):
         raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
-    model, out = model_path(options.model), new_folder(options, "export")
+    model = model_path(options.model)
+    out = new_folder(options, "export", [model])
     if options.to == "huggingface":
         from tolka.interchange.export_huggingface import export_huggingface
 

@@ -19,7 +19,8 @@ def _add_average(parser: Parser) -> None:
 
 def _average(options: argparse.Namespace) -> None:
     # What was typed is checked before torch is imported, which takes more than a second; so below.
-    models, out = [model_path(name) for name in options.models], new_folder(options, "average")
+    models = [model_path(name) for name in options.models]
+    out = new_folder(options, "average", models)
 
     from tolka.model_directory.combine import average_models
 
@@ -33,7 +34,8 @@ def _add_merge(parser: Parser) -> None:
 
 
 def _merge(options: argparse.Namespace) -> None:
-    models, out = [model_path(name) for name in options.models], new_folder(options, "merge")
+    models = [model_path(name) for name in options.models]
+    out = new_folder(options, "merge", models)
     if len(models) != 2:
         raise ConfigError("merge takes a model and a run with an adapter: mt-train merge MODEL ADAPTER -o OUT")
 
@@ -49,7 +51,8 @@ def _add_quantise(parser: Parser) -> None:
 
 
 def _quantise(options: argparse.Namespace) -> None:
-    model, out = model_path(options.model), new_folder(options, "quantise")
+    model = model_path(options.model)
+    out = new_folder(options, "quantise", [model])
 
     from tolka.model_directory.combine import quantise_model
 

@@ -13,10 +13,13 @@ from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
-from tolka.system.atomic import check_output, is_among
+from tolka.model_directory.names import check_outside
+from tolka.options.settings import read_files
+from tolka.system.atomic import check_output
 from tolka.system.progress import Say, bar
 from tolka.text.direction import Direction, is_named
 from tolka.text.languages import code_of_text
+from tolka.text.lines import user_path
 from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
 
@@ -55,7 +58,10 @@ class Job:
         """Raise ConfigError for settings that do not fit the job, DataError for files that cannot be used."""
         check_files(self.inputs, self.stdin)
         if self.output:
-            check_output(self.output)
+            named = map(user_path, read_files(config.search, config.input))
+            check_output(self.output, (*self.inputs, *named))
+        for written in filter(None, (self.output, self.attention)):
+            check_outside(written, self.models)
         if self.attention and self.attention.exists() and not self.attention.is_dir():
             raise DataError(f"{self.attention} is a file; --attention takes a folder to write to")
         output = config.output
@@ -73,8 +79,6 @@ class Job:
 
     def notes(self, config: TranslateConfig) -> Iterator[str]:
         """Yield notes on settings that may be mistakes."""
-        if self.output and is_among(self.output, self.inputs):
-            yield f"{self.output} is replaced by its {'scores' if self.are_given else 'translation'}"
         if config.output.format == "text" and config.search.returned > 1 and not self.are_given:
             yield (
                 f"of {config.search.returned} translations of each line (search.n_best) the best one is written; "

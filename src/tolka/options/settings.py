@@ -49,6 +49,17 @@ def literal_settings(cls: type) -> dict[str, LiteralKind]:
     }
 
 
+def read_files(*configs: Any) -> list[str]:
+    """Return the names of files that some groups of settings say to read."""
+    values = [
+        getattr(config, name)
+        for config in configs
+        for name, kind in literal_settings(type(config)).items()
+        if kind.any_bytes
+    ]
+    return [name for value in values for name in (value if isinstance(value, list) else [value]) if name]
+
+
 def is_resumable(cls: type, name: str) -> bool:
     """Return whether a resumed run may change the setting `name`, which need not be one of this class."""
     own = {field.name: metadata.get(_RESUMABLE) for field, metadata in _settings(cls)}.get(name)

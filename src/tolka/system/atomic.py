@@ -227,17 +227,14 @@ def name_in_disk_errors(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def is_among(path: Path, files: Iterable[Path]) -> bool:
-    """Return whether a file is one of several, by whatever name."""
-    return path.is_file() and any(each.is_file() and path.samefile(each) for each in files)
-
-
-def check_output(path: Path) -> None:
-    """Raise DataError, before the work begins, when a file cannot be written there."""
+def check_output(path: Path, read: Iterable[Path] = ()) -> None:
+    """Raise DataError, before the work begins, when a file cannot be written there, or is `read`, by whatever name."""
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
         raise DataError(f"{path} is a folder; name a file to write")
+    if path.is_file() and any(each.is_file() and path.samefile(each) for each in read):
+        raise DataError(f"{path} is read, too, and its text would be lost: name another file to write")
 
 
 @contextmanager
