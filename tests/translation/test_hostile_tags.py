@@ -7,6 +7,7 @@ import pytest
 from m2m_folder import write_m2m_folder
 from marian_folder import mixed_lines
 
+from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.formats.any_model import load_any
 from tolka.search.greedy import GreedyConfig
@@ -49,6 +50,16 @@ def test_one_line_in_is_one_line_out_without_a_tag(kind: str, tmp_path: Path) ->
     assert not any(ids & {*row} for row in saved.tokenizer.encode_source(LINES))
     # And the model says tags of its own accord: they were there to be removed.
     assert any(ids & {*tokens} for each in found for candidate in each.candidates for _, tokens in candidate.segments)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_subword_that_is_spelt_as_a_tag_is_named(form: str, tiny: list[str], command: Command) -> None:
+    tag = FORMS[form].format("xb")
+    words = "corpus.both_directions=true", f"tokenizer.tags={form}", f"tokenizer.symbols=['{tag}']"
+    assert (
+        f"the tokenizer has {tag} as a subword, and it is to be a language's tag"
+        in command("mt-train", *tiny, *words).error
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)

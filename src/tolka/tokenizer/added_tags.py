@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tolka.errors import ConfigError
 from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.tags import FORMS
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -12,7 +13,7 @@ from tolka.tokenizer.vocabulary import Vocabulary
 def add_tags(tokenizer: Tokenizer, languages: Sequence[str], form: str) -> Tokenizer:
     """Return the tokenizer with a tag for each of these languages; itself if it has them all.
 
-    form: of FORMS, for a tokenizer that has no tags; others keep theirs.
+    form: of FORMS, for a tokenizer that has no tags; others keep theirs. ConfigError where a subword is spelt as a tag.
     """
     new = [language for language in languages if language not in tokenizer.languages]
     if not new:
@@ -26,6 +27,11 @@ def add_tags(tokenizer: Tokenizer, languages: Sequence[str], form: str) -> Token
 def _with_symbols(content: bytes, symbols: Sequence[str]) -> bytes:
     """Return a SentencePiece model with control symbols, which no text is spelt with, and which are no text."""
     model = model_proto(content)
+    if taken := {each.piece for each in model.pieces}.intersection(symbols):
+        raise ConfigError(
+            f"the tokenizer has {min(taken)} as a subword, and it is to be a language's tag: leave it out of "
+            "tokenizer.symbols, or choose another tokenizer.tags"
+        )
     for symbol in symbols:
         model.pieces.add(piece=symbol, score=0.0, type=model.SentencePiece.CONTROL)
     model.trainer_spec.vocab_size = len(model.pieces)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,7 @@ def test_subwords_of_new_text_leave_the_tags_as_they_are(kind: str, tmp_path: Pa
         ("config.json", {"tie_word_embeddings": "yes"}, "tie_word_embeddings ('yes') must be true or false"),
         ("config.json", {"activation_function": "tanh"}, "activation_function ('tanh') must be one of"),
         ("tokenizer_config.json", {"tokenizer_class": "SMALL100Tokenizer"}, "is a SMaLL-100"),
+        ("tokenizer.json", {"added_tokens": []}, "has no ids of the tags (added_tokens)"),
         ("tokenizer.json", {"added_tokens": [{"id": "x", "content": "deu_Latn"}]}, "has no id or no text"),
         ("tokenizer_config.json", {"added_tokens_decoder": {"9" * 5000: {"content": "deu_Latn"}}}, "has no id or"),
         ("tokenizer_config.json", {"extra_special_tokens": 7, "added_tokens_decoder": {"x": 1}}, "has no id or"),
@@ -304,6 +306,54 @@ def test_what_does_not_fit_is_one_line(spoilt: Path, name: str, values: dict[str
         read_foreign(spoilt).load()
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "order", "said"),
+    [
+        ("m2m100", lambda tags: tags[1:], "number 1 must be __af__"),
+        ("m2m100", lambda tags: [*tags[:-2], *tags[:-3:-1]], "number 99 must be __zh__"),
+        ("nllb_old", lambda tags: tags[::-1], "lists tags in another order than NLLB-200's"),
+    ],
+)
+def test_a_list_of_tags_in_another_order_is_refused(
+    kind: str, order: Callable[[list[str]], list[str]], said: str, tmp_path: Path
+) -> None:
+    """By which other languages would be written. transformers knows the order of M2M-100's by itself."""
+    folder = write_m2m_folder(tmp_path / "model", kind)
+    whole = read_foreign(folder).tokenizer
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        content = json.loads((folder / name).read_bytes())
+        for key in {*content} & {"additional_special_tokens", "extra_special_tokens"}:
+            content[key] = order(content[key])
+        write_json(folder / name, content)
+    with pytest.raises(CheckpointError, match=said):
+        read_foreign(folder)
+    if kind == "m2m100":
+        for name in ("special_tokens_map.json", "tokenizer_config.json"):
+            write_json(folder / name, {"tokenizer_class": "M2M100Tokenizer"})
+        assert read_foreign(folder).tokenizer.tag_ids == whole.tag_ids
+        published = transformers.M2M100Tokenizer.from_pretrained(str(folder))
+        assert whole.languages == [*published.lang_code_to_id]
+
+
+def test_an_output_of_its_own_beside_one_matrix_for_both_sides(tmp_path: Path) -> None:
+    """As older versions of transformers save an untied model; and one that lacks its output is refused."""
+    folder = write_m2m_folder(tmp_path / "model", "nllb")
+    change(folder / "config.json", tie_word_embeddings=False)
+    with pytest.raises(CheckpointError, match=r"lm_head\.weight is missing"):
+        read_foreign(folder).load()
+    tensors = load_file(folder / "model.safetensors")
+    shared = tensors["model.shared.weight"]
+    save_file({**tensors, "lm_head.weight": shared * 2}, folder / "model.safetensors")
+    weights = read_foreign(folder).load().model.state_dict()
+    torch.save({name: torch.nn.Parameter(each) for name, each in tensors.items()}, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    change(folder / "config.json", tie_word_embeddings=True)
+    pickled = read_foreign(folder).load().model.state_dict()
+    for name in ("source_embedding.weight", "target_embedding.weight"):
+        torch.testing.assert_close(weights[name], pickled["source_embedding.weight"])
+    torch.testing.assert_close(weights["output_embedding.weight"], pickled["source_embedding.weight"] * 2)
 
 
 def test_files_that_are_missing_are_named(spoilt: Path) -> None:

@@ -117,7 +117,7 @@ class ModelFolder:
                 raise CheckpointError(
                     f"{source}: {name} is {shape}, and by config.json and the vocabulary it must be {shapes[name]}"
                 )
-        return Weights(readers, source)
+        return Weights({name: (name, reader) for name, reader in readers.items()}, source)
 
     def tensor_names(self) -> set[str]:
         """Return the names of the tensors, without reading them."""
@@ -181,6 +181,7 @@ class ModelFolder:
             raise CheckpointError(complaint) from None
         if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
             raise CheckpointError(f"{path} has something else than tensors in it")
+        found = {name: tensor.detach() for name, tensor in found.items()}  # of parameters, as some programs save them
         if odd := [str(name) for name, tensor in found.items() if not _is_dense(tensor)]:
             raise CheckpointError(
                 f"{path}: {odd[0]:.80} must be a dense tensor: it is sparse, nested or without values"
@@ -207,8 +208,8 @@ class Weights(Mapping[str, Tensor]):
     CheckpointError for a tensor that is not of a usual floating dtype, or not finite in fp32.
     """
 
-    def __init__(self, readers: Mapping[str, Path | Tensor], source: Path) -> None:
-        """readers: name -> the safetensors file that has the tensor, or the tensor. source: for messages."""
+    def __init__(self, readers: Mapping[str, tuple[str, Path | Tensor]], source: Path) -> None:
+        """readers: name -> name in a file, and that safetensors file or the tensor. source: for messages."""
         self._readers, self._source = readers, source
 
     def __iter__(self) -> Iterator[str]:
@@ -221,7 +222,7 @@ class Weights(Mapping[str, Tensor]):
         return name in self._readers
 
     def __getitem__(self, name: str) -> Tensor:
-        reader = self._readers[name]
+        name, reader = self._readers[name]
         if isinstance(reader, Path):
             # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
             with safe_open(reader, framework="pt") as opened:

@@ -39,6 +39,15 @@ NLLB_FILES = SPM, TOKENIZER_JSON, SPECIAL_TOKENS
 MOST_ROWS = 2_000_000
 """Ceiling on the rows of embeddings."""
 _M2M100_TAG = re.compile(r"__(.+)__")
+# The languages in the order of their ids, by language_codes of transformers' M2M100Tokenizer.
+_M2M100_ORDERS = {
+    "m2m100": (
+        "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu "
+        "hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt "
+        "ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+    ),
+    "wmt21": "en ha is ja cs ru zh de",
+}
 
 
 def read_m2m100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
@@ -50,7 +59,19 @@ def read_m2m100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tok
     names = sorted(ids, key=ids.__getitem__)
     if tuple(names[: len(FAIRSEQ_SPECIAL)]) != FAIRSEQ_SPECIAL:
         raise CheckpointError(f"{path} must begin with {', '.join(FAIRSEQ_SPECIAL)}, and begins with {names[:4]!r:.80}")
-    tags = [each for each in _listed_tags(folder, about) if _M2M100_TAG.fullmatch(each)]
+    codes = str(about.get("language_codes", "m2m100"))
+    if codes not in _M2M100_ORDERS:
+        raise CheckpointError(f"{folder.path / TOKENIZER_CONFIG}: language_codes ({codes:.80}) must be m2m100 or wmt21")
+    # transformers numbers them in this order, whatever is listed.
+    tags = [f"__{code}__" for code in _M2M100_ORDERS[codes].split()]
+    listed = [each for each in _listed_tags(folder, about) if _M2M100_TAG.fullmatch(each)]
+    if listed and listed[: len(tags)] != tags:
+        wrong = next(number for number, tag in enumerate(tags) if listed[number : number + 1] != [tag])
+        raise CheckpointError(
+            f"{folder.path} lists other tags than M2M-100 has (language_codes={codes}): number {wrong + 1} must be "
+            f"{tags[wrong]}; copy {SPECIAL_TOKENS} and {TOKENIZER_CONFIG} again"
+        )
+    tags += listed[len(tags) :]
     languages = {tag.strip("_"): tag for tag in tags}
     model = folder.bytes(SPM)
     _pieces(model, folder)  # checked
@@ -63,7 +84,7 @@ def read_nllb(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Token
     about: of tokenizer_config.json.
     """
     # SentencePiece has <unk>, <s> and </s>; fairseq's order has <pad> besides.
-    has_model, has_ids = folder.has(SPM), isinstance(about.get("added_tokens_decoder"), dict)
+    has_model, has_ids = folder.has(SPM), bool(about.get("added_tokens_decoder"))
     is_needed = not has_model or (not has_ids and folder.has(TOKENIZER_JSON))
     content = folder.json(TOKENIZER_JSON) if is_needed else {}
     model = folder.bytes(SPM) if has_model else sentencepiece_of(content, folder.path / TOKENIZER_JSON)
@@ -71,8 +92,15 @@ def read_nllb(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Token
     # tokenizer.json numbers them itself: what was added to a model follows its tags.
     names = dict(enumerate(pieces)) if has_model else numbered_subwords(content, folder.path / TOKENIZER_JSON, size)
     added = added_tokens(about, content, folder.path)
+    if not added and content:
+        raise CheckpointError(f"{folder.path / TOKENIZER_JSON} has no ids of the tags (added_tokens): copy it again")
     if not added:
         listed = [each for each in _listed_tags(folder, about) if each not in (*FAIRSEQ_SPECIAL, MASK)]
+        if listed != sorted(listed):
+            raise CheckpointError(
+                f"{folder.path} lists tags in another order than NLLB-200's, the alphabet's, and no file has their "
+                f"ids: copy {SPECIAL_TOKENS} again, or {TOKENIZER_JSON}, which has them"
+            )
         added = {len(pieces) + number: tag for number, tag in enumerate([*listed, MASK])}
     tags = {number: name for number, name in added.items() if name not in (*FAIRSEQ_SPECIAL, MASK)}
     for number, name in sorted(added.items()):

@@ -165,7 +165,7 @@ def added_tokens(about: Mapping[str, Any], content: Mapping[str, Any], path: Pat
     about, content: of tokenizer_config.json, which counts first, and of tokenizer.json. path: of their folder.
     """
     decoder, added = about.get("added_tokens_decoder"), content.get("added_tokens")
-    if not isinstance(decoder, dict):
+    if not isinstance(decoder, dict) or not decoder:
         decoder = {each.get("id"): each for each in added if isinstance(each, dict)} if isinstance(added, list) else {}
     tokens = dict[int, str]()
     for number, token in decoder.items():
