@@ -91,7 +91,7 @@ SETTINGS: list[tuple[list[str], list[str]]] = [
     (["optimizer.lr=nan"], ["optimizer.lr (nan) must be a number"]),
     (["trainer.max_minutes=inf"], ["trainer.max_minutes (inf) must be a number"]),
     (["run.seed=-1"], ["run.seed (-1) must be at least 0"]),
-    (["run.seed=99999999999999999999"], ["run.seed (99999999999999999999) must be a whole number, at most 2**63"]),
+    (["run.seed=99999999999999999999"], ["run.seed (99999999999999999999) must be a whole number, at most 2**62"]),
     (["model.d_model=15"], ["model.d_model (15) must be a multiple of model.heads (2)"]),
     (
         ["batching.tokens=64"],

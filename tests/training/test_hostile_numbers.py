@@ -92,9 +92,10 @@ def test_no_number_is_too_odd_for_a_setting(kind: str) -> None:
     [
         (
             f"model.d_model={10**28}",
-            r"model.d_model (10000000000000000000000000000) must be a whole number, at most 2**63 - 1",
+            r"model.d_model (10000000000000000000000000000) must be a whole number, at most 2**62",
         ),
         (f"model.layers={10**28}", "model.layers"),
+        ("metrics.bootstrap=100001", "metrics.bootstrap (100001) must be 0 (no intervals) or at least 40, and at most"),
         ("model.layers=1000000", "model.layers (1000000) must be at most 1000"),
         ("optimizer.eps=1e308", "optimizer.eps (1e+308) must be a number from 1.18e-38 to 3.4e+38, or 0"),
         (

@@ -18,7 +18,7 @@ from tolka.metrics.options import COMMAND, MetricsConfig
 from tolka.models.base import MODELS, ModelConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.optim.schedules.base import SCHEDULERS, SchedulerConfig
-from tolka.options.checks import check_licence, named_in_utf8
+from tolka.options.checks import at_least, check_licence, named_in_utf8
 from tolka.options.parsing import brief
 from tolka.options.registry import Registry, plugins_of
 from tolka.options.settings import is_resumable, needed_settings, setting
@@ -73,8 +73,7 @@ class RunConfig:
         check_licence(self.licence, "run.licence")
         if unknown := {*self.choose} - {*FRESH, *TUNED, *MEMORY}:
             raise ConfigError(f"run.choose ({brief(min(unknown))}) is no setting that can be chosen")
-        if not 0 <= self.seed < 2**63:
-            raise ConfigError(f"run.seed ({self.seed}) must be at least 0 and below 2**63")
+        at_least(self, "run", 0, "seed")
 
     @property
     def folder(self) -> Path:

@@ -27,6 +27,7 @@ SPM_TOKENIZERS = ("flores101", "flores200", "spBLEU-1K")
 TOKENIZERS = ("auto", "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none", *SPM_TOKENIZERS)
 # Below this, sacrebleu's "95%" interval cuts nothing off: it is the smallest and the largest resample.
 FEWEST_RESAMPLES = 40
+_MOST_RESAMPLES = 100_000  # half a minute of the usual metrics
 # By sacrebleu's names of its options.
 PAIRED_TESTS = ("paired-ar", "paired-bs")
 
@@ -60,6 +61,6 @@ class MetricsConfig:
             raise ConfigError(f"metrics.command ({self.command}) has no {{hypothesis}}, the file to score")
         one_of(self, "metrics", "tokenizer", TOKENIZERS)
         one_of(self, "metrics", "significance", PAIRED_TESTS)
-        if self.bootstrap != 0 and self.bootstrap < FEWEST_RESAMPLES:
-            allowed = f"0 (no intervals) or at least {FEWEST_RESAMPLES}"
+        if self.bootstrap != 0 and not FEWEST_RESAMPLES <= self.bootstrap <= _MOST_RESAMPLES:
+            allowed = f"0 (no intervals) or at least {FEWEST_RESAMPLES}, and at most {_MOST_RESAMPLES}"
             raise ConfigError(f"metrics.bootstrap ({self.bootstrap}) must be {allowed}: try 1000")

@@ -14,7 +14,7 @@ from tolka.options.registry import did_you_mean
 
 D = TypeVar("D")
 
-MOST_INT = 2**63 - 1  # of NumPy and torch
+MOST_INT = 2**62  # NumPy, torch and the system take 2**63 - 1, also of the next number
 # The normal numbers of float32, to which torch converts a setting in the end: others become 0 or inf there.
 LEAST_FLOAT, MOST_FLOAT = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 _SHORT = reprlib.Repr()
@@ -86,7 +86,7 @@ def _how_large(value: Any) -> str:
     """Return a hint for a number that is too large or too small."""
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, int) and abs(each) > MOST_INT:
-            return ", at most 2**63 - 1"
+            return ", at most 2**62"
         if isinstance(each, float) and math.isfinite(each) and not _in_float32(each):
             return f" from {LEAST_FLOAT:.3g} to {MOST_FLOAT:.3g}, or 0"
     return ""
