@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import each_row
 
 from tolka.engines.options import DecodingConfig
 from tolka.model_directory.read import load_model
@@ -211,28 +212,33 @@ def test_a_closed_pipe_is_silent(trained: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_one_line(trained: Path) -> None:
-    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli import mt_translate; mt_translate()' '{trained}'"
-    done = subprocess.run(["bash", "-c", f"{run} > /dev/full"], capture_output=True, text=True, check=False)
+@each_row(
+    "words, complaint",
+    [
+        ("translate {model} {text} > /dev/full", "input or output: No space left on device"),
+        ("train --help > /dev/full", "input or output: No space left on device"),
+        ("eval --version > /dev/full", "input or output: No space left on device"),
+        ("translate {model} <&-", "standard input is closed; name a file to translate"),
+        ("translate {model} {text} >&-", "standard output is closed; name a file with -o"),
+        ("eval hypothesis=- reference={text} <&-", "- is standard input, and that is closed"),
+        ("eval hypothesis={text} reference={text} >&-", "standard output is closed, where"),
+    ],
+)
+def test_streams_that_are_closed_or_full(words: str, complaint: str, trained: Path, corpus: Path) -> None:
+    run = f"'{sys.executable}' -m tolka {words.format(model=trained, text=corpus / 'test.xa')}"
+    done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "error: input or output: No space left on device"
+    assert f"error: {complaint}" in done.stderr.splitlines()[-1]
     assert done.stderr.count("rror") == 1
 
 
 @pytest.mark.slow
-def test_closed_standard_input(trained: Path) -> None:
-    run = f"'{sys.executable}' -c 'from tolka.cli import mt_translate; mt_translate()' '{trained}' <&-"
-    done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "error: standard input is closed; name a file to translate\n"
-
-
-@pytest.mark.slow
-def test_closed_standard_output(trained: Path) -> None:
-    run = f"echo ferry | '{sys.executable}' -c 'from tolka.cli import mt_translate; mt_translate()' '{trained}' >&-"
-    done = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "error: standard output is closed; name a file with -o\n"
+def test_what_is_written_is_complete_without_any_stream(trained: Path, corpus: Path, tmp_path: Path) -> None:
+    """No file gets the number of a standard stream, into which libraries print."""
+    run = f"'{sys.executable}' -m tolka translate {trained} {corpus / 'test.xa'} -o"
+    for name, closed in (("a", ""), ("b", "<&- >&- 2>&-")):
+        assert subprocess.run(["bash", "-c", f"{run} {tmp_path / name} {closed}"], check=False).returncode == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 SEVERAL = b"lantern kettle . harbour pebble . saddle . orchid copper velvet .\nlantern .\n"

@@ -120,6 +120,8 @@ def read_parallel(config: EvaluateConfig, command: str, models: Folders) -> tupl
 def read_text(path: str, limit: LineLimit) -> list[str]:
     """Return the lines of a file, or of standard input for "-"; DataError if it cannot be read or is empty."""
     if path == STDIN:
+        if sys.stdin is None:
+            raise DataError("- is standard input, and that is closed: name a file")
         lines = list(decode_lines(sys.stdin.buffer, "standard input", limit=limit))
     else:
         file = user_path(path)

@@ -28,7 +28,10 @@ _SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "ev
 def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
     """Run a command in a process that does nothing else: a signal at its very end changes nothing."""
     interrupts.handle_signals_until_exit()
-    if sys.stderr is None:  # closed, as by 2>&-
+    while (unused := os.open(os.devnull, os.O_RDWR)) < 3:  # closed, as by 2>&-: what C++ prints is for no file
+        pass
+    os.close(unused)
+    if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
     interrupts.exit_process(_exit_code(command, sys.argv[1:]))
 
@@ -83,7 +86,10 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
 def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> tuple[int, str]:
     """Return the exit code, and the line that explains it if it is not 0."""
     try:
-        code = command(arguments)
+        try:
+            code = command(arguments)
+        except SystemExit as done:  # argparse's, after --help and --version
+            code = int(done.code or 0)
         if sys.stdout is not None:
             sys.stdout.flush()  # a closed pipe or a full disk shows now, not after the exit code is settled
         return code, ""
@@ -151,6 +157,10 @@ class Parser(argparse.ArgumentParser):
                 raise ConfigError(f"{flag} is not an option; settings are key=value.{known}")
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or a version; argparse would swallow the error of a full disk."""
+        print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError instead of printing a usage text of several lines."""

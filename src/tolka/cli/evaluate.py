@@ -4,12 +4,13 @@ import argparse
 import csv
 import io
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, separate_files, settings_help
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, DataError
 from tolka.model_directory.names import check_outside
 from tolka.system.atomic import check_output, whole_file
 from tolka.system.progress import say
@@ -42,6 +43,8 @@ settings (key=value):
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, score, and print a table or JSON on stdout."""
     options = _parse_arguments(arguments)
+    if sys.stdout is None:
+        raise DataError("standard output is closed, where scores are printed")
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:

@@ -12,6 +12,7 @@ from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_
 from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
+_MOST_WAITING = 100_000  # minutes, and batches of an update
 PARALLEL = ("auto", "ddp", "fsdp")
 # Decimals of these in tables; a difference that they do not show does not count.
 _SHOWN_DIGITS = {"bleu": 2, "chrf": 2}
@@ -98,6 +99,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads", "devices")
         at_least(self, "trainer", 0.01, "timeout")
+        at_most(self, "trainer", _MOST_WAITING, "timeout", "accumulate")
         share_below_one(self, "trainer", "label_smoothing", "ema")
         one_of(self, "trainer", "metric", {*ALWAYS_MEASURED, COMMAND, *PRINTED_NAMES})
         one_of(self, "trainer", "precision", PRECISIONS)
