@@ -256,17 +256,20 @@ class Translator(Generic[E]):
 
     def _check_request(self, request: ResolvedRequest) -> None:
         """Raise ConfigError for a direction or a search that the model or its engine does not have."""
+        direction, typed = request.direction, self.tokenizer.typed_tags
+        is_unknown = bool(self.directions) and direction not in self.directions
         if self.tokenizer.languages:
-            self.tokenizer.tags(request.direction)
+            self.tokenizer.tags(direction)
             # Of the target alone there may be a tag; a source that no text had would be translated all the same.
             known = {*self.tokenizer.languages, *chain.from_iterable(self.directions)}
-            check_known("source", request.direction.source, known)
-        elif self.directions and request.direction not in self.directions:
-            if typed := self.tokenizer.typed_tags:
-                tags_of(request.direction, {}, typed, "target")  # raises its ConfigError
-            else:
-                all_of_them = ", ".join(map(str, self.directions))
-                raise ConfigError(f"the model does not translate from {request.direction}; it knows: {all_of_them}")
+            check_known("source", direction.source, known)
+            is_unknown &= direction.source == direction.target  # of two others no text need have been there
+        elif is_unknown and typed:
+            tags_of(direction, {}, typed, "target")  # raises its ConfigError
+            is_unknown = False
+        if is_unknown:
+            all_of_them = ", ".join(map(str, self.directions))
+            raise ConfigError(f"the model does not translate from {direction}; it knows: {all_of_them}")
         if reason := self.engine.lacks(request.search):
             raise ConfigError(reason)
 

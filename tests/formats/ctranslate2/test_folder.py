@@ -577,10 +577,10 @@ def test_a_damaged_folder_is_refused_in_one_line(exported: Path, name: str, tmp_
     assert words in outcome.error
 
 
-def _facts(**changed: object) -> Damage:
+def _facts(name: str = EXPORTED, **changed: object) -> Damage:
     def change(folder: Path) -> None:
-        facts = json.loads((folder / EXPORTED).read_text())
-        (folder / EXPORTED).write_text(json.dumps({**facts, **changed}))
+        facts = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps({**facts, **changed}))
 
     return change
 
@@ -597,6 +597,10 @@ HOSTILE: dict[str, tuple[Damage, str]] = {
     "short vocabulary": (lambda folder: (folder / "shared_vocabulary.json").write_text('["a"]'), "other subwords than"),
     "broken vocabulary": (lambda folder: (folder / "shared_vocabulary.json").write_text("["), "cannot be read"),
     "positions": (_facts(positions=True), "tolka.json is damaged"),
+    "more positions": (_facts(positions=99999), "tolka.json is damaged (positions is 99999, and every export has 4096"),
+    "another start": (_facts("config.json", decoder_start_token="</s>"), "has other settings than tolka exports"),
+    "a start of its own": (_facts(decoder_start="x"), "has other settings than tolka exports"),
+    "no start": (_facts(decoder_start=[]), "tolka.json is damaged"),
     "languages": (_facts(languages=["xa"]), "tolka.json is damaged"),
     "dtype": (_facts(dtype="int4"), "tolka.json is damaged (dtype is 'int4')"),
     "quality": (_facts(quality=[1]), "tolka.json is damaged"),
@@ -614,6 +618,15 @@ def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_
     outcome = command("mt-translate", folder, stdin=b"kettle\n")
     assert outcome.code == 1
     assert words in outcome.error
+
+
+def test_a_folder_of_an_earlier_version_does_not_say_its_start(exported: Path, tmp_path: Path) -> None:
+    folder = _changed(exported, tmp_path / "folder", lambda folder: None)
+    facts = json.loads((folder / EXPORTED).read_text())
+    assert facts.pop("decoder_start") == "bos"
+    (folder / EXPORTED).write_text(json.dumps(facts))
+    write_manifest(folder, TrainingSources(40, 0.0))
+    assert read_exported(folder).facts.decoder_start == ""
 
 
 def test_facts_are_read_as_they_are_written(exported: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tolka.errors import CheckpointError
 from tolka.formats.ctranslate2.plain_model import PlainModel
@@ -27,22 +27,25 @@ POSITIONS = 4096  # in the table of a model: CTranslate2 takes no longer sentenc
 class Exported:
     """The content of `tolka.json`: what translating needs besides CTranslate2's files and the tokenizer.
 
-    characters: their form in the training text. dtype: of the weights. positions: their number. quality: the
-    calibration of quality estimates, or None. nll: growth of the nll per token by the dtype, in nats, if measured.
+    characters: their form in the training text. dtype: of the weights. quality: the calibration of quality estimates,
+    or None. nll: growth of the nll per token by the dtype, in nats, if measured. decoder_start: as the model's option;
+    "" in a folder of an earlier version, which is of either kind.
     """
 
+    positions: ClassVar[int] = POSITIONS
     direction: Direction
     characters: CharacterForm
     dtype: str
-    positions: int
     quality: dict[str, Any] | None
     nll: float | None = None
+    decoder_start: str = ""
 
     @classmethod
     def of(cls, model: PlainModel, dtype: str) -> "Exported":
         """Return the facts of a model."""
         quality = model.scores.get(QUALITY)
-        return cls(direction_of(model.config), character_form(model.config), dtype, POSITIONS, quality)
+        start = model.options.decoder_start
+        return cls(direction_of(model.config), character_form(model.config), dtype, quality, decoder_start=start)
 
     @classmethod
     def read(cls, folder: Path) -> "Exported":
@@ -53,10 +56,12 @@ class Exported:
             # Exports from before there were these settings kept all characters.
             form = values["unicode"], values.get("control", "keep"), values.get("blanks", "keep")
             words = source, target, values["dtype"], *form
-            positions, quality, nll = values["positions"], values["quality"], values.get("nll")
+            quality, nll, start = values["quality"], values.get("nll"), values.get("decoder_start", "")
             are_texts = all(isinstance(word, str) and is_utf8(word) for word in words)
-            if not are_texts or type(positions) is not int or positions < 2:
+            if not are_texts or not isinstance(start, str):
                 raise ValueError("values of another kind were expected")
+            if values["positions"] is True or values["positions"] != POSITIONS:
+                raise ValueError(f"positions is {values['positions']!r:.80}, and every export has {POSITIONS}")
             if words[2] not in DTYPES:
                 raise ValueError(f"dtype is {words[2]!r}")
             if not isinstance(quality, dict | None):
@@ -65,12 +70,13 @@ class Exported:
                 raise ValueError(f"nll is {nll!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
-        return cls(Direction(source, target), CharacterForm(*form), words[2], positions, quality, nll)
+        return cls(Direction(source, target), CharacterForm(*form), words[2], quality, nll, start)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `read` reads them."""
         others = {key: value for key, value in vars(self).items() if key not in ("characters", "direction")}
-        return {**others, **vars(self.characters), "languages": list(self.direction), "format": "ctranslate2"}
+        more = {"languages": list(self.direction), "positions": POSITIONS, "format": "ctranslate2"}
+        return {**others, **vars(self.characters), **more}
 
     def write(self, folder: Path) -> None:
         """Write these facts to `tolka.json` in a folder."""
@@ -103,12 +109,13 @@ def read_exported(folder: Path) -> ExportedFolder:
     for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
         if _read_list(folder / name) != subwords:
             raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
-    _check_settings(folder / "config.json", vocabularies(tokenizer)[1])
-    return ExportedFolder(folder, Exported.read(folder), tokenizer, manifest.sources)
+    facts = Exported.read(folder)
+    _check_settings(folder / "config.json", vocabularies(tokenizer)[1], facts.decoder_start)
+    return ExportedFolder(folder, facts, tokenizer, manifest.sources)
 
 
-def _check_settings(path: Path, target: list[str]) -> None:
-    """Raise CheckpointError unless CTranslate2's settings are those of an export."""
+def _check_settings(path: Path, target: list[str], start: str) -> None:
+    """Raise CheckpointError unless CTranslate2's settings are those of an export. start: see `Exported`."""
     # CTranslate2 trusts the types of these values.
     settings = read_json(path)
     special = {"bos": BOS, "eos": EOS, "unk": UNK}
@@ -116,7 +123,8 @@ def _check_settings(path: Path, target: list[str]) -> None:
     expected |= {"add_source_bos": False, "add_source_eos": True, "multi_query_attention": False}
     actual = {name: settings.get(name) for name in expected}  # other versions of CTranslate2 may have more
     # As text, since True == 1 and 1.0 == 1.
-    others = settings.get("decoder_start_token") in (target[BOS], target[EOS])
+    starts = {"bos": target[BOS], "eos": target[EOS]}
+    others = settings.get("decoder_start_token") in ([starts.get(start)] if start else list(starts.values()))
     others &= settings.get("layer_norm_epsilon") in list(EPSILON.values())
     if json.dumps(actual) != json.dumps(expected) or not others:
         raise CheckpointError(f"{path} has other settings than tolka exports: export the model again")
