@@ -1,7 +1,10 @@
 """A metric that a command computes: what it is given, what is read of it, and what is refused."""
 
+import os
 import shlex
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -123,3 +126,24 @@ def test_a_command_that_is_not_there() -> None:
 def test_counts_are_checked_before_the_command_runs() -> None:
     with pytest.raises(DataError, match="3 hypotheses but 2 references"):
         score(HYPOTHESES, ["a", "b"], config("import sys; sys.exit(1)"))
+
+
+def test_a_command_that_prints_without_end_is_ended() -> None:
+    with pytest.raises(DataError, match=r"printed over 50000 bytes: it must print one number a line"):
+        score(HYPOTHESES, REFERENCES, MetricsConfig(names=[], command="yes; cat {hypothesis}"))
+
+
+@pytest.mark.slow
+def test_what_a_command_has_started_ends_with_mt_eval(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a\n")
+    files = [f"{side}={tmp_path / 'text'}" for side in ("hypothesis", "reference")]
+    command = f"metrics.command=echo $$ > {tmp_path}/pid; sleep 999 & wait; cat {{hypothesis}}"
+    words = [sys.executable, "-m", "tolka", "eval", *files, "metrics.names=[]", command]
+    with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
+        while not (tmp_path / "pid").is_file() or not (tmp_path / "pid").read_text():
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.terminate()
+        assert process.wait() == 143
+    with pytest.raises(ProcessLookupError):
+        os.killpg(int((tmp_path / "pid").read_text()), 0)

@@ -25,6 +25,7 @@ _HYDRA_SETTINGS = (
     *("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.searchpath", "hydra.mode"),
     *("hydra.job.env_set.", "hydra.job.env_copy", "hydra.job.name", "hydra.job.id", "hydra.job.config."),
 )
+_MOST_TYPED = 2000
 _HYDRA_REFUSED = {
     ("hydra.run.", "hydra.sweep."): "the folder of a run, or of several, is run.dir, or run.name below runs/",
     ("hydra.output_subdir",): "config.yaml in a run's folder has its settings",
@@ -208,6 +209,12 @@ def _check_setting(name: str, override: str) -> TypedSetting:
     # Python refuses to read longer numbers, by an error that Hydra's parser does not expect.
     if kind is None and re.search(r"\d{4300}", value):
         raise ConfigError(f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read")
+    # Hydra's parser takes time that grows with the square of their number.
+    if value.count(",") >= _MOST_TYPED and (kind is None or kind.is_list):
+        raise ConfigError(
+            f"{key} lists more than {_MOST_TYPED} values, the most that can be typed: write them into a YAML file, as "
+            "in --config-dir DIR --config-name NAME"
+        )
     if kind is None and re.fullmatch(r"[^'\"(\[{]*\s[\w.@/]+=.*", value):
         raise ConfigError(
             f"'{override}' has several settings: each is a text of its own, without quotes around them all"

@@ -1,11 +1,14 @@
 """A metric that a command computes, such as comet-score: it prints one number for each line."""
 
 import math
+import os
 import re
 import shlex
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tolka.errors import ConfigError, DataError
@@ -13,6 +16,7 @@ from tolka.metrics.metric import Metric, Ratio, References
 
 # Of the mean that a command prints in the end: relative to the largest score, and of four decimals near 0.
 _ROUNDING, _DECIMALS = 0.01, 1e-4
+_MOST_BYTES = 10_000  # of a line that it prints
 
 
 def command_metric(name: str, command: str) -> Metric:
@@ -49,11 +53,10 @@ def _numbers(command: str, system: Sequence[str], references: References) -> lis
                 # would pair all lines behind it wrongly, and say nothing.
                 path.write_bytes("".join(line.replace("\r", " ") + "\n" for line in lines).encode())
             filled = filled.replace(f"{{{key}}}", shlex.join(map(str, paths)))
-        done = subprocess.run(filled, shell=True, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-    printed, errors = (stream.decode(errors="replace").strip().splitlines() for stream in (done.stdout, done.stderr))
-    if done.returncode:
-        raise ConfigError(f"metrics.command ended with {done.returncode}: {(errors or ['it said nothing'])[-1]}")
-    values = [_number(line, number) for number, line in enumerate(printed, start=1)]
+        code, output, errors = _run(filled, _MOST_BYTES * (len(system) + 2))
+    if code:
+        raise ConfigError(f"metrics.command ended with {code}: {(errors or ['it said nothing'])[-1]}")
+    values = [_number(line, number) for number, line in enumerate(output, start=1)]
     wanted = len(system)
     if len(values) == wanted + 1:
         mean = math.fsum(values[:-1]) / wanted
@@ -62,6 +65,35 @@ def _numbers(command: str, system: Sequence[str], references: References) -> lis
     if len(values) != wanted:
         raise DataError(f"metrics.command printed {len(values)} lines for {wanted}: it must print one number a line")
     return values
+
+
+def _run(command: str, most: int) -> tuple[int, list[str], list[str]]:
+    """Return a command's exit code and the lines that it prints, and those on stderr; DataError for over `most` bytes.
+
+    However this ends, no process that the command has started is left.
+    """
+    with tempfile.TemporaryFile() as stderr:
+        process = subprocess.Popen(
+            command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True
+        )
+        assert process.stdout is not None
+        try:
+            output = process.stdout.read(most + 1)
+            if len(output) > most:
+                raise DataError(f"metrics.command printed over {most} bytes: it must print one number a line")
+            code = process.wait()
+        except BaseException:
+            with suppress(OSError, AttributeError):  # Windows has no groups of processes
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
+            raise
+        finally:
+            process.stdout.close()
+            process.wait()
+        stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MOST_BYTES))
+        said = stderr.read()
+    found, complaints = (text.decode(errors="replace").strip().splitlines() for text in (output, said))
+    return code, found, complaints
 
 
 def _number(line: str, number: int) -> float:
