@@ -448,6 +448,36 @@ def test_an_output_inside_a_model(command: Command, trained: Path, tmp_path: Pat
     assert command("mt-translate", run, tmp_path / "text", "-o", run / "text.xb").code == 0
 
 
+def test_messages_name_what_was_typed(command: Command, trained: Path, tmp_path: Path) -> None:
+    """Not a file with which writing begins; and a setting with its prefix."""
+    out = tmp_path / ("o" * 250)
+    assert command("mt-train", "quantise", trained, "-o", out).error == f"{out}: File name too long"
+    (tmp_path / "text").write_text("lantern\n")
+    out = tmp_path / ("o" * 251)
+    assert command("mt-translate", trained, tmp_path / "text", "-o", out).error == f"{out}: File name too long"
+    for change in ("+", "++", "~"):
+        typed = f"{change}recipe=distillation"
+        assert command("mt-train", typed).error == f"{typed}: settings are key=value here, without {change}"
+    assert command("mt-train", "+recipe.size=3").error.startswith("+recipe.size=3 is for a recipe: name it")
+
+
+def test_what_a_killed_export_has_left_is_named(command: Command, trained: Path, tmp_path: Path) -> None:
+    left = tmp_path / ".out[1].0123abcd.partial"
+    left.mkdir()
+    found = command("mt-train", "quantise", trained, "-o", tmp_path / "out[1]")
+    assert found.err.startswith(f"note: {left} is what a command that was killed has left of {tmp_path / 'out[1]'}")
+
+
+def test_a_current_folder_that_was_removed(
+    command: Command, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for words in (("mt-train", "--print-config"), ("mt-translate", trained), ("mt-eval", "hypothesis=x")):
+        assert command(*words).error == "the current folder was removed: change to another one (cd)"
+
+
 def test_what_is_no_model(command: Command, tmp_path: Path) -> None:
     assert "is not a model directory: it has no manifest.json. Give a run directory" in refused(command, tmp_path)
     assert "there is no such model directory" in refused(command, tmp_path / "nowhere")

@@ -9,7 +9,7 @@ from tolka.config.compose import compose_plainly
 from tolka.config.plugins import load_plugins
 from tolka.config.recipe_settings import RecipeConfig
 from tolka.config.schemas import build_groups
-from tolka.config.typed import Settings, typed_settings
+from tolka.config.typed import Settings, split_setting, typed_settings
 from tolka.errors import ConfigError
 from tolka.evaluation.evidence import USELESS
 from tolka.model_directory.file_names import CONFIG, SCORES
@@ -44,7 +44,7 @@ def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keyword
     listed = typed_settings(settings, keywords)
     load_plugins(listed)
     of_recipe, typed = split_recipe(listed)
-    if not any(each.startswith("recipe=") for each in of_recipe):
+    if not any(split_setting(each).key == "recipe" for each in of_recipe):
         raise ConfigError(
             f"{of_recipe[0] if of_recipe else 'this'} is for a recipe: name it, as in recipe=back_translation"
         )

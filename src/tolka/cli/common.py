@@ -1,6 +1,7 @@
 """Shared parts of the commands: exit codes, one-line errors, and help read from the YAML files."""
 
 import argparse
+import glob
 import logging
 import os
 import re
@@ -8,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from errno import EACCES, EROFS
+from errno import EACCES, ENOENT, EROFS
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,6 +21,8 @@ from tolka.system.progress import say
 from tolka.system.surrogates import printable
 
 DONE, FAILED = 0, 1
+# A file or folder while it is written, and its name in the end.
+_TEMPORARY = re.compile(r"(^|/)\.([^/]+?)(?:\.[0-9a-f]{8}(?:\.partial)?|\.partial(?:\.json)?)(?=/|$)")
 MODEL_HELP = "a model directory, or a run's folder (its best/); several, joined by commas, translate together"
 
 _SETTINGS_OF = {"mt-train": "train", "mt-translate": "translate", "mt-eval": "evaluate"}  # files of configs/
@@ -85,6 +88,8 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
 
 def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> tuple[int, str]:
     """Return the exit code, and the line that explains it if it is not 0."""
+    if _has_lost_folder():
+        return _failure("the current folder was removed: change to another one (cd)")
     try:
         try:
             code = command(arguments)
@@ -113,12 +118,20 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
     except OSError as error:
         if not error.filename:  # of a stream, likely stdout on a full disk
             _discard_stdout()
-        name = error.filename or "input or output"
+        name = _TEMPORARY.sub(r"\1\2", str(error.filename or "input or output"))
         if os.path.isfile(name) and not os.access(name, os.R_OK):
             return _failure(f"{name}: cannot be read ({error.strerror or error})")
         # As in a container whose current folder is read-only: runs/ is below that folder by default.
         where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
         return _failure(f"{name}: {error.strerror or error}{where}")
+
+
+def _has_lost_folder() -> bool:
+    try:
+        os.getcwd()
+    except OSError as error:
+        return error.errno == ENOENT  # others are libraries' to complain of
+    return False
 
 
 def _failure(error: object, code: int = FAILED) -> tuple[int, str]:
@@ -249,4 +262,6 @@ def new_folder(options: argparse.Namespace, command: str, models: Sequence[Path]
     if os.path.lexists(out):  # a link to nothing, too
         raise ConfigError(f"{out} is there already; name another folder to write")
     names.check_outside(out, models)
+    if left := sorted(out.parent.glob(f".{glob.escape(out.name)}.*.partial")):
+        say(f"note: {left[0]} is what a command that was killed has left of {out}: remove it, unless one runs now")
     return out

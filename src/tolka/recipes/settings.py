@@ -15,5 +15,5 @@ def split_recipe(settings: Sequence[str]) -> tuple[list[str], list[str]]:
         key = split_setting(setting).key
         full = _SHORT.get(key, key)
         is_own = full == "recipe" or full.startswith("recipe.")
-        (of_recipe if is_own else others).append(full + setting[len(key) :] if is_own else setting)
+        (of_recipe if is_own else others).append(setting.replace(key, full, 1) if is_own else setting)
     return of_recipe, others
