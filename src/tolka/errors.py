@@ -1,6 +1,17 @@
 """The errors that a user can cause; every message is one line that says what to try."""
 
 
+def reason_of(error: BaseException) -> str:
+    """Return why, in one line for people: what Python says of its own values tells them nothing."""
+    if isinstance(error, KeyError):
+        return f"{error.args[0]!r:.80} is missing"
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8"
+    words = " ".join(str(error).split())
+    is_pythons = isinstance(error, AttributeError | IndexError | TypeError) or "invalid literal" in words
+    return "a value is of another kind than expected" if is_pythons else words[:200]
+
+
 class TolkaError(Exception):
     """Base of every error that the commands print as one line instead of a traceback.
 

@@ -461,6 +461,23 @@ def test_messages_name_what_was_typed(command: Command, trained: Path, tmp_path:
     assert command("mt-train", "+recipe.size=3").error.startswith("+recipe.size=3 is for a recipe: name it")
 
 
+def test_a_damaged_model_is_told_without_python_s_words(command: Command, trained: Path, tmp_path: Path) -> None:
+    """A link to itself, bytes that are not UTF-8, and values of another kind."""
+    best = shutil.copytree(trained / "best", tmp_path / "best")
+    for content, said in (
+        (b"3", "a value is of another kind than expected"),
+        (b"\xc0", "it is not UTF-8"),
+        (b"{}", "'format' is missing"),
+        (b'{"format": "x", "files": {}}', "a value is of another kind than expected"),
+    ):
+        (best / "manifest.json").write_bytes(content)
+        assert command("mt-translate", best).error == f"{best / 'manifest.json'} is damaged ({said})"
+    shutil.copy(trained / "best" / "manifest.json", best)
+    (best / "tokenizer.model").unlink()
+    (best / "tokenizer.model").symlink_to("tokenizer.model")
+    assert "tokenizer.model" in command("mt-translate", best).error
+
+
 def test_what_a_killed_export_has_left_is_named(command: Command, trained: Path, tmp_path: Path) -> None:
     left = tmp_path / ".out[1].0123abcd.partial"
     left.mkdir()

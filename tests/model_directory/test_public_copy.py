@@ -161,15 +161,23 @@ PPL = {"perplexity": {"ppl": 2.0}}
 @pytest.mark.parametrize(
     ("config", "scores", "complaint"),
     [
-        ({"run.name": ...}, {}, r"KeyError: 'name'"),
-        ({}, {"facts": [1]}, r"scores\.json: facts is damaged \(TypeError: "),
-        ({}, {"test": [1]}, r"AttributeError: "),
-        ({}, {"test": {"a": {}}}, r"KeyError: 'metrics'"),
-        ({}, {"test": {"a": {"metrics": []}}}, r"LookupError: .*'perplexity'"),
-        ({}, {"update": ...}, r"KeyError: 'update'"),
-        ({}, {"validation": {"bleu": "x"}}, r"(Type|Value)Error: "),
-        ({}, {"test": {"a": {"metrics": [METRIC, {**METRIC, "score": "x"}], **PPL}}}, r"TypeError: "),
-        ({}, {"test": {"a": {"metrics": [{**METRIC, "interval": [1.0]}], **PPL}}}, r"IndexError: "),
+        ({"run.name": ...}, {}, r"'name' is missing"),
+        ({}, {"facts": [1]}, r"scores\.json: facts is damaged \(a value is of another kind"),
+        ({}, {"test": [1]}, r"a value is of another kind"),
+        ({}, {"test": {"a": {}}}, r"'metrics' is missing"),
+        ({}, {"test": {"a": {"metrics": []}}}, r"'perplexity'"),
+        ({}, {"update": ...}, r"'update' is missing"),
+        ({}, {"validation": {"bleu": "x"}}, r"is damaged \("),
+        (
+            {},
+            {"test": {"a": {"metrics": [METRIC, {**METRIC, "score": "x"}], **PPL}}},
+            r"a value is of another kind than expected",
+        ),
+        (
+            {},
+            {"test": {"a": {"metrics": [{**METRIC, "interval": [1.0]}], **PPL}}},
+            r"a value is of another kind than expected",
+        ),
     ],
 )
 def test_values_of_a_wrong_kind_are_one_line(
@@ -186,7 +194,7 @@ def test_values_of_a_wrong_kind_are_one_line(
     ("config", "complaint"),
     [
         ({"run": ...}, r"config\.yaml does not describe a training \(run, corpus\)"),
-        ({"corpus.source": ...}, r"config\.yaml or scores\.json is damaged \(KeyError: 'source'\)"),
+        ({"corpus.source": ...}, r"config\.yaml or scores\.json is damaged \('source' is missing\)"),
     ],
 )
 def test_settings_without_languages_or_run_are_not_published(

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.errors import CheckpointError, ConfigError, TolkaError, reason_of
 from tolka.model_directory.file_names import CONFIG, EXPORTED, WEIGHTS
 from tolka.model_directory.verify import MANIFEST
 from tolka.models.options import MODELS, ModelConfig
@@ -112,7 +112,7 @@ def read_yaml(path: Path) -> Any:
     try:
         return yaml.safe_load(read_text(path, _MOST_YAML))
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+        raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
 
 
 def read_settings(folder: Path) -> tuple[dict[str, Any], ModelConfig]:

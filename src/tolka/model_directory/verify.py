@@ -6,6 +6,7 @@
 import hashlib
 import json
 import math
+import os
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, reason_of
 from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
@@ -114,7 +115,7 @@ def checked_manifest(folder: Path) -> Manifest:
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a model directory") from None
     except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
-        raise CheckpointError(f"{folder / MANIFEST} is damaged ({error})") from None
+        raise CheckpointError(f"{folder / MANIFEST} is damaged ({reason_of(error)})") from None
     if version > INT8_FORMAT:
         raise CheckpointError(
             f"{folder} has format {version}, this tolka reads up to {INT8_FORMAT}; install a newer tolka"
@@ -143,8 +144,7 @@ def as_written(what: str) -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if "memory" in str(error):  # torch's RuntimeError: the file may well be whole
             raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise CheckpointError(f"{what} is damaged ({reason:.200})") from error
+        raise CheckpointError(f"{what} is damaged ({reason_of(error)})") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+        raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
     if not isinstance(values, dict):
         raise CheckpointError(f"{path} cannot be read (it has no names in it)")
     return values
@@ -198,7 +198,9 @@ def _check_file(folder: Path, name: str, digest: str) -> None:
     if not name.isprintable():
         raise CheckpointError(f"{folder / MANIFEST} is damaged (a file is called {name!r})")
     # A manifest may come from anybody: no file outside the folder is read, through a link neither.
-    if Path(name).is_absolute() or ".." in Path(name).parts or path.resolve() != folder.resolve() / name:
+    # os.path.realpath, not Path.resolve, which fails for a link to itself.
+    real = Path(os.path.realpath(path))
+    if Path(name).is_absolute() or ".." in Path(name).parts or real != folder.resolve() / name:
         raise CheckpointError(f"{folder / MANIFEST} names a file outside its folder: {name}")
     if not path.is_file():
         raise CheckpointError(f"{folder} lacks its file {name}; copy the model directory again")

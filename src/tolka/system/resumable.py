@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import DataError
+from tolka.errors import DataError, reason_of
 from tolka.system.atomic import is_at, lock_holder, name_in_disk_errors, partial, replace_text, try_lock
 from tolka.system.whole_files import check_is_file, read_text
 
@@ -49,7 +49,7 @@ class ResumableFile:
         except FileNotFoundError:
             return 0
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DataError(f"{self._record} is damaged ({error}); remove it to begin again") from None
+            raise DataError(f"{self._record} is damaged ({reason_of(error)}); remove it to begin again") from None
         for name in [*before, *self.identity]:
             if before.get(name) != self.identity.get(name):
                 raise DataError(

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import yaml
 
-from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.errors import CheckpointError, ConfigError, TolkaError, reason_of
 from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
 from tolka.model_directory.verify import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
@@ -190,7 +190,7 @@ class RunFolder:
                 raise ValueError("a line has no update")
             return lines
         except (ValueError, RecursionError) as error:
-            raise CheckpointError(f"{self.metrics} is damaged ({error})") from None
+            raise CheckpointError(f"{self.metrics} is damaged ({reason_of(error)})") from None
 
     def unrecorded(self) -> list[dict[str, Any]]:
         """Return lines for metrics.jsonl that could not be written yet."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, reason_of
 from tolka.system.whole_files import read_text
 from tolka.text.lines import near_path
 
@@ -37,8 +37,7 @@ def saved_settings(saved: Path) -> Any:
     except FileNotFoundError:
         raise CheckpointError(f"{saved}: there is no such file; a run's folder has one{near_path(saved)}") from None
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{saved} is damaged ({reason}); choose another run.dir or run.name") from None
+        raise CheckpointError(f"{saved} is damaged ({reason_of(error)}); choose another run.dir or run.name") from None
 
 
 def differences(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, reason_of
 from tolka.metrics.pairwise import PairwiseChrf
 from tolka.model_directory.verify import QUALITY
 from tolka.text.direction import Direction
@@ -118,7 +118,8 @@ class Calibration:
             # One of before errors were measured counts as none; mt-eval calibrate makes it again.
             return {key: cls._read(own) for key, own in each.items() if "error" in {*own, *own["plain"]}}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({error})") from None
+            reason = reason_of(error)
+            raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({reason})") from None
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> "Calibration":

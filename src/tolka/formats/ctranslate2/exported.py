@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, reason_of
 from tolka.formats.ctranslate2.plain_model import PlainModel
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.settings import character_form, direction_of, find_model_folder
@@ -69,7 +69,7 @@ class Exported:
             if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float)):
                 raise ValueError(f"nll is {nll!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{folder / EXPORTED} is damaged ({error})") from None
+            raise CheckpointError(f"{folder / EXPORTED} is damaged ({reason_of(error)})") from None
         return cls(Direction(source, target), CharacterForm(*form), words[2], quality, nll, start)
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _read_list(path: Path) -> object:
     try:
         return json.loads(read_text(path, MOST_BYTES))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
+        raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
 
 
 def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:

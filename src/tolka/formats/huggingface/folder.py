@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from tolka.errors import CheckpointError
+from tolka.errors import CheckpointError, reason_of
 from tolka.model_directory.weights import is_finite
 from tolka.system.surrogates import is_utf8, printable
 
@@ -83,7 +83,7 @@ class ModelFolder:
         try:
             found = json.loads(self.bytes(name))
         except (ValueError, RecursionError) as error:
-            raise CheckpointError(f"{path} cannot be read ({' '.join(str(error).split())[:200]})") from None
+            raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
         if not isinstance(found, dict):
             raise CheckpointError(f"{path} cannot be read (it has no names in it)")
         return found
