@@ -50,7 +50,8 @@ def test_a_step_is_done_once_and_again_where_its_output_is_gone(tmp_path: Path) 
 def spoilt(record: str) -> list[str]:
     """What a record may become: empty, cut, of another kind, and with values that nobody wrote."""
     values = json.loads(record)
-    edited = [{**values, key: other} for key in values for other in (None, [], {}, "x", 3)]
+    others: tuple[object, ...] = (None, [], {}, "x", 3)
+    edited = [{**values, key: other} for key in values for other in others]
     lacking = [{name: each for name, each in values.items() if name != key} for key in values]
     return ["", record[: len(record) // 2], "[]", "{}", "3", "[" * 9999, *map(json.dumps, [*edited, *lacking])]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
 
 from tolka.engines.engine import Engine
 from tolka.engines.options import DecodingConfig, resolved_split
@@ -249,6 +249,10 @@ class Translator(Generic[E]):
             raise TypeError(f"request must be a tolka.Request, not {type(request).__name__}")
         resolved = self.request if request is None else request.resolved(self.request)
         self._check_request(resolved)
+        # Between two others no text need have been there. A tag of the same language is scored, to begin another as it.
+        source, target = resolved.direction
+        if source and source == target and self.directions and resolved.direction not in self.directions:
+            self._refuse(resolved.direction)
         listed, prefixes = _as_list(texts), _checked(resolved.prefixes, "prefixes")
         if prefixes and len(prefixes) != len(listed):
             raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
@@ -256,22 +260,22 @@ class Translator(Generic[E]):
 
     def _check_request(self, request: ResolvedRequest) -> None:
         """Raise ConfigError for a direction or a search that the model or its engine does not have."""
-        direction, typed = request.direction, self.tokenizer.typed_tags
-        is_unknown = bool(self.directions) and direction not in self.directions
         if self.tokenizer.languages:
-            self.tokenizer.tags(direction)
+            self.tokenizer.tags(request.direction)
             # Of the target alone there may be a tag; a source that no text had would be translated all the same.
             known = {*self.tokenizer.languages, *chain.from_iterable(self.directions)}
-            check_known("source", direction.source, known)
-            is_unknown &= direction.source == direction.target  # of two others no text need have been there
-        elif is_unknown and typed:
-            tags_of(direction, {}, typed, "target")  # raises its ConfigError
-            is_unknown = False
-        if is_unknown:
-            all_of_them = ", ".join(map(str, self.directions))
-            raise ConfigError(f"the model does not translate from {direction}; it knows: {all_of_them}")
+            check_known("source", request.direction.source, known)
+        elif self.directions and request.direction not in self.directions:
+            if typed := self.tokenizer.typed_tags:
+                tags_of(request.direction, {}, typed, "target")  # raises its ConfigError
+            else:
+                self._refuse(request.direction)
         if reason := self.engine.lacks(request.search):
             raise ConfigError(reason)
+
+    def _refuse(self, direction: Direction) -> NoReturn:
+        known = ", ".join(map(str, self.directions))
+        raise ConfigError(f"the model does not translate from {direction}; it knows: {known}")
 
     def _terminology(self, request: ResolvedRequest) -> Terminology | None:
         """Return the terms and banned phrases of a request, as the tokenizer spells them; None if it has neither."""
