@@ -82,7 +82,7 @@ def assert_another_direction_shares_the_model(model: Path) -> None:
         usual.for_direction(Direction("xa", "xc"))
     # Also where only targets have tags, and any source would be translated.
     with pytest.raises(ConfigError, match="does not translate from xb to xb; it knows: xa to xb, xb to xa"):
-        usual.for_direction(Direction("xb", "xb"))
+        usual.for_direction(Direction("xb", "xb"))(texts)
     with pytest.raises(ConfigError, match="does not know the source language 'xc'"):
         usual.for_direction(Direction("xc", "xb"))
 
