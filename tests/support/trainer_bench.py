@@ -49,6 +49,7 @@ class Bench:
         dropout: float = 0.1,
         schedule: SchedulerConfig | None = None,
         lora_rank: int = 0,
+        precision: str = "fp32",
         **options: Any,
     ) -> None:
         folder.mkdir(exist_ok=True)
@@ -64,13 +65,13 @@ class Bench:
         self.scores = iter(scores or [])
         self.validate = FakeValidator(self)
         self.model = model
-        objective, precision, run = config.objective(model), Precision(CPU, "fp32"), RunFolder(folder)
-        parallel = parallel_of(config, objective, ALONE, precision)
+        objective, run, numbers = config.objective(model), RunFolder(folder), Precision(CPU, precision)
+        parallel = parallel_of(config, objective, ALONE, numbers)
         loader = Loader(STORE, BatchingConfig(tokens=32, max_length=16), seed=3)
         snapshots: Any = self
         self.trainer = Trainer(
             config,
-            TrainStep(config, objective, (optimizer or AdamWConfig()).build(model), precision, parallel),
+            TrainStep(config, objective, (optimizer or AdamWConfig()).build(model), numbers, parallel),
             LearningRate(schedule or InverseSqrtConfig(warmup=5), 0.01, config.updates),
             DataPosition(loader, config.accumulate, run.log, ALONE, lambda batch: f"{batch.source.tolist()}\n"),
             run,

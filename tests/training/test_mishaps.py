@@ -96,6 +96,33 @@ def test_without_waiting_for_the_device_the_same_weights_come_out(tmp_path: Path
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
+@pytest.mark.parametrize("without_waiting", [False, True])
+def test_an_overflow_in_fp16_is_not_counted_as_applied(tmp_path: Path, without_waiting: bool) -> None:
+    """A few of them are usual: nothing goes back, and the weights are those of training without these updates' text."""
+    bench = fragile(tmp_path, lambda update, _: update in (7, 10), gradient=True, updates=20, precision="fp16")
+    bench.trainer.step.waits = not without_waiting
+    state = bench.trainer.fit()
+    assert (state.skipped, state.skipped_in_row, state.returns, state.update) == (2, 0, 0, 20)
+    assert "update 7 was skipped, because its gradient is too large for fp16 (1 so far); the scale of the " in log(
+        tmp_path
+    )
+    assert bench.trainer.step.scaler.get_scale() == 2.0**14
+    assert ("last", 10) in bench.saved  # the weights are as they were before the overflow
+    assert not (tmp_path / "skipped").exists()
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("first", [1, 8])
+def test_fp16_ends_at_a_least_scale_with_advice(tmp_path: Path, first: int, gradient: bool) -> None:
+    bench = fragile(tmp_path, lambda update, _: update >= first, gradient, updates=100, precision="fp16")
+    expected = r"NaN or inf in 30 updates in a row, .* scaled to 6e-05: .*trainer\.precision=bf16 or fp32, or a lower"
+    with pytest.raises(TolkaError, match=expected):
+        bench.trainer.fit()
+    assert bench.trainer.state.update == first + 29
+    assert ("last", 20) not in bench.saved  # after more than ten in a row
+    assert all(bool(value.isfinite().all()) for value in weights(bench).values())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("saved_before", [True, False])
 def test_too_many_in_a_row_and_it_goes_back_to_half_the_rate(tmp_path: Path, saved_before: bool) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tolka.errors import TolkaError
 from tolka.training.data_position import DataPosition
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
@@ -14,6 +15,8 @@ from tolka.training.state import TrainState
 _LOGGED_SINGLY = 20
 # A single batch may overflow; after so many in a row the weights themselves are at fault.
 _MOST_IN_ROW = 10
+# Of fp16's loss, as in fairseq: a gradient that overflows at it is inf or NaN at any scale.
+_LEAST_SCALE = 1e-4
 
 
 class LostError(Exception):
@@ -33,8 +36,9 @@ class _Update:
 class SkippedUpdates:
     """Counts and reports skipped updates; outcomes stay on the device until `check`, which waits for it."""
 
-    def __init__(self, position: DataPosition, run: RunFolder) -> None:
-        self._position, self._run = position, run
+    def __init__(self, position: DataPosition, run: RunFolder, scaler: torch.amp.GradScaler) -> None:
+        """scaler: fp16's, which finds its scale by updates that overflow; disabled in other precisions."""
+        self._position, self._run, self._scaler = position, run, scaler
         self._latest: list[_Update] = []
 
     def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
@@ -46,7 +50,10 @@ class SkippedUpdates:
         self._latest.clear()
 
     def check(self, state: TrainState) -> None:
-        """Count and report the latest updates that were skipped; LostError after too many in a row."""
+        """Count and report the latest updates that were skipped.
+
+        LostError after too many in a row; in fp16 TolkaError, when a smaller scale of the loss cannot help any more.
+        """
         latest, self._latest = self._latest, []
         if not latest:
             return
@@ -59,12 +66,33 @@ class SkippedUpdates:
             state.skipped += 1
             state.skipped_in_row += 1
             self._report(update, state.skipped)
-            if state.skipped_in_row > _MOST_IN_ROW:
+            if self._scaler.is_enabled():
+                self._check_scale(state)
+            elif state.skipped_in_row > _MOST_IN_ROW:
                 raise LostError(f"loss or gradient was NaN or inf in {state.skipped_in_row} updates in a row")
+
+    def spoils(self, state: TrainState) -> bool:
+        """Return whether the weights may be at fault for the latest updates, so that they are not to be saved."""
+        return state.skipped_in_row > (_MOST_IN_ROW if self._scaler.is_enabled() else 0)
+
+    def _check_scale(self, state: TrainState) -> None:
+        if (scale := self._scaler.get_scale()) < _LEAST_SCALE:
+            raise TolkaError(
+                f"the gradient was NaN or inf in {state.skipped_in_row} updates in a row, up to update {state.update}, "
+                f"also with fp16's loss scaled to {scale:.1g}: begin another run with trainer.precision=bf16 or fp32, "
+                f"or a lower optimizer.lr; {self._run.last} is from before, if it exists"
+            )
 
     def _report(self, update: _Update, so_far: int) -> None:
         self._run.record({"update": update.number, "skipped": so_far})
         if so_far > _LOGGED_SINGLY and so_far % 100:
+            return
+        if self._scaler.is_enabled():  # usual in the first updates, and every few thousand: no text is at fault
+            scale = self._scaler.get_scale()
+            self._run.log(
+                f"update {update.number} was skipped, because its gradient is too large for fp16 ({so_far} so far); "
+                f"the scale of the loss is now {scale:.4g}"
+            )
             return
         what = ""
         # KeyError: a stream no longer has the text.

@@ -192,9 +192,7 @@ class TrainStep:
         self.scaler.unscale_(self.optimizer)
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         norm = _total_norm(gradients)
-        # The scaler itself skips updates that overflow, to find its scale: they are not counted as skipped.
-        if not self.precision.needs_scaler:
-            applied = applied & torch.isfinite(norm)
+        applied = applied & torch.isfinite(norm)
         # One factor for the whole gradient keeps its direction (Pascanu et al. 2013).
         if self.config.clip_norm:
             clip_grads_with_norm_(weights, self.config.clip_norm, norm)

@@ -57,7 +57,7 @@ class Trainer:
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
         self._decisions = Decisions(config, self._ranks, self._clock, rate, run.log)
-        self._skipped = SkippedUpdates(data, run)
+        self._skipped = SkippedUpdates(data, run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         last_updates = self._decisions.last_updates
         self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback)
@@ -181,7 +181,7 @@ class Trainer:
         """Save `last/`, but not before the first update, nor in a row of skipped ones."""
         with suppress(LostError):
             self._skipped.check(self.state)
-        if self.state.update and not self.state.skipped_in_row:
+        if self.state.update and not self._skipped.spoils(self.state):
             self._save_last()
 
     def _finish_saving(self) -> None:
@@ -230,7 +230,7 @@ class Trainer:
         if self._decisions.saves:
             self._skipped.check(self.state)
             # In a row of skipped updates `last/` stays the state before it, to which training may have to return.
-            if not self.state.skipped_in_row:
+            if not self._skipped.spoils(self.state):
                 self._save_last()
 
     def probe(self) -> float:
@@ -304,7 +304,7 @@ class Trainer:
         with self.step.smoothed(), suppress(GivenUpError):
             self._selection.validate_and_select(self.state)
         # Not so after a stop, which ends a validation early: a resumed run begins with it.
-        if self.state.validated_at == self.state.update and not self.state.skipped_in_row:
+        if self.state.validated_at == self.state.update and not self._skipped.spoils(self.state):
             self._save_last()
             self._selection.drop_superseded(self.state)
 
