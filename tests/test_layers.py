@@ -211,17 +211,3 @@ def test_commands_import_little_at_their_top() -> None:
             "tolka.version",
         }
         assert {module for module in top if module.startswith("tolka.")} <= allowed
-
-
-def test_library_code_prints_nothing() -> None:
-    """Notes go to a callback that was handed down; a run's log is printed by its folder, as long as it trains."""
-    edges = ("tolka.tracking.trackio", "tolka.system.progress", "tolka.system.interrupts", "tolka.training.run_folder")
-    printing = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = module_name(path, PACKAGE)
-        if rank(name)[1] < RANKS["config"] and name not in edges:
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                imported = isinstance(node, ast.ImportFrom) and any(alias.name == "say" for alias in node.names)
-                if imported or (isinstance(node, ast.Name) and node.id == "print"):
-                    printing.append(name)
-    assert printing == []

@@ -180,19 +180,18 @@ def test_complaints_of_several_groups_come_together() -> None:
         ("finetuning.lora_alpha=4", "finetuning.lora_rank=2"),
     ],
 )
-def test_an_option_without_effect_is_said(
-    idle: str, cure: str, capsys: pytest.CaptureFixture[str], trained: Path
-) -> None:
+def test_an_option_without_effect_is_said(idle: str, cure: str, trained: Path) -> None:
     always = ["scheduler=noam", "optimizer=adamw", "report.page=false"]
     if idle.startswith("finetuning"):
         always += [f"run.init_from={trained}", "experiment=finetune", "optimizer.lr=0.1"]
-    train_config(always)
-    before = capsys.readouterr().err
-    train_config([*always, idle])
-    assert capsys.readouterr().err.removeprefix(before).startswith(f"note: {idle.split('=')[0]} has no effect without ")
+    before, notes, cured = list[str](), list[str](), list[str]()
+    train_config(always, say=before.append)
+    train_config([*always, idle], say=notes.append)
+    (note,) = [each for each in notes if each not in before]
+    assert note.startswith(f"note: {idle.split('=')[0]} has no effect without ")
     always = [setting for setting in always if setting.split("=")[0] != cure.split("=")[0]]
-    train_config([*always, idle, cure])
-    assert "has no effect" not in capsys.readouterr().err.replace("optimizer.lr has no effect", "")
+    train_config([*always, idle, cure], say=cured.append)
+    assert not any("has no effect" in each and "optimizer.lr has" not in each for each in cured)
 
 
 # Names, scores of any range, and what only a machine, a model or a file can tell; all are checked before a training
@@ -228,11 +227,10 @@ FREE_TEXTS = {
         (["model=auto", "model.family=rnn"], False),
     ],
 )
-def test_a_transformer_s_rate_for_a_recurrent_model_is_noted(
-    settings: list[str], noted: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    train_config(["corpus=files", "corpus.train=t", "corpus.valid=v", *settings])
-    assert ("with optimizer.lr=0.004 a recurrent model" in capsys.readouterr().err) == noted
+def test_a_transformer_s_rate_for_a_recurrent_model_is_noted(settings: list[str], noted: bool) -> None:
+    notes: list[str] = []
+    train_config(["corpus=files", "corpus.train=t", "corpus.valid=v", *settings], say=notes.append)
+    assert ("with optimizer.lr=0.004 a recurrent model" in "".join(notes)) == noted
 
 
 def test_no_number_is_below_its_range_and_no_word_is_unknown() -> None:
@@ -271,11 +269,12 @@ def opened(config: Any) -> None:
     config.corpus.open()
 
 
-def test_positions_that_would_be_shared_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    train_config(["model.positions=learned", "batching.max_length=512"])
-    assert "the model has 512 positions, and a sentence may have 513" in capsys.readouterr().err
-    train_config(["model.positions=learned", "batching.max_length=511"])
-    assert capsys.readouterr().err == ""
+def test_positions_that_would_be_shared_are_said() -> None:
+    notes: list[str] = []
+    train_config(["model.positions=learned", "batching.max_length=512"], say=notes.append)
+    assert "the model has 512 positions, and a sentence may have 513" in notes.pop()
+    train_config(["model.positions=learned", "batching.max_length=511"], say=notes.append)
+    assert notes == []
 
 
 def test_the_other_commands() -> None:
@@ -308,18 +307,20 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
 
 
 @pytest.mark.slow
-def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them(capsys: pytest.CaptureFixture[str]) -> None:
-    config = train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt"])
+def test_an_experiment_s_keys_give_way_to_a_kind_that_lacks_them() -> None:
+    notes: list[str] = []
+    config = train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt"], say=notes.append)
     assert (config.scheduler, config.model.layers) == (InverseSqrtConfig(warmup=500), 4)  # type: ignore[attr-defined]
-    assert capsys.readouterr().err.splitlines() == [
+    assert notes == [
         "note: scheduler.warmup is 500, as experiment=multi30k_tiny sets it; "
         f"scheduler=inverse_sqrt alone would have {InverseSqrtConfig().warmup}",
         "note: scheduler.horizon (6000), which experiment=multi30k_tiny sets, is left out: "
         "scheduler=inverse_sqrt has no such key",
     ]
-    train_config(["experiment=multi30k_tiny", "optimizer=muon", "optimizer.lr=0.02"])
-    train_config(["experiment=multi30k_tiny", "scheduler=linear", "model=transformer_tiny"])  # its own kinds
-    assert capsys.readouterr().err == ""
+    train_config(["experiment=multi30k_tiny", "optimizer=muon", "optimizer.lr=0.02"], say=notes.append)
+    own_kinds = ["scheduler=linear", "model=transformer_tiny"]
+    train_config(["experiment=multi30k_tiny", *own_kinds], say=notes.append)
+    assert len(notes) == 2
     with pytest.raises(ConfigError, match=r"unknown key 'scheduler\.horizon'\. Known: name, warmup"):
         train_config(["experiment=multi30k_tiny", "scheduler=inverse_sqrt", "scheduler.horizon=9"])
 

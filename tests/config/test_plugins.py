@@ -154,7 +154,7 @@ def test_plugins_that_cannot_be_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, complaint: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.syspath_prepend(tmp_path)
     Path("broken.py").write_text("1 / 0\n", encoding="utf-8")
     Path("lacking.py").write_text("import no_such_module\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=re.escape(complaint)):

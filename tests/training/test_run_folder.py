@@ -10,13 +10,14 @@ import pytest
 
 from tolka.errors import ConfigError, TolkaError
 from tolka.system import atomic
+from tolka.system.progress import say
 from tolka.training import run_folder as run_module
 from tolka.training.run_folder import RunFolder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[RunFolder]:
-    folder = RunFolder(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run", say=say)
     folder.claim({"run": {"seed": 1}})
     yield folder
     folder.release()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from os import PathLike
 from typing import Any
@@ -16,6 +17,7 @@ from tolka.metrics.contrast import Contrast, Part, contrasts
 from tolka.metrics.significance import Comparison, compare_systems, paired_test
 from tolka.metrics.tables import Form, interval_text, table
 from tolka.model_directory.names import models_of
+from tolka.system.progress import Say, say
 from tolka.text.normalization import mixed_forms_note
 
 
@@ -119,23 +121,28 @@ def _row(part: Part) -> list[str]:
 
 
 def compare(
-    systems: Sequence[str | PathLike[str]], config: EvaluateConfig | Settings = (), **settings: Any
+    systems: Sequence[str | PathLike[str]],
+    config: EvaluateConfig | Settings = (),
+    say: Say = say,
+    **settings: Any,
 ) -> CompareResult:
     """Test which of several systems differ by more than chance, and show where.
 
     systems: files of translations, models and runs; models translate `source`. config, settings: as mt-eval takes them.
-    ConfigError for fewer than two systems or without resamples; DataError if the numbers of lines differ.
+    say: receives notes. ConfigError for fewer than two systems or without resamples; DataError if the numbers of lines
+    differ.
 
         tolka.compare(["runs/old", "runs/new", "theirs.de"], source="test.en", reference="test.de")
     """
-    config = as_config(EvaluateConfig, evaluate_config, config, settings)
+    config = as_config(EvaluateConfig, partial(evaluate_config, say=say), config, settings)
     if len(systems) < 2:
         raise ConfigError("compare takes two systems or more: mt-eval compare A B reference=FILE")
     if config.files.hypothesis:
         raise ConfigError("compare takes translations without hypothesis=: mt-eval compare A B reference=FILE")
     first = next((str(system) for system in systems if is_model(str(system))), "")
-    texts = read_texts(config, models_of(first) if first else ())
-    named, languages, notes = zip(*(translations_of(str(system), texts, config) for system in systems), strict=True)
+    texts = read_texts(config, say, models_of(first) if first else ())
+    found = (translations_of(str(system), texts, config, say) for system in systems)
+    named, languages, notes = zip(*found, strict=True)
     language = next(filter(None, languages), "")
     on_texts = notes_on(named, texts.references, config.metrics, language, texts.source)
     everything = [*named, *texts.references]

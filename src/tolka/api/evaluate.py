@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from tolka.model_directory.verify import QUALITY, LengthRatio
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
-from tolka.system.progress import bar, say
+from tolka.system.progress import Say, bar, say
 from tolka.text.normalization import mixed_forms_note, references_note
 from tolka.text.pairs import Pair
 from tolka.translation.flag_counts import Flagged, count_flags, flag_table
@@ -90,16 +90,18 @@ class EvaluateResult:
             yield {"line": row + 1, **scores, **source, "translation": text, "references": references}
 
 
-def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **settings: Any) -> EvaluateResult:
+def evaluate(
+    config: EvaluateConfig | Settings = (), model: Folders = (), say: Say = say, **settings: Any
+) -> EvaluateResult:
     """Score a file of translations, or a model's translations of a file of sources, against the references.
 
-    config, settings: as mt-eval takes them. model: as in `translate`; none to score a file. ConfigError unless the
-    files are those of one of the two; DataError if their numbers of lines differ.
+    config, settings: as mt-eval takes them. model: as in `translate`; none to score a file. say: receives notes.
+    ConfigError unless the files are those of one of the two; DataError if their numbers of lines differ.
 
         tolka.evaluate(hypothesis="mine.de", reference="test.de", language="de")
         tolka.evaluate(model="runs/mine", source="test.en", reference="test.de")
     """
-    config = as_config(EvaluateConfig, evaluate_config, config, settings)
+    config = as_config(EvaluateConfig, partial(evaluate_config, say=say), config, settings)
     files = config.files
     wanted = "source" if model else "hypothesis"
     if (model and files.hypothesis) or (files.reference and not getattr(files, wanted)):
@@ -107,9 +109,9 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
             "give either MODEL source=FILE reference=FILE (to translate and score) "
             "or hypothesis=FILE reference=FILE (only to score)"
         )
-    texts = read_texts(config, model)
+    texts = read_texts(config, say, model)
     if model:
-        return _evaluate_model(config, model, texts)
+        return _evaluate_model(config, model, texts, say)
     hypotheses, note = as_text((files.hypothesis, read_text(files.hypothesis, config.decoding.line_limit)))
     everything = [hypotheses, *texts.references]
     on_texts = notes_on([hypotheses], texts.references, config.metrics, files.language, texts.source)
@@ -121,7 +123,7 @@ def evaluate(config: EvaluateConfig | Settings = (), model: Folders = (), **sett
     return EvaluateResult(scores, None, lines, told(notes), references, of_lines)
 
 
-def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts) -> EvaluateResult:
+def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, say: Say) -> EvaluateResult:
     """Translate the sources, and score the translations and the references' perplexity."""
     sources, references = texts.needed_source("the model translates it"), texts.references[0]
     # Loaded with torch in any case: the perplexity is computed with it, whatever translates.
@@ -170,14 +172,16 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts) 
     )
 
 
-def calibrate(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> CalibrationResult:
+def calibrate(
+    model: Folders, config: EvaluateConfig | Settings = (), say: Say = say, **settings: Any
+) -> CalibrationResult:
     """Fit the quality estimates of a model on a file of sources and one of references; write them into its directory.
 
-    model: a model or run directory. config, settings: as mt-eval takes them. ConfigError for several models; DataError
-    for fewer than 100 lines.
+    model: a model or run directory. config, settings: as mt-eval takes them. say: receives notes.
+    ConfigError for several models; DataError for fewer than 100 lines.
     """
-    config = as_config(EvaluateConfig, evaluate_config, config, settings)
-    sources, references = read_parallel(config, "calibrate", model)
+    config = as_config(EvaluateConfig, partial(evaluate_config, say=say), config, settings)
+    sources, references = read_parallel(config, say, "calibrate", model)
     if not isinstance(model, str | Path):
         if len(model) != 1:
             raise ConfigError(f"calibrate takes one model, not {len(model)}: estimates are of a single model")

@@ -21,7 +21,7 @@ from tolka.recipes.task import RecipeTask
 from tolka.run.provenance import PROVENANCE, versions
 from tolka.system.atomic import one_at_a_time, replace_text
 from tolka.system.number_format import json_text
-from tolka.system.progress import say
+from tolka.system.progress import Say, say
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,16 @@ class RecipeResult:
     useless: str = ""
 
 
-def follow_recipe(settings: Settings = (), *, only_plan: bool = False, **keywords: Any) -> RecipeResult:
+def follow_recipe(settings: Settings = (), *, only_plan: bool = False, say: Say = say, **keywords: Any) -> RecipeResult:
     """Follow a recipe, or go on with it: the same settings again do only what is not done yet.
 
     settings: as mt-train takes them with recipe=NAME; what is not the recipe's holds for each training. only_plan:
-    whether its steps are only shown. TolkaError, in one line, if a step fails.
+    whether its steps are only shown. say: receives notes. TolkaError, in one line, if a step fails.
 
         tolka.follow_recipe(["recipe=back_translation", "corpus.monolingual=news.de", "corpus.train=data/train", ...])
     """
     listed = typed_settings(settings, keywords)
-    load_plugins(listed)
+    load_plugins(listed, say)
     of_recipe, typed = split_recipe(listed)
     if not any(split_setting(each).key == "recipe" for each in of_recipe):
         raise ConfigError(

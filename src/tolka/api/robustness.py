@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +20,23 @@ from tolka.model_directory.read import Folders
 from tolka.model_directory.settings import find_model_folder, load_settings
 from tolka.model_directory.verify import read_json
 from tolka.model_directory.write import rescore
-from tolka.system.progress import bar, say
+from tolka.system.progress import Say, bar, say
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
 
-def robustness(model: Folders, config: EvaluateConfig | Settings = (), **settings: Any) -> Robustness:
+def robustness(model: Folders, config: EvaluateConfig | Settings = (), say: Say = say, **settings: Any) -> Robustness:
     """Return what capitals, typing errors, tags and other changes of a test set cost a model in chrF2.
 
     model, config, settings: as in `evaluate`, with source and one reference; at most 500 lines are translated, evenly
-    spaced. The costs go into the card and scores.json of a model directory.
+    spaced. say: receives notes. The costs go into the card and scores.json of a model directory.
     """
-    config = as_config(EvaluateConfig, evaluate_config, config, settings)
-    sources, references = read_parallel(config, "robustness", model)
+    config = as_config(EvaluateConfig, partial(evaluate_config, say=say), config, settings)
+    sources, references = read_parallel(config, say, "robustness", model)
     translator: Translator[Any] = open_model(model, config.search, config.decoding, say=say)
-    folder = _folder_of(model)
+    folder = _folder_of(model, say)
     with bar("translating", None, " lines") as progress:
 
         def translate(lines: Sequence[str]) -> Sequence[str]:
@@ -50,7 +51,7 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), **setting
     return result
 
 
-def _folder_of(model: Folders) -> Path | None:
+def _folder_of(model: Folders, say: Say) -> Path | None:
     """Return the model directory with a card to write to; None with a note, or for several models, which have none."""
     if not isinstance(model, str | Path) and len(model) != 1:
         return None

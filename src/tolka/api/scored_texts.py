@@ -12,7 +12,7 @@ from tolka.evaluation.input_notes import NamedText, as_text, count_error
 from tolka.metrics.metric import References
 from tolka.model_directory.names import models_of
 from tolka.model_directory.read import Folders
-from tolka.system.progress import bar, say
+from tolka.system.progress import Say, bar
 from tolka.text.direction import is_named
 from tolka.text.lines import LineLimit, decode_lines, read_lines, refuse_pipe, user_path, without_compression
 from tolka.text.readers import Reader, reader_of
@@ -48,15 +48,15 @@ class ScoredTexts:
         return self.source
 
 
-def read_texts(config: EvaluateConfig, models: Folders = ()) -> ScoredTexts:
+def read_texts(config: EvaluateConfig, say: Say, models: Folders = ()) -> ScoredTexts:
     """Read the references and the sources that a configuration names.
 
-    models: tell by their languages which side is which of a source file that has both, as a TMX. ConfigError without
-    references; DataError for files that cannot be read, are empty or differ in their lines.
+    say: receives notes. models: tell by their languages which side is which of a source file that has both, as a TMX.
+    ConfigError without references; DataError for files that cannot be read, are empty or differ in their lines.
     """
     files, limit = config.files, config.decoding.line_limit
     if reader := _reader_of_both(config):
-        return _both_sides(reader, config, models)
+        return _both_sides(reader, config, say, models)
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     if [files.hypothesis, files.source, *files.reference].count(STDIN) > 1:
@@ -75,7 +75,7 @@ def _reader_of_both(config: EvaluateConfig) -> Reader | None:
     return reader_of(user_path(files.source)) if files.source and not files.reference else None
 
 
-def _both_sides(reader: Reader, config: EvaluateConfig, models: Folders) -> ScoredTexts:
+def _both_sides(reader: Reader, config: EvaluateConfig, say: Say, models: Folders) -> ScoredTexts:
     """Read a file that has sources and references."""
     path = user_path(name := config.files.source)
     if not models:
@@ -104,7 +104,9 @@ def _both_sides(reader: Reader, config: EvaluateConfig, models: Folders) -> Scor
     return ScoredTexts([(f"{name} ({direction.target})", [pair.target for pair in pairs])], source)
 
 
-def read_parallel(config: EvaluateConfig, command: str, models: Folders) -> tuple[Sequence[str], Sequence[str]]:
+def read_parallel(
+    config: EvaluateConfig, say: Say, command: str, models: Folders
+) -> tuple[Sequence[str], Sequence[str]]:
     """Return the lines of the sources and of their one reference, for a command whose model translates the sources.
 
     ConfigError for other files than these; DataError as `read_texts`.
@@ -113,7 +115,7 @@ def read_parallel(config: EvaluateConfig, command: str, models: Folders) -> tupl
     has_reference = len(files.reference) == 1 or _reader_of_both(config)
     if not files.source or not has_reference or files.hypothesis:
         raise ConfigError(f"{command} takes a model, source=FILE and reference=FILE: it translates the sources itself")
-    texts = read_texts(config, models)
+    texts = read_texts(config, say, models)
     return texts.needed_source("the model translates it")[1], texts.references[0][1]
 
 
@@ -145,10 +147,11 @@ def is_model(system: str) -> bool:
     return path.is_dir() or (not path.exists() and (system.startswith("hub:") or "," in system))
 
 
-def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig) -> tuple[NamedText, str, str]:
+def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig, say: Say) -> tuple[NamedText, str, str]:
     """Return the translations of a system, their language ("" if unknown) and a note on them.
 
-    system: a file of translations, or what stands for models in mt-translate, which then translate the sources.
+    system: a file of translations, or what stands for models in mt-translate, which then translate the sources. say:
+    receives notes.
     DataError where it is neither.
     """
     if not is_model(system):

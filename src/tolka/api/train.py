@@ -34,7 +34,7 @@ from tolka.system import interrupts
 from tolka.system.device import choose_device, use_threads
 from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
-from tolka.system.progress import say
+from tolka.system.progress import Say, say
 from tolka.training.run_folder import next_time
 from tolka.training.state import TrainState
 
@@ -75,17 +75,18 @@ class TrainResult:
         return closing_words(run, facts, tests, verdict, command)
 
 
-def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
+def train(config: TrainConfig | Settings = (), say: Say = say, **settings: Any) -> TrainResult:
     """Train, keep the best model, and test it; the same settings resume the run, as with `mt-train`.
 
     config: settings as mt-train takes them, or a TrainConfig. settings: more of them as keywords, a group as a mapping.
-    Logs to stderr and into the run's folder. TolkaError, in one line, if it cannot train.
+    say: receives the lines of the log, which is in the run's folder as well; processes that train together print
+    theirs. TolkaError, in one line, if it cannot train.
 
         tolka.train(["model=lstm", "trainer.updates=300"])
         tolka.train(model="lstm", trainer={"updates": 300}, run={"name": "mine"})
     """
     slurm.translate()  # first of all: `launch` below reads the variables that it sets
-    config = as_config(TrainConfig, lambda given: train_config(with_recipe(given)), config, settings)
+    config = as_config(TrainConfig, lambda given: train_config(with_recipe(given), say=say), config, settings)
     options = config.trainer
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:
@@ -99,14 +100,14 @@ def train(config: TrainConfig | Settings = (), **settings: Any) -> TrainResult:
     started_at = time.perf_counter()
     keep_freed_memory()
     end_with_agent()
-    outcome = run_training(config)
+    outcome = run_training(config, say)
     seconds = time.perf_counter() - started_at
     return TrainResult(config.run.folder / "best", outcome.state, outcome.tests, seconds, outcome.verdict)
 
 
 def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -> TrainResult | Exception:
     """Train as one of `count` processes of this machine; return an error instead of raising it."""
-    load_plugins(plugins)
+    load_plugins(plugins, say)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // count))  # else each process would use all cores
     config = rebuild(values)
     if restarts():
@@ -135,7 +136,7 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
         return TolkaError(f"process {launch().rank} of {count} met {type(error).__name__}: {error}")
 
 
-def unlike_before(run: Path, config: TrainConfig) -> list[str]:
+def unlike_before(run: Path, config: TrainConfig, say: Say = say) -> list[str]:
     """Return the differences from a run's machine, versions and texts that may change its results."""
     calls = recorded(run)
     if not calls:
@@ -144,8 +145,8 @@ def unlike_before(run: Path, config: TrainConfig) -> list[str]:
     return list(unlike(calls[0], provenance(open_corpus(config, say)[0], choose_device(config.trainer.device))))
 
 
-def prepare(config: TrainConfig) -> Prepared:
-    """Prepare the text as a training would, and read the validation and test sets; logs to stderr.
+def prepare(config: TrainConfig, say: Say = say) -> Prepared:
+    """Prepare the text as a training would, and read the validation and test sets. say: receives notes.
 
     Another process with the same settings and run.prepared waits meanwhile. TolkaError as `train`.
     """

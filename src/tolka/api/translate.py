@@ -1,6 +1,7 @@
 """Load a translator, translate texts: settings in, translations out. Needs torch only if torch computes."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
     from tolka.translation.attention_maps import AttentionMap
 
 
-def load(model: Folders, config: TranslateConfig | Settings = (), **settings: Any) -> Translator[Any]:
+def load(model: Folders, config: TranslateConfig | Settings = (), say: Say = say, **settings: Any) -> Translator[Any]:
     """Load a translator: a model or run directory, several that translate together, or another program's model.
 
     model: as mt-translate takes it: also a folder of Hugging Face's Marian, `hub:OWNER/NAME`, or a folder exported for
-    CTranslate2. config, settings: those of search and decoding, as mt-translate takes them. TolkaError, in one line, if
-    it cannot be loaded.
+    CTranslate2. config, settings: those of search and decoding, as mt-translate takes them. say: receives notes.
+    TolkaError, in one line, if it cannot be loaded.
 
         translator = tolka.load("runs/mine", search={"n_best": 5}, decoding={"backend": "auto"})
         translator(["I love you.", "A lion sleeps."])    # a list of two translations
     """
-    config = _complete(config, settings)
+    config = _complete(config, settings, say)
     return open_model(model, config.search, config.decoding, say=say)
 
 
@@ -43,21 +44,22 @@ def translate(
     lines: str | Iterable[str],
     config: TranslateConfig | Settings = (),
     tick: Tick = lambda lines_done: None,
+    say: Say = say,
     **settings: Any,
 ) -> Iterator[Translation]:
     """Return an iterator of the translations, one per line, in order.
 
     model, config, settings: as in `load`. lines: a str is one line; decoding.window of them are read at once. tick:
-    receives each batch's share of the lines.
+    receives each batch's share of the lines. say: receives notes.
 
         [found] = tolka.translate("runs/sample", "I love you.", search="greedy")
         print(found.text)
     """
-    config = _complete(config, settings)
+    config = _complete(config, settings, say)
     if not isinstance(lines, Iterable):
         raise TypeError(f"lines must be a str or several of them, as in ['A sentence.'], not {type(lines).__name__}")
     windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
-    return chain.from_iterable(_translate_windows(model, windows, config, tick))
+    return chain.from_iterable(_translate_windows(model, windows, config, tick, say))
 
 
 def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
@@ -99,7 +101,7 @@ def translate_files(
 
         tolka.translate_files("runs/mine", ["book.en"], output="book.de", resume=True)
     """
-    config = as_config(TranslateConfig, translate_config, config, settings)
+    config = as_config(TranslateConfig, partial(translate_config, say=say), config, settings)
     models, inputs = [Path(folder) for folder in listed_folders(model)], [user_path(str(file)) for file in files]
     job = Job(models, inputs, _path(output), _path(attention), score, stdin, stdout)
     jobs.translate_files(job, config, say)
@@ -109,9 +111,9 @@ def _path(name: str | Path | None) -> Path | None:
     return None if name is None else user_path(str(name))
 
 
-def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> TranslateConfig:
+def _complete(config: TranslateConfig | Settings, settings: dict[str, Any], say: Say) -> TranslateConfig:
     """Return the configuration; ConfigError for settings that only files have."""
-    config = as_config(TranslateConfig, translate_config, config, settings)
+    config = as_config(TranslateConfig, partial(translate_config, say=say), config, settings)
     for group, default in (("input", InputConfig()), ("output", OutputConfig())):
         if getattr(config, group) != default:
             raise ConfigError(
@@ -121,7 +123,7 @@ def _complete(config: TranslateConfig | Settings, settings: dict[str, Any]) -> T
 
 
 def _translate_windows(
-    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick
+    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick, say: Say
 ) -> Iterator[list[Translation]]:
     """Yield the translations of each window; the model is loaded with the first."""
     translator = open_model(model, config.search, config.decoding, say=say)

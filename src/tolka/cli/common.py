@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from errno import EACCES, ENOENT, EROFS
 from pathlib import Path
@@ -47,6 +48,7 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     """
     hooks, environment, log = (sys.excepthook, sys.unraisablehook), dict(os.environ), logging.getLogger()
     handlers, level = list(log.handlers), log.level  # Hydra and the trackers configure the root logger
+    path = list(sys.path)
     interrupts.install_hooks()
     replaced = interrupts.listen()
     try:
@@ -61,6 +63,7 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
         for name in os.environ.keys() - environment.keys():
             del os.environ[name]
         os.environ.update(environment)
+        sys.path[:] = path
 
 
 def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -69,6 +72,11 @@ def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     # torch reports a lost connection by an exception, and by dozens of lines with addresses in its C++ code.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+    # Python's, of the semaphores of processes that were killed.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning:multiprocessing.resource_tracker")
+    # For plugins: a console script's path lacks the current folder. Last, so that it hides no installed module.
+    with suppress(FileNotFoundError):  # somebody has removed it
+        sys.path.append(os.getcwd())
     try:
         interrupts.check()
         code, words = _outcome(command, arguments)

@@ -96,7 +96,7 @@ def _score(models: Sequence[Path], settings: Sequence[str], options: argparse.Na
     from tolka.config.command_line import evaluate_config
     from tolka.options.settings import read_files
 
-    config = evaluate_config(settings)
+    config = evaluate_config(settings, say)
     read = [user_path(path) for path in read_files(config.files, config.search)]
     for path in filter(None, (options.output, options.lines)):  # before the translation, which may take hours
         check_output(path, read)
@@ -149,7 +149,7 @@ def _compare(systems: Sequence[Path], settings: Sequence[str], form: str) -> Non
     from tolka.api.compare import compare
     from tolka.config.command_line import evaluate_config
 
-    result = compare(systems, evaluate_config(settings))
+    result = compare(systems, evaluate_config(settings, say))
     for note in result.notes:
         say(f"note: {note}")
     _show(result, form)
@@ -165,7 +165,7 @@ def _calibrate(model: Sequence[Path], settings: Sequence[str], form: str) -> Non
     from tolka.api.evaluate import calibrate
     from tolka.config.command_line import evaluate_config
 
-    result = calibrate(models_of(str(model[0])), evaluate_config(settings))
+    result = calibrate(models_of(str(model[0])), evaluate_config(settings, say))
     if form == "json":
         print_json(result.as_dict())
     else:
@@ -182,7 +182,7 @@ def _robustness(model: Sequence[Path], settings: Sequence[str], form: str) -> No
     from tolka.api.robustness import robustness
     from tolka.config.command_line import evaluate_config
 
-    _show(robustness(models_of(str(model[0])), evaluate_config(settings)), form)
+    _show(robustness(models_of(str(model[0])), evaluate_config(settings, say)), form)
 
 
 def _show(result: "CompareResult | Robustness", form: str) -> None:

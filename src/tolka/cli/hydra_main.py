@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tolka.config.compose import ConfigSource, version_base
 from tolka.config.typed import quote_setting
 from tolka.system.package_data import config_dir
+from tolka.system.progress import Say, say
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -60,6 +61,7 @@ class _Task:
 
     # A class at the module's level, since joblib's launcher pickles it for other processes.
     function: "Callable[[DictConfig], Any]"
+    say: Say = say  # for a sweeper of ours
 
     def __call__(self, config: "DictConfig") -> Any:
         try:

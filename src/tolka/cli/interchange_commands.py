@@ -39,7 +39,7 @@ def _import(options: argparse.Namespace) -> None:
     from tolka.text.lines import user_path
 
     # A plugin may register the family of the model.
-    settings = load_plugins(options.settings)
+    settings = load_plugins(options.settings, say)
     direction = _direction([each for each in settings if each.partition("=")[0] not in _TRIMMED])
     languages, texts = (_list(settings, key) for key in _TRIMMED)
     if texts and not languages:
@@ -107,7 +107,7 @@ def _add_export(parser: Parser) -> None:
 def _export(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
 
-    if others := load_plugins(options.plugins):
+    if others := load_plugins(options.plugins, say):
         raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
     model = model_path(options.model)
     out = new_folder(options, "export", [model])

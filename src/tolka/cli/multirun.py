@@ -1,18 +1,23 @@
 """Several trainings by one command, which Hydra's sweeper and launcher start: mt-train -m model=rnn,lstm."""
 
+import importlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import torch
+from hydra.core.plugins import Plugins
 
 from tolka.api.train import train
 from tolka.cli.hydra_main import hydra_main
 from tolka.config.compose import ConfigSource
+from tolka.config.optuna_sweeper import TARGET
 from tolka.config.plugins import load_plugins
 from tolka.config.sweep import PlannedTraining, SweepPlan, plan
 from tolka.config.typed import quote_value
@@ -52,7 +57,7 @@ class SweepJob:
         """Train; return the best value of trainer.metric, or None if the training failed, which is reported."""
         from hydra.core.hydra_config import HydraConfig
 
-        load_plugins(self.plugins)  # again: with joblib, this process has imported nothing yet
+        load_plugins(self.plugins, say)  # again: with joblib, this process has imported nothing yet
         hydra = HydraConfig.get()
         number = int(hydra.job.num)
         base, total = self.sweep.base, len(self.sweep.trainings)
@@ -84,12 +89,27 @@ def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource)
     All configurations are checked before the first training begins: ConfigError as `plan`. StoppedError when a signal
     asks for an end: the same command resumes where it stopped.
     """
-    planned = plan(settings, source)
+    planned = plan(settings, source, say)
     if planned.trainings:  # a sweeper that draws the values continues with those of an earlier call
         shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
+    _let_hydra_import(TARGET)
     folder = f"hydra.sweep.dir={quote_value(str(planned.base))}"
     hydra_main(SweepJob(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
     return read_outcomes(planned.base)
+
+
+def _let_hydra_import(target: str) -> None:
+    """Put a registered plugin where Hydra looks its class up."""
+    path, _, name = target.rpartition(".")
+    top, _, module = path.partition(".")
+    try:
+        parent = importlib.import_module(top)
+    except ModuleNotFoundError:  # there are no plugins of Hydra's in this environment
+        parent = sys.modules[top] = ModuleType(top)
+        parent.__path__ = []  # a package without modules, in which Hydra looks for plugins
+    home = sys.modules[path] = ModuleType(path)
+    setattr(parent, module, home)
+    setattr(home, name, Plugins.instance().class_name_to_class[target])
 
 
 def read_outcomes(base: Path) -> list[Outcome]:

@@ -73,15 +73,15 @@ def run(arguments: Sequence[str]) -> int:
     if options.resume:
         options.rerun, settings = options.resume, [*settings, f"run.dir={options.resume}"]
     if options.rerun:
-        config = rerun_config(options.rerun, settings)
+        config = rerun_config(options.rerun, settings, say)
     else:
         source = _source(options)
         plugins = [setting for setting in settings if setting.startswith("plugins=")]
-        settings = expand_abbreviations(with_recipe(load_plugins(settings), source))
+        settings = expand_abbreviations(with_recipe(load_plugins(settings, say), source))
         # hydra.mode=MULTIRUN is Hydra's other way to write -m.
         if options.multirun or "hydra.mode=MULTIRUN" in settings:
             return _train_several(settings, plugins, source, options.print_config)
-        config = train_config(settings, source, trains=not (options.check or options.prepare))
+        config = train_config(settings, source, trains=not (options.check or options.prepare), say=say)
         if options.cfg or options.info:
             return _ask_hydra(arguments, options, settings)
     if options.print_config:
@@ -249,7 +249,7 @@ def _check(config: "TrainConfig", as_json: bool) -> int:
     except DataError:  # a broken text, which the check describes
         choices = []
     findings = {
-        **check(config),
+        **check(config, say),
         "chosen": [asdict(choice) for choice in choices],
         "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
     }
@@ -293,7 +293,7 @@ def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "Con
     from tolka.system.launch import launch
 
     if only_print:
-        return _print_configs([planned.config for planned in plan(settings, source).trainings])
+        return _print_configs([planned.config for planned in plan(settings, source, say).trainings])
     if launch().size > 1:  # each of the processes would start all of the trainings
         raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)

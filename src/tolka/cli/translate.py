@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, separate_files, settings_help
+from tolka.system.progress import say
 from tolka.version import __version__
 
 _EXAMPLES = """examples:
@@ -38,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     translate_files(
         models,
         files,
-        translate_config(settings),
+        translate_config(settings, say),
         output=options.output,
         attention=options.attention,
         score=options.score,

@@ -23,7 +23,7 @@ from tolka.config.translate_command import EVALUATE_KEYS, with_long_keys
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError, TolkaError
-from tolka.system.progress import say
+from tolka.system.progress import Say, silent
 from tolka.text.lines import user_path
 from tolka.text.scripts import check_code
 from tolka.training.options import TrainerConfig
@@ -37,17 +37,17 @@ _ABBREVIATIONS = {
 
 
 def train_config(
-    overrides: Settings = (), source: ConfigSource = CONFIGS, *, trains: bool = True, **settings: Any
+    overrides: Settings = (), source: ConfigSource = CONFIGS, *, trains: bool = True, say: Say = silent, **settings: Any
 ) -> TrainConfig:
     """Return the configuration of mt-train; ConfigError with all complaints in one line.
 
-    overrides: as they are typed, or a mapping. source: YAML files of the user's own. trains: whether to print notes on
-    the schedule. settings: further ones as keywords, a mapping for a group.
+    overrides: as they are typed, or a mapping. source: YAML files of the user's own. trains: whether there are notes on
+    the schedule. say: is given notes. settings: further ones as keywords, a mapping for a group.
 
         train_config(["model=lstm", "trainer.updates=300"])
         train_config(model="lstm", trainer={"updates": 300})
     """
-    overrides = expand_abbreviations(load_plugins(typed_settings(overrides, settings)))
+    overrides = expand_abbreviations(load_plugins(typed_settings(overrides, settings), say))
     typed = {split_setting(override).key for override in overrides}
     if "run.init_from" in typed and "experiment" not in typed:
         # Frequent validation and an early end: old text is forgotten within a few hundred updates.
@@ -55,16 +55,17 @@ def train_config(
     composed = compose(overrides, source)
     values, choices = composed.values, composed.choices
     check_groups(values)
-    values = _fit_experiment_to_choices(values, typed, choices, source)
+    values = _fit_experiment_to_choices(values, typed, choices, source, say)
     if values["run"]["init_from"]:
-        values = with_model_settings(values, typed, choices, source)
+        values = with_model_settings(values, typed, choices, source, say)
     elif values["trainer"].get("teacher"):
         values = with_tokenizer_of_teacher(values, typed)
     # The name comes before the schedule and the cleaning: these are read from the run's folder if it has begun.
     values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
     values = _ended_by_epochs(values, typed)
     values["run"]["choose"] = settings_to_choose(values, typed, choices, source)
-    values["scheduler"] = _scheduler(values, typed, trains and "scheduler.warmup" not in values["run"]["choose"])
+    is_settled = trains and "scheduler.warmup" not in values["run"]["choose"]
+    values["scheduler"] = _scheduler(values, typed, say if is_settled else silent)
     config = TrainConfig(**build_groups(values))
     if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
         # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.
@@ -110,13 +111,14 @@ def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list
     return ["experiment=sample", *settings]
 
 
-def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
+def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> TrainConfig:
     """Return the configuration of a finished run for another run, in run.dir or in the folder's name with -again.
 
-    overrides: keys that shall have other values. CheckpointError when the run's own cannot be read.
+    overrides: keys that shall have other values. say: is given notes. CheckpointError when the run's own cannot be
+    read.
     """
     # Not composed by Hydra, as text in a saved file would then be read as its grammar, and ${...} resolved.
-    overrides = expand_abbreviations(load_plugins(overrides))
+    overrides = expand_abbreviations(load_plugins(overrides, say))
     values = saved_settings(run / "config.yaml")
     if not isinstance(values, Mapping) or not all(isinstance(values[key], Mapping) for key in {*values} - {"plugins"}):
         raise CheckpointError(f"{run / 'config.yaml'} does not describe a run")
@@ -130,7 +132,7 @@ def rerun_config(run: Path, overrides: Sequence[str]) -> TrainConfig:
         group, _, key = full_key.partition(".")
         values[group] = {**values.get(group, {}), key: value}
     values = _ended_by_epochs(values, typed)
-    config = rebuild({**values, "scheduler": _scheduler(values, typed)})
+    config = rebuild({**values, "scheduler": _scheduler(values, typed, say)})
     cross_check(config)
     _check_warmup(config, typed)
     return config
@@ -150,7 +152,7 @@ def _with_trackers(override: str) -> str:
 
 
 def _fit_experiment_to_choices(
-    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource
+    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource, say: Say
 ) -> dict[str, Any]:
     """Return the values without an experiment's keys that a kind typed instead, as in optimizer=sgd, does not have.
 
@@ -178,9 +180,9 @@ def _fit_experiment_to_choices(
     return fitted
 
 
-def evaluate_config(overrides: Sequence[str]) -> EvaluateConfig:
+def evaluate_config(overrides: Sequence[str], say: Say = silent) -> EvaluateConfig:
     """Return the configuration of mt-eval; source=FILE is short for files.source=FILE, and so on."""
-    settings = with_long_keys(load_plugins(overrides), EVALUATE_KEYS)
+    settings = with_long_keys(load_plugins(overrides, say), EVALUATE_KEYS)
     return EvaluateConfig(**build_groups(compose_plainly("evaluate", settings)))
 
 
@@ -240,10 +242,10 @@ def _check_warmup(config: TrainConfig, typed: Collection[str]) -> None:
         )
 
 
-def _scheduler(values: Mapping[str, Any], typed: Collection[str], notes: bool = True) -> Any:
+def _scheduler(values: Mapping[str, Any], typed: Collection[str], say: Say) -> Any:
     """Return the schedule's settings; lengths that nobody typed are those of the begun run, or fit into its updates.
 
-    notes: whether to print which settings were shortened.
+    say: is told which settings were shortened.
     """
     scheduler, trainer, run = (values.get(group) for group in ("scheduler", "trainer", "run"))
     if not (isinstance(scheduler, Mapping) and isinstance(trainer, Mapping) and isinstance(run, Mapping)):
@@ -257,7 +259,7 @@ def _scheduler(values: Mapping[str, Any], typed: Collection[str], notes: bool = 
             del lengths["horizon"]  # what ended with epochs or minutes ends at an update now
         scheduler, own = {**scheduler, **lengths}, own | lengths.keys()
     fitted, changed = fit_schedule(scheduler, trainer.get("updates", TrainerConfig.updates), own)
-    if changed and notes:
+    if changed:
         what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())
         say(f"note: shortened to fit into the training: {what}; type a value to choose it yourself")
     return fitted

@@ -14,7 +14,7 @@ from tolka.model_directory.settings import find_model_folder, is_of_transformers
 from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.package_data import config_dir
-from tolka.system.progress import say
+from tolka.system.progress import Say
 from tolka.text.direction import is_named
 
 # A run does not inherit these settings of the tokenizer: it adds subwords of its own, or none.
@@ -24,18 +24,18 @@ _LEARNING_KEYS = ("sample", "character_coverage")
 
 
 def with_model_settings(
-    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource
+    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource, say: Say
 ) -> dict[str, Any]:
     """Fill in sizes, tokenizer and languages of the model in run.init_from where no others were requested.
 
     Requested is what the command line names (`typed`), and what an experiment sets to something else than the default.
-    choices: the file chosen in each group. source: where they were composed from.
+    choices: the file chosen in each group. source: where they were composed from. say: is given notes.
 
     ConfigError, with the keys, when something was requested that the weights do not fit.
     """
     folder = str(values["run"]["init_from"])
     saved, defaults = settings_of(folder), compose([]).values
-    merged, differing = _with_model_languages(values, typed, choices, source), dict[str, str]()
+    merged, differing = _with_model_languages(values, typed, choices, source, say), dict[str, str]()
     for group in ("model", "tokenizer"):
         own = saved[group]
         if group == "tokenizer":
@@ -86,7 +86,7 @@ def _may_differ(group: str, key: str, now: Mapping[str, Any]) -> bool:
 
 
 def _with_model_languages(
-    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource
+    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource, say: Say
 ) -> dict[str, Any]:
     """Fill in the languages of the model in run.init_from that are not named, unless the corpus is the sample.
 

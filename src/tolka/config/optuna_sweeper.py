@@ -1,13 +1,10 @@
 """Hydra's sweeper for Optuna: hydra/sweeper=optuna."""
 
 import functools
-import importlib
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
@@ -22,7 +19,7 @@ from tolka.errors import ConfigError
 from tolka.metrics.options import MINIMIZED
 from tolka.options.checks import at_least, at_most, one_of
 from tolka.options.parsing import build
-from tolka.system.progress import say
+from tolka.system.progress import Say, silent
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -71,7 +68,8 @@ class OptunaSweeper(Sweeper):
         self.options = build(OptunaConfig, options, "hydra.sweeper")
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keep Hydra's context and settings, and make the launcher, for `sweep`."""
+        """Keep Hydra's context and settings, and make the launcher, for `sweep`; notes go to the task's `say`."""
+        self.say: Say = getattr(task_function, "say", silent)
         self.hydra_context, self.config = hydra_context, config
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
@@ -92,7 +90,7 @@ class OptunaSweeper(Sweeper):
         folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
         direction = self.options.direction or ("minimize" if self.config.trainer.metric in MINIMIZED else "maximize")
-        study = _study(optuna, folder / JOURNAL, direction, self.options.seed)
+        study = _study(optuna, folder / JOURNAL, direction, self.options.seed, self.say)
         number = _ended_trials(study)
         while (wanted := self.options.n_trials - _ended_trials(study)) > 0:
             trials = [study.ask(space) for _ in range(min(wanted, self.options.n_jobs))]
@@ -105,7 +103,7 @@ class OptunaSweeper(Sweeper):
         if succeeded := sum(trial.value is not None for trial in study.get_trials(deepcopy=False)):
             best = study.best_trial
             values = " ".join(f"{key}={_text(value)}" for key, value in best.params.items())
-            say(f"best of {succeeded} trainings: {best.value:.4g} with {values}")
+            self.say(f"best of {succeeded} trainings: {best.value:.4g} with {values}")
 
 
 def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]":
@@ -145,19 +143,10 @@ def range_ends(overrides: Sequence[Override]) -> list[list[str]]:
 
 @functools.cache
 def register() -> None:
-    """Let hydra/sweeper=optuna be chosen in this process."""
+    """Let hydra/sweeper=optuna be chosen in this process; it is made by a command, whose process can import it."""
     # Not as an installed module of hydra_plugins, which every other Hydra program of the environment would load.
-    try:
-        parent = importlib.import_module("hydra_plugins")
-    except ModuleNotFoundError:  # there are no plugins of Hydra's in this environment
-        parent = sys.modules["hydra_plugins"] = ModuleType("hydra_plugins")
-        parent.__path__ = []  # a package without modules, in which Hydra looks for plugins
     module, _, name = TARGET.rpartition(".")
-    home = sys.modules[module] = ModuleType(module)
-    parent.tolka = home  # type: ignore[attr-defined]
-    plugin = type(name, (OptunaSweeper,), {"__module__": module})
-    setattr(home, name, plugin)
-    Plugins.instance().register(plugin)
+    Plugins.instance().register(type(name, (OptunaSweeper,), {"__module__": module}))
     with warnings.catch_warnings():  # Hydra 1.4 warns that this replaces that of a published plugin
         warnings.simplefilter("ignore")
         ConfigStore.instance().store(
@@ -174,7 +163,7 @@ def _optuna() -> Any:
     return optuna
 
 
-def _study(optuna: Any, path: Path, direction: str, seed: int) -> Any:
+def _study(optuna: Any, path: Path, direction: str, seed: int, say: Say) -> Any:
     """Open or begin the study, with the trials of a killed command in its queue."""
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend

@@ -7,17 +7,18 @@ import sys
 from collections.abc import Sequence
 
 from tolka.errors import ConfigError
-from tolka.system.progress import say
+from tolka.system.progress import Say, silent
 
 _KEY = "plugins"
 _LOADED: dict[str, None] = {}  # in this process, in order
 
 
-def load_plugins(settings: Sequence[str]) -> list[str]:
+def load_plugins(settings: Sequence[str], say: Say = silent) -> list[str]:
     """Import the modules that `'plugins=[first,second]'` names, and return the other settings.
 
-    Modules are looked for where Python does, then in the current folder. Only a command line names them: a saved
-    configuration never chooses which code runs. ConfigError for a module that is not there or cannot be imported.
+    Modules are looked for where Python does, by the commands then in the current folder. Only a command line names
+    them: a saved configuration never chooses which code runs. say: is told where each was found. ConfigError for a
+    module that is not there or cannot be imported.
     """
     others = []
     for text in settings:
@@ -29,7 +30,7 @@ def load_plugins(settings: Sequence[str]) -> list[str]:
         for name in names:
             if not re.fullmatch(r"[A-Za-z_]\w*(\.\w+)*", name):
                 raise ConfigError(f"plugins ({value}) must name Python modules, as in 'plugins=[my_model]'")
-            _load(name)
+            _load(name, say)
     return others
 
 
@@ -38,11 +39,7 @@ def loaded_plugins() -> list[str]:
     return list(_LOADED)
 
 
-def _load(name: str) -> None:
-    # At the end, so that a file of the current folder never hides an installed module; commands are console scripts,
-    # whose path does not have that folder.
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+def _load(name: str, say: Say) -> None:
     new = name not in sys.modules
     try:
         module = importlib.import_module(name)

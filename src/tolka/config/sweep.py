@@ -15,6 +15,7 @@ from tolka.config.schemas import TrainConfig, check_name
 from tolka.config.typed import split_setting
 from tolka.errors import ConfigError
 from tolka.options.parsing import build
+from tolka.system.progress import Say, silent
 from tolka.text.lines import user_path
 
 if TYPE_CHECKING:
@@ -142,11 +143,11 @@ def folder_of(settings: Sequence[str]) -> Path:
     return Path("runs") / (values.get("run.name") or values.get("experiment") or "multirun")
 
 
-def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> SweepPlan:
+def plan(settings: Sequence[str], source: ConfigSource = CONFIGS, say: Say = silent) -> SweepPlan:
     """Return the trainings that the settings describe; nothing is written.
 
     ConfigError when one of them has a fault, or when the folder for the trainings' folders is a run's itself. Of what a
-    sweeper will draw, the ends of each range are checked.
+    sweeper will draw, the ends of each range are checked. say: is given notes.
     """
     base = folder_of(settings)
     if (base / "config.yaml").exists():
@@ -163,7 +164,7 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> SweepPlan:
     params = [f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()]
     settings = [*params, *_without_hydra_settings(settings)]
     if sweeper["_target_"] == _BASIC:
-        trainings = [plan_training(base, *each, source) for each in combinations(settings, source).items()]
+        trainings = [plan_training(base, *each, source, say) for each in combinations(settings, source).items()]
         return SweepPlan(base, tuple(trainings), (), source)
     overrides = parsed_overrides(settings, source)
     keys = tuple(swept_settings(overrides))
@@ -175,11 +176,13 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS) -> SweepPlan:
     return SweepPlan(base, (), keys, source)
 
 
-def plan_training(base: Path, label: str, settings: Sequence[str], source: ConfigSource) -> PlannedTraining:
+def plan_training(
+    base: Path, label: str, settings: Sequence[str], source: ConfigSource, say: Say = silent
+) -> PlannedTraining:
     """Return one training of a sweep, in its own folder below `base`."""
     own = [setting for setting in settings if split_setting(setting).key not in _PLACES]
     folder = base / label
-    config = train_config([*own, f"run.name={label}", f"run.dir={folder}"], source)
+    config = train_config([*own, f"run.name={label}", f"run.dir={folder}"], source, say=say)
     # By one metric: their results are compared, and a sweeper knows its direction before any text is read.
     choose = [key for key in config.run.choose if key != "trainer.metric"]
     return PlannedTraining(label, folder, replace(config, run=replace(config.run, choose=choose)))

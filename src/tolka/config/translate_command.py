@@ -6,6 +6,7 @@ from tolka.config.compose import compose_plainly
 from tolka.config.plugins import load_plugins
 from tolka.config.translate_schema import TRANSLATE_GROUPS
 from tolka.jobs.options import TranslateConfig
+from tolka.system.progress import Say, silent
 
 _SHORT_KEYS = {
     "source": "decoding.source",
@@ -18,9 +19,9 @@ EVALUATE_KEYS = _SHORT_KEYS | {key: f"files.{key}" for key in ("source", "hypoth
 """Those of mt-eval, where a source is a file."""
 
 
-def translate_config(overrides: Sequence[str]) -> TranslateConfig:
+def translate_config(overrides: Sequence[str], say: Say = silent) -> TranslateConfig:
     """Return the configuration of mt-translate; alignments=true is short for output.alignments=true, and so on."""
-    values = compose_plainly("translate", with_long_keys(load_plugins(overrides)))
+    values = compose_plainly("translate", with_long_keys(load_plugins(overrides, say)))
     return TranslateConfig(**TRANSLATE_GROUPS.build(values))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tolka.errors import ConfigError, StoppedError, TolkaError
+from tolka.system.loggers import loggers_at
 
 RESTARTS = 3
 """How often processes that `run_together` has started begin again after one was killed."""
@@ -52,12 +53,10 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
         monitor_interval=0.5,
         start_method="spawn",
     )
-    # What went wrong is said below, in one line.
-    for name in ("torch.distributed", "torch.multiprocessing"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    os.environ.setdefault("PYTHONWARNINGS", "ignore::UserWarning:multiprocessing.resource_tracker")
     try:
-        results: Mapping[int, Any] = elastic_launch(config, function)(*arguments)
+        # What went wrong is said below, in one line.
+        with loggers_at(logging.CRITICAL, "torch.distributed", "torch.multiprocessing"):
+            results: Mapping[int, Any] = elastic_launch(config, function)(*arguments)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         ended = f"was ended by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with {failure.exitcode}"

@@ -76,11 +76,14 @@ class CTranslate2Engine(Engine):
         threads = decoding.threads or _default_threads()
         workers = min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
+        level = ctranslate2.get_log_level()
         ctranslate2.set_log_level(logging.ERROR)  # the note below is its warning, in our words
         try:
             translator = ctranslate2.Translator(str(folder), device, device_index=index, compute_type=kind, **at_once)
         except Exception as error:  # damaged bytes raise errors of many kinds
             raise CheckpointError(f"{name}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
+        finally:
+            ctranslate2.set_log_level(level)
         if kind == "default" and not (actual := translator.compute_type).startswith(dtype):
             say(f"note: the weights are in {dtype}, and CTranslate2 computes in {actual} on this {device}")
         return cls(translator, vocabulary, threads if device == "cpu" else 0)

@@ -1,8 +1,6 @@
 """What a recipe works on: a corpus and the settings typed for its trainings; and the steps that commands make."""
 
-import io
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
@@ -49,7 +47,7 @@ class RecipeTask:
         """The configuration of a training with these settings alone, of which one is checked here already."""
         if self.has_typed("run.init_from"):
             raise ConfigError(f"recipe={self.name} trains from nothing: leave run.init_from out")
-        config = train_config(with_recipe(self.typed))
+        config = train_config(with_recipe(self.typed), say=self.say)
         if len(config.corpus.directions) > 1 + config.corpus.both_directions:
             raise ConfigError(f"recipe={self.name} is for two languages: name texts of one direction")
         if self.has_typed(*_MIXING):
@@ -152,8 +150,7 @@ class RecipeTask:
             listed = ",".join(map(quote_value, [*self.config.tokenizer.symbols, *symbols]))
             own["tokenizer.symbols"] = f"[{listed}]"
         command = ["train", *kept, *(f"{key}={value}" for key, value in {**own, **free}.items())]
-        with redirect_stderr(io.StringIO()):  # its notes are the training's
-            train_config(with_recipe(command[1:]))
+        train_config(with_recipe(command[1:]))  # without notes, which are the training's
         read = (*texts, *one_way, *chain(*self.texts.sets.values()))
         reads = [*chain.from_iterable(map(direction.files, read))]
         most, usual = self.config.trainer.max_minutes, self.pace.training(self.pace.pairs + more)

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
+from tolka.system.loggers import loggers_at
+
 _DEFAULT = "DejaVu Sans"  # comes with matplotlib
 _OF_DEFAULT = re.compile("[\0-\u06ff\u2000-\u2bff]*")  # Latin, Greek, Cyrillic, Arabic, Hebrew and many signs
 # East Asian families as FreeType names them, the plainest first: a plain face before brush, serif and monospaced ones.
@@ -48,15 +50,10 @@ def families_for(texts: Iterable[str]) -> list[str]:
 @contextmanager
 def quiet_fonts() -> Iterator[set[str]]:
     """Suppress matplotlib's complaints about fonts; yield a set, afterwards of the characters that none has."""
-    log, missing = logging.getLogger("matplotlib.font_manager"), set[str]()
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield missing
-    finally:
-        log.setLevel(level)
+    missing = set[str]()
+    with loggers_at(logging.ERROR, "matplotlib.font_manager"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield missing
     for each in caught:
         if glyph := re.match(r"Glyph (\d+) .* missing from", str(each.message)):
             missing.add(chr(int(glyph[1])))

@@ -12,7 +12,7 @@ from tolka.errors import DataError
 from tolka.run.inputs import Inputs
 from tolka.run.training_setup import build_trainer, ready_device
 from tolka.system.memory import keep_freed_memory
-from tolka.system.progress import bar
+from tolka.system.progress import Say, bar, silent
 from tolka.text.check.diagnosis import HeldOut, diagnose
 from tolka.text.check.histogram import histograms, quarters
 from tolka.text.corpora.base import Corpus
@@ -23,7 +23,7 @@ from tolka.training.time_estimate import TrainingEstimate, estimate_training
 _Sets = dict[str, list[Pair]]
 
 
-def check(config: TrainConfig) -> dict[str, Any]:
+def check(config: TrainConfig, say: Say = silent) -> dict[str, Any]:
     """Examine the text and, where it can be trained on, time some updates; leaves no run, only the prepared text.
 
     Returns the result as plain values for JSON. training: a diagnosis of each text. leaks: from "valid" and "test"
@@ -33,12 +33,12 @@ def check(config: TrainConfig) -> dict[str, Any]:
     unfit: why it cannot be trained on. pace: None for a text that is unfit. cleaning: the settings that decide what is
     kept.
 
-    DataError where a file cannot be read at all.
+    say: receives notes. DataError where a file cannot be read at all.
     """
     keep_freed_memory()
     # A trainer writes into a run's folder: into one that is gone afterwards.
     with tempfile.TemporaryDirectory() as folder:
-        run, device = RunFolder(Path(folder)), ready_device(config.trainer)
+        run, device = RunFolder(Path(folder), say=say), ready_device(config.trainer)
         inputs = Inputs(config, run.log)
         return _examine(config, inputs, lambda: estimate_training(build_trainer(config, inputs, run, device)))
 

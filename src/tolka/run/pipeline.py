@@ -34,7 +34,7 @@ from tolka.run.provenance import record_provenance
 from tolka.run.results import draw_plots, write_report
 from tolka.run.training_setup import build_trainer, check_start, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
-from tolka.system.progress import movable_native_lines
+from tolka.system.progress import Say, movable_native_lines
 from tolka.tracking.panel import Panel
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.memory import check_memory
@@ -55,16 +55,16 @@ class TrainingOutcome:
     verdict: Verdict | None
 
 
-def run_training(config: TrainConfig) -> TrainingOutcome:
+def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
     """Train in the run's folder, or continue the run that is there, as one of the processes that train together.
 
-    Leaves the best model in `best/` of that folder. ConfigError as `claim`; StoppedError, with the state saved, when a
-    signal asked for an end.
+    Leaves the best model in `best/` of that folder. say: receives the lines of the log. ConfigError as `claim`;
+    StoppedError, with the state saved, when a signal asked for an end.
     """
     timeout = timedelta(minutes=config.trainer.timeout)
     with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
         ranks = joined()
-        run = RunFolder(config.run.folder, ranks.rank)
+        run = RunFolder(config.run.folder, ranks.rank, say)
         # Before the folder is claimed: a device that does not exist leaves no run behind.
         device = ready_device(config.trainer)
         try:

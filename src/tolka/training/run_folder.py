@@ -19,7 +19,7 @@ from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
 from tolka.model_directory.verify import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
-from tolka.system.progress import say, shows_bars
+from tolka.system.progress import Say, shows_bars, silent
 from tolka.system.surrogates import printable
 from tolka.system.whole_files import check_is_file
 from tolka.training.saved_settings import SETTINGS, differences, has_begun, saved_settings
@@ -40,8 +40,9 @@ class RunFolder:
     writes here, except that each has a log: logs/rank1.log and so on.
     """
 
-    def __init__(self, path: Path, rank: int = 0) -> None:
-        self.path, self._writes = path, rank == 0
+    def __init__(self, path: Path, rank: int = 0, say: Say = silent) -> None:
+        """say: receives the lines of the log, too, and what cannot be written."""
+        self.path, self._writes, self._say = path, rank == 0, say
         self._log_file = rank_log(path, rank) if rank else path / "train.log"
         self.best, self.last = path / "best", path / "last"
         self.metrics = path / "metrics.jsonl"
@@ -234,12 +235,12 @@ class RunFolder:
             replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
 
     def log(self, message: str, on_bar: bool = False) -> None:
-        """Print a line on stderr, and append it to this process's log with the time.
+        """Append a line to this process's log, with the time, and hand it to `say`.
 
-        on_bar: whether a progress bar shows the same, so that stderr has it only where there are no bars.
+        on_bar: whether a progress bar shows the same, so that `say` has it only where there are no bars.
         """
         if not (on_bar and shows_bars()):
-            say(message)
+            self._say(message)
         stamp, message = datetime.now().strftime("%Y-%m-%d %H:%M:%S"), printable(message, kept="\n\t")
         self._add(self._log_file, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
@@ -252,7 +253,7 @@ class RunFolder:
             self._create(path.parent)
             replace_text(path, text)
         except OSError as error:
-            say(f"warning: {path} is not written ({error.strerror or error})")
+            self._say(f"warning: {path} is not written ({error.strerror or error})")
         return path
 
     def _add(self, path: Path, text: str) -> None:
@@ -264,7 +265,7 @@ class RunFolder:
                 _append(path, pending.encode("utf-8", "backslashreplace"))
             except OSError as error:
                 if path not in self._unwritten:
-                    say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
+                    self._say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
                 self._unwritten[path] = pending
             else:
                 self._unwritten.pop(path, None)

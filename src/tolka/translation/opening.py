@@ -11,7 +11,7 @@ from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, DataError
 from tolka.formats.ctranslate2.exported import Exported, ExportedFolder, is_exported, read_exported, vocabularies
-from tolka.formats.ctranslate2.folder import import_failure, write_folder
+from tolka.formats.ctranslate2.folder import import_failure, write_folder_apart
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.settings import Folders, find_model_folder, is_of_transformers, listed_folders, read_settings
@@ -138,7 +138,7 @@ def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: 
     facts = Exported.of(model, dtype)
     try:
         with tempfile.TemporaryDirectory(prefix="tolka-") as work:
-            write_folder(model, Path(work), dtype)
+            write_folder_apart(folder, Path(work), dtype)
             exported = ExportedFolder(Path(work), facts, model.tokenizer, model.sources)
             return translator_of(exported, search, decoding, say, model.folder)
     except OSError as error:  # a full disk above all

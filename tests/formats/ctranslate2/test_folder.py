@@ -23,7 +23,7 @@ from rows import each_row
 
 pytest.importorskip("ctranslate2")
 
-from ctranslate2 import get_supported_compute_types
+import ctranslate2
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
 from safetensors.torch import load_file, save_file
@@ -34,7 +34,7 @@ from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.ctranslate2.exported import DTYPES, Exported, read_exported
-from tolka.formats.ctranslate2.folder import _Specification, _specs
+from tolka.formats.ctranslate2.folder import _Specification
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model, sinusoids
 from tolka.interchange.export_ctranslate2 import THRESHOLDS, CTranslate2Side, export_checked
 from tolka.interchange.parity import Threshold, TolkaSide, compare
@@ -351,7 +351,7 @@ def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
     made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And no warning of CTranslate2's own."""
-    if "float16" in get_supported_compute_types("cpu"):
+    if "float16" in ctranslate2.get_supported_compute_types("cpu"):
         pytest.skip("this processor computes in float16")
     monkeypatch.setitem(THRESHOLDS, "float16", ANYTHING)
     export_checked(made, tmp_path / "out", "float16", TEXTS)
@@ -382,7 +382,7 @@ def test_errors_of_a_conversion_name_the_model(made: Path, monkeypatch: pytest.M
     def fill(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("tolka.translation.opening.write_folder", fill)
+    monkeypatch.setattr("tolka.formats.ctranslate2.folder.write_folder", fill)
     words = f"{made} cannot be converted in {tempfile.gettempdir()} (No space left on device): set TMPDIR"
     with pytest.raises(DataError, match=re.escape(words)):
         open_model(made, GreedyConfig(), CTRANSLATE2)
@@ -451,10 +451,9 @@ def test_int8_needs_weights_that_were_exported_and_measured_in_it(made: Path, ex
 
 def test_no_sum_of_two_products_in_int8_is_beyond_16_bits(made: Path, tmp_path: Path) -> None:
     """Inputs are 0 to 255; without VNNI, oneDNN adds the products of two neighbours in 16 bits (its manual)."""
-    with _specs(with_torch=False) as specs:
-        spec = _Specification(read_plain_model(made), specs, int8=True).build()
-        spec.validate()
-        values = [value.numpy() for value in spec.variables().values()]
+    spec = _Specification(read_plain_model(made), ctranslate2.specs, int8=True).build()
+    spec.validate()
+    values = [value.numpy() for value in spec.variables().values()]
     matrices = [value for value in values if value.dtype == np.int8 and value.ndim == 2]
     assert len(matrices) == 2 * 4 + 2 * 7 + 3
     for matrix in matrices:
@@ -680,16 +679,20 @@ def test_alignments_are_refused_in_one_line(exported: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_import_of_the_specifications_finds_torch(made: Path) -> None:
-    """They are hidden from each other while a model is converted, and not afterwards."""
+@pytest.mark.parametrize("limit", [2**30, 2000])
+def test_a_model_is_converted_apart_from_a_process_without_torch(made: Path, limit: int) -> None:
+    """Nothing is hidden from this process's own imports, and a full disk is told as in one with torch."""
     code = (
-        "import sys; from pathlib import Path; from tolka.translation.opening import open_model;"
+        "import resource, sys; from tolka.translation.opening import open_model; from tolka.errors import TolkaError;"
         "from tolka.search.options import GreedyConfig; from tolka.engines.options import DecodingConfig;"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
         f"open_model({str(made)!r}, GreedyConfig(), DecodingConfig(backend='ctranslate2', device='cpu'));"
-        "assert 'torch' not in sys.modules; import ctranslate2.specs;"
-        "sys.exit(not ctranslate2.specs.model_spec.torch_is_available)"
+        "assert 'torch' not in sys.modules and 'ctranslate2.specs' not in sys.modules; import ctranslate2.specs;"
+        "assert ctranslate2.specs.model_spec.torch_is_available"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (outcome.returncode == 0) == (limit > 2000), outcome.stderr
+    assert outcome.returncode == 0 or "cannot be converted in /tmp (File too large): set TMPDIR" in outcome.stderr
 
 
 def test_the_documented_program_translates_like_the_command(exported: Path, command: Command, tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ mt-translate needs besides: `tolka.json` and the manifest with the checksums of 
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ import numpy as np
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.ctranslate2.exported import EPSILON, POSITIONS, Exported, vocabularies
-from tolka.formats.ctranslate2.plain_model import Array, PlainModel, sinusoids
+from tolka.formats.ctranslate2.plain_model import Array, PlainModel, read_plain_model, sinusoids
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.system.atomic import whole_folder
+from tolka.system.child_processes import start
 from tolka.tokenizer.special_tokens import BOS, EOS, UNK
 
 INSTALL = "pip install 'tolka[ctranslate2]'"
@@ -27,6 +27,7 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWI
 # products with inputs (0 to 255) in 16 bits, and cuts off what is beyond: 255 * (127 + 1 for rounding) is not. So all
 # processors have the same sums.
 _MAX_INT8 = np.float32(127)
+_NOT_WRITTEN = 3  # exit code of the process of `write_folder_apart`
 
 
 def import_failure() -> str:
@@ -49,15 +50,35 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
     """
     if dtype == "float16":
         _check_float16(model.arrays)
-    with _specs(with_torch=dtype == "bfloat16") as specs:
-        spec = _Specification(model, specs, dtype == "int8").build()
-        try:
-            spec.validate()
-            # int8 is quantised below, with a scale of our own; see _MAX_INT8.
-            spec.optimize(quantization=dtype if dtype in ("bfloat16", "float16") else None)
-        except ValueError as error:
-            raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
-        spec.save(str(folder))
+    if reason := import_failure():
+        raise ConfigError(reason)
+    from ctranslate2 import specs
+
+    spec = _Specification(model, specs, dtype == "int8").build()
+    try:
+        spec.validate()
+        # int8 is quantised below, with a scale of our own; see _MAX_INT8.
+        spec.optimize(quantization=dtype if dtype in ("bfloat16", "float16") else None)
+    except ValueError as error:
+        raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
+    spec.save(str(folder))
+
+
+def write_folder_apart(model: Path, folder: Path, dtype: str) -> None:
+    """Write the folder of a model directory as `write_folder`, in another process unless this one has torch.
+
+    CTranslate2's specifications import torch if it is installed, which takes longer than to translate a line.
+    """
+    if "torch" in sys.modules:
+        write_folder(read_plain_model(model), folder, dtype)
+        return
+    child = start(__name__, [str(model), str(folder), dtype])
+    try:
+        child.process.communicate()
+        if code := child.process.returncode:
+            raise (OSError if code == _NOT_WRITTEN else CheckpointError)(child.reason())
+    finally:
+        child.end()
 
 
 def _check_float16(arrays: Mapping[str, Array]) -> None:
@@ -85,35 +106,6 @@ def export(model: PlainModel, out: Path, dtype: str, gate: Callable[[Path], tupl
         replace(facts, nll=nll).write(work)
         write_manifest(work, model.sources)
         checked_manifest(work)
-
-
-@contextmanager
-def _specs(with_torch: bool) -> Iterator[Any]:
-    """Yield the module ctranslate2.specs. with_torch: for bfloat16, which it converts with torch alone."""
-    if reason := import_failure():
-        raise ConfigError(reason)
-    if with_torch or "torch" in sys.modules:
-        from ctranslate2 import specs
-
-        yield specs
-        return
-    import ctranslate2
-
-    # The module imports torch if it is installed, to recognise tensors, which takes longer than to translate a line. A
-    # None in sys.modules hides it (https://docs.python.org/3/reference/import.html). The module is removed afterwards,
-    # so that another import of it finds torch.
-    known = {name for name in sys.modules if name.startswith("ctranslate2.specs")}
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
-        from ctranslate2 import specs
-    finally:
-        del sys.modules["torch"]
-    try:
-        yield specs
-    finally:
-        for name in [name for name in sys.modules if name.startswith("ctranslate2.specs") and name not in known]:
-            del sys.modules[name]
-        vars(ctranslate2).pop("specs", None)
 
 
 class _Specification:
@@ -247,3 +239,16 @@ class _Specification:
         """Return an array of the model; CheckpointError if it has another shape."""
         self._names.add(name)
         return self.model.array(name, *shape)
+
+
+if __name__ == "__main__":
+    # None hides a module (https://docs.python.org/3/reference/import.html).
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    model_folder, out_folder, dtype_name = sys.argv[1:]
+    try:
+        write_folder(read_plain_model(Path(model_folder)), Path(out_folder), dtype_name)
+    except CheckpointError as failure:
+        sys.exit(str(failure))
+    except OSError as failure:
+        print(failure.strerror or failure, file=sys.stderr)
+        sys.exit(_NOT_WRITTEN)
