@@ -15,6 +15,14 @@ _MAX_COLUMNS = 4  # of panels
 _MAX_SIDE = 80.0  # inches of a picture: 9600 pixels at the 120 dots per inch of `save_figure`
 
 
+def write_numbers(
+    path: Path, source: str, translation: str, maps: Sequence[Mapping[str, Any]], reference: str = ""
+) -> None:
+    """Write a text, its translation and their attention maps as JSON. maps: `AttentionMap.as_dict`."""
+    content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
+    replace_text(path, json_text({**content, "maps": list(maps)}, ensure_ascii=False, indent=1))
+
+
 class AttentionFolder:
     """A folder with the attention maps of several texts; collects the reasons why some could not be drawn."""
 
@@ -24,17 +32,13 @@ class AttentionFolder:
         self._plot_error = ""
         self._too_large: list[str] = []
 
-    def write(
-        self, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]], reference: str = ""
-    ) -> None:
+    def write(self, stem: str, source: str, translation: str, maps: Sequence[Mapping[str, Any]]) -> None:
         """Write `stem`.json and, if there are maps and matplotlib, `stem`.png with subwords on both axes.
 
         maps: `AttentionMap.as_dict`.
         """
-        content = {"source": source, **({"reference": reference} if reference else {}), "translation": translation}
         # The numbers first: a picture may fail, by its size or for want of matplotlib.
-        text = json_text({**content, "maps": list(maps)}, ensure_ascii=False, indent=1)
-        replace_text(self.path / f"{stem}.json", text)
+        write_numbers(self.path / f"{stem}.json", source, translation, maps)
         if maps and max(_size(maps)) > _MAX_SIDE:
             self._too_large.append(stem)
         elif maps:

@@ -43,8 +43,13 @@ WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the
 
 def families_for(texts: Iterable[str]) -> list[str]:
     """Return the font families to draw texts with; matplotlib takes each glyph from the first of them that has it."""
-    # Looking through the fonts of a machine takes a while, and most texts do without.
-    return [_DEFAULT] if all(map(_OF_DEFAULT.fullmatch, texts)) else [_DEFAULT, *_installed_families()]
+    # Only those that are needed: matplotlib looks every one up for every label, and a machine may have hundreds.
+    missing, families = {each for each in set().union(*texts) if not _OF_DEFAULT.fullmatch(each)}, [_DEFAULT]
+    for family in _installed_families() if missing else ():
+        if found := _characters_in(family, missing):
+            families.append(family)
+            missing -= found
+    return families
 
 
 @contextmanager
@@ -59,6 +64,15 @@ def quiet_fonts() -> Iterator[set[str]]:
             missing.add(chr(int(glyph[1])))
         else:  # not about fonts
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def _characters_in(family: str, characters: set[str]) -> set[str]:
+    """Return those of the characters that a family has."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    with quiet_fonts():
+        font = get_font(findfont(FontProperties(family=[family])))
+    return {each for each in characters if font.get_char_index(ord(each))}
 
 
 @cache

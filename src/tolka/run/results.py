@@ -8,7 +8,7 @@ from typing import Any
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.scores import line_chrf
-from tolka.report.attention import AttentionFolder
+from tolka.report.attention import write_numbers
 from tolka.report.page import write_page
 from tolka.report.plots import gradient_flow_curves, learning_curves
 from tolka.report.runs import EXAMPLES, LINES, read_run, worst_and_best
@@ -49,9 +49,7 @@ def write_report(
     of_tests = [_scored_lines(name, *tests[name], count) for name, count in zip(tests, most, strict=False)]
     extremes = [line["source"] for lines in of_tests[:1] for each in worst_and_best(lines) for line in each]
     sentences = list(dict.fromkeys([*choose_sentences(known), *extremes]))
-    # A picture that cannot be drawn is noted; the page is written without it.
-    if complaint := show(translator, sentences, references, run.path / EXAMPLES):
-        run.log(f"note: {complaint}")
+    show(translator, sentences, references, run.path / EXAMPLES)
     text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for lines in of_tests for line in lines)
     run.leave(f"{EXAMPLES}/{LINES}", text)  # empty where a test set was taken away: an earlier run's lines are gone
     run.log(f"report: {write_page(run.path, title, [read_run(run.path, title)], {}, plots)}")
@@ -82,11 +80,11 @@ def choose_sentences(pairs: Sequence[Pair]) -> list[str]:
 
 def show(
     translator: Translator[TorchEngine], sentences: Sequence[str], references: Mapping[str, str], folder: Path
-) -> str:
-    """Translate sentences; write a JSON file and a picture of each into a folder, replacing what it had.
+) -> None:
+    """Translate sentences; write a JSON file of each into a folder, replacing what it had.
 
     The map is the mean over the heads of the last layer's cross-attention, or the gradients of a model without it.
-    references: source -> reference, where one is known. Returns why maps could not be drawn well, or "".
+    references: source -> reference, where one is known.
     """
     translations = translator.translate(sentences)
     try:
@@ -97,8 +95,6 @@ def show(
     folder.mkdir(exist_ok=True)
     for old in (*folder.glob("*.json"), *folder.glob("*.png")):
         old.unlink()
-    written = AttentionFolder(folder)
     for number, (source, translation, found) in enumerate(zip(sentences, translations, maps, strict=True), 1):
         numbers = [each.as_dict() for each in found]
-        written.write(f"{number:02d}", source, translation.text, numbers, references.get(source, ""))
-    return written.complaint
+        write_numbers(folder / f"{number:02d}.json", source, translation.text, numbers, references.get(source, ""))
