@@ -1,5 +1,7 @@
 """The errors that a user can cause; every message is one line that says what to try."""
 
+from collections.abc import Iterable
+
 
 def reason_of(error: BaseException) -> str:
     """Return why, in one line for people: what Python says of its own values tells them nothing."""
@@ -36,9 +38,22 @@ class LostProcessError(TolkaError):
 
 
 class ConfigError(TolkaError):
-    """A setting is unknown, of the wrong type, out of range, or at odds with another."""
+    """A setting is unknown, of the wrong type, out of range, or at odds with another.
+
+    complaints: those that the message joins.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str, complaints: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.complaints = list(complaints) or [message]
+
+
+def in_one_line(complaints: Iterable[str]) -> str:
+    """Join complaints, each of them once; a sentence needs no semicolon behind it."""
+    text = "; ".join(dict.fromkeys(complaints))
+    return text.replace(".; ", ". ").replace("?; ", "? ")
 
 
 class DataError(TolkaError):

@@ -10,6 +10,7 @@ from tolka.engines.ctranslate2_search import CTranslate2Search, unsupported_reas
 from tolka.errors import DataError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import BeamConfig, GreedyConfig, MbrConfig, SamplingConfig, SearchConfig
+from tolka.tokenizer.tags import Tags
 
 A, B, C = 4, 5, 6
 
@@ -82,6 +83,17 @@ def test_special_tokens_are_forbidden_once_a_result_has_one() -> None:
     assert best.tokens == [A]
     assert "suppress_sequences" not in translator.calls[0]
     assert translator.calls[1]["suppress_sequences"] == [["<pad>"], ["<s>"]]
+
+
+def test_tags_are_forbidden_once_a_result_has_one() -> None:
+    """But not the one that is forced at the beginning."""
+    translator = FakeTranslator([[("▁c ▁a ▁b </s>", -1.0)]], [[("▁c ▁a </s>", -1.0)]])
+    tags = Tags((), (C,), (B, C))
+    [[best]] = CTranslate2Search(translator, VOCABULARY, GreedyConfig(), 0, tags)([[A]], [9], [], scored=False)
+    assert best.tokens == [A]
+    assert "suppress_sequences" not in translator.calls[0]
+    assert translator.calls[1]["suppress_sequences"] == [["<pad>"], ["<s>"], ["▁b"], ["▁c"]]
+    assert translator.calls[1]["target_prefix"] == [["▁c"]]
 
 
 def test_the_score_of_a_prefix_is_added() -> None:

@@ -114,11 +114,17 @@ def test_a_shift_names_the_longer_side(lines: int, where: str | None) -> None:
     assert (where or "") in "".join(second)
 
 
+def test_blanks_and_what_is_invisible_have_their_codes() -> None:
+    odd = finding("odd", 1, examples=[(1, "1\u00a0000\u3000km", "\u202eab\u200b می\u200cخواهم ﬁ")])
+    (row,) = [line for line in health_report(checkup(odd), ("en", "fa")).splitlines() if line.startswith("odd")]
+    assert row.endswith("1: 1<U+00A0>000<U+3000>km | <U+202E>ab<U+200B> می\u200cخواهم ﬁ")
+
+
 def test_the_report_shows_an_example_in_one_line() -> None:
     report = health_report(checkup(finding("markup", 123)), ("en", "de"))
     [row] = [line for line in report.splitlines() if line.startswith("markup")]
     assert row.split(None, 3)[:3] == ["markup", "123", "12.30%"]
-    assert row.endswith(f"7: a\N{REPLACEMENT CHARACTER}b | {'x' * 59}…")
+    assert row.endswith(f"7: a<U+0009>b | {'x' * 59}…")
     assert "this text cannot be trained on yet: no text" in report
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tolka.errors import TolkaError
 from tolka.model_directory.card import model_card
-from tolka.report.plots import learning_curves
+from tolka.report.plots import gradient_flow_curves
 from tolka.report.summary import closing_words
 
 TYPED = "mt-translate M FILE"
@@ -31,18 +31,11 @@ def write_metrics(run: Path) -> None:
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_curves_are_a_picture(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    write_metrics(tmp_path)
-    path = learning_curves(tmp_path)
-    assert path == tmp_path / "plots" / "curves.png"
-    assert path.read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path) -> None:
+    write_metrics(tmp_path)
     with pytest.raises(TolkaError, match=r"pip install 'tolka\[plots\]'"):
-        learning_curves(tmp_path)
+        gradient_flow_curves(tmp_path)
 
 
 def test_the_card_has_every_score_with_its_signature() -> None:

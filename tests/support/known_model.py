@@ -23,7 +23,7 @@ class Prefix(DecoderState):
 class Known(Seq2Seq):
     """A first-order chain with the probabilities of TABLE."""
 
-    vocabulary_size = 6
+    vocabulary_size = feature_size = 6
 
     def __init__(self, table: dict[int, dict[int, float]]) -> None:
         super().__init__()

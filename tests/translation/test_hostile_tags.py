@@ -1,6 +1,8 @@
 """Lines with tags, codes and special tokens in them: none becomes a tag, none is lost, and no translation has one."""
 
 import random
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tolka.formats.any_model import load_any
 from tolka.search.greedy import GreedyConfig
 from tolka.tokenizer.added_tags import add_tags
 from tolka.tokenizer.tags import FORMS
+from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 
 SPECIAL = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
@@ -48,8 +51,18 @@ def test_one_line_in_is_one_line_out_without_a_tag(kind: str, tmp_path: Path) ->
     assert not [each.text for each in found if any(tag in each.text for tag in (*tags, *SPECIAL))]
     ids = {number for side in saved.tokenizer.tag_ids for number in side.values()}
     assert not any(ids & {*row} for row in saved.tokenizer.encode_source(LINES))
-    # And the model says tags of its own accord: they were there to be removed.
-    assert any(ids & {*tokens} for each in found for candidate in each.candidates for _, tokens in candidate.segments)
+    # The model would say tags of its own accord, and what stands for no text besides: no search lets it.
+    never = {*saved.tokenizer.without_text}
+    assert never > ids
+    assert not never & tokens_of(found)
+    saved.tokenizer.without_text = ()
+    assert never & tokens_of(translator.translate(LINES[:200]))
+
+
+def tokens_of(found: Sequence[Translation]) -> set[int]:
+    """All ids of these translations."""
+    segments = [tokens for each in found for candidate in each.candidates for _, tokens in candidate.segments]
+    return {*chain.from_iterable(segments)}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -66,6 +79,8 @@ def test_a_subword_that_is_spelt_as_a_tag_is_named(form: str, tiny: list[str], c
 def test_no_line_is_spelt_with_an_own_model_s_tags(trained: Path, form: str) -> None:
     plain = load_any(trained).tokenizer
     tokenizer = add_tags(plain, ["xa", "xb"], form)
+    assert {*tokenizer.without_text} == {*tokenizer.tag_ids[1].values()}
+    assert plain.without_text == ()
     rows = tokenizer.encode_source(LINES)
     assert rows == plain.encode_source(LINES)
     ids = tokenizer.tag_ids[0].values()

@@ -113,6 +113,12 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         if isinstance(error, StoppedError):  # what somebody has asked for is no error
             return error.exit_code, _in_one_line(error)
         return _failure(error, error.exit_code)
+    except (AttributeError, NotImplementedError, TypeError) as error:
+        from tolka.config.plugins import what_a_plugin_lacks
+
+        if words := what_a_plugin_lacks(error):
+            return _failure(words, ConfigError.exit_code)
+        raise
     except (MemoryError, RuntimeError) as error:
         # "allocate" is of the CPU's allocator ("can't allocate memory") and of NumPy's ("Unable to allocate").
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.

@@ -12,7 +12,7 @@ from tolka.options.settings import LiteralKind, literal_settings
 from tolka.system.package_data import config_dir
 
 
-def _groups(group: str) -> Groups:
+def groups_of(group: str) -> Groups:
     """Return the table that has a group: of mt-translate's groups the one that needs no torch."""
     if group in TRANSLATE_GROUPS:
         return TRANSLATE_GROUPS
@@ -24,7 +24,7 @@ def _groups(group: str) -> Groups:
 
 @functools.cache
 def _literal_settings(group: str) -> dict[str, LiteralKind]:
-    groups = _groups(group)
+    groups = groups_of(group)
     classes = groups.kinds(group) if group in groups else ()
     return {f"{group}.{name}": kind for cls in classes for name, kind in literal_settings(cls).items()}
 
@@ -52,7 +52,7 @@ def defaults_of(name: str) -> dict[str, str]:
 
 def presets_of_classes(group: str) -> dict[str, dict[str, Any]]:
     """Return name -> options of a group's registered classes without a YAML file, such as plugins."""
-    registry = None if group == "experiment" else _groups(group).registries.get(group)
+    registry = None if group == "experiment" else groups_of(group).registries.get(group)
     if registry is None:
         return {}
     return {

@@ -4,16 +4,23 @@ Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydr
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.choices import choices_of, defaults_of, literal_kind, preset, presets_of_classes
+from tolka.config.choices import (
+    choices_of,
+    defaults_of,
+    groups_of,
+    literal_kind,
+    preset,
+    presets_of_classes,
+)
 from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, in_one_line
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
@@ -35,6 +42,7 @@ _HYDRA_REFUSED = {
 }
 
 _NAMES = r"\[\s*(?!null\b)[A-Za-z][\w/.-]*(\s*,\s*(?!null\b)[A-Za-z][\w/.-]*)*\s*\]"
+_MOST_COMPLAINTS = 10  # each costs another composition
 _LISTS_OF_NAMES = rf"{_NAMES}(,{_NAMES})*"  # several for -m
 
 
@@ -77,32 +85,97 @@ def compose_plainly(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     name: translate or evaluate, whose files have neither interpolations nor defaults of their own.
     """
     # Without Hydra, whose import takes longer than the translation of a line.
-    typed = plain_settings(name, overrides)
+    complaints, typed = list[str](), list[tuple[str, Any]]()
     choices = defaults_of(name)
+    for override in overrides:
+        try:
+            typed += plain_settings(name, [override])
+        except ConfigError as error:
+            complaints.append(str(error))
+    unknown = set[str]()
     for key, value in typed:
         if key in choices:
             if value not in choices_of(key):
-                raise ConfigError(unknown_choice(key, value, name))
-            choices[key] = value
+                complaints.append(unknown_choice(key, value, name))
+                unknown.add(key)
+            else:
+                choices[key] = value
     # The choices of all groups first, as in Hydra: search=beam may be typed after search.beam_size=3.
     values = {group: preset(group, kind) for group, kind in choices.items()}
     for key, value in typed:
         group, _, option = key.partition(".")
-        if key not in choices and option not in values.get(group, {}):
-            raise ConfigError(unknown_key(key, value, name))
-        if option:
-            values[group][option] = value_of(key, value)
+        if group in unknown:  # whose keys nobody knows
+            continue
+        try:
+            if key not in choices and option not in values.get(group, {}):
+                raise ConfigError(unknown_key(key, value, name))
+            if option:
+                values[group][option] = value_of(key, value)
+        except ConfigError as error:
+            complaints.append(str(error))
+    _raise_all(complaints, values)
     return values
+
+
+def _raise_all(complaints: Sequence[str], values: Mapping[str, Any], typed: Collection[str] = ()) -> None:
+    """Raise ConfigError if there are complaints, with those about the values that are left.
+
+    typed: keys, of which such a complaint has to name one; none = all of them count.
+    """
+    if not complaints:
+        return
+    others = list[str]()
+    for group, options in values.items():
+        try:
+            groups_of(group).build({group: options})
+        except ConfigError as error:
+            others += error.complaints
+    named = [each for each in others if not typed or any(key in each for key in typed)]
+    raise ConfigError(in_one_line([*complaints, *named]), [*complaints, *named])
 
 
 def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS) -> Composed:
     """Compose the configuration of mt-train with Hydra.
 
     overrides: in Hydra's grammar; the values of path keys as they are typed. Interpolations are resolved. ConfigError
-    in one line.
+    in one line, with all complaints.
     """
-    _check_form(overrides)
+    complaints, left, values = list[str](), list[str](), dict[str, Any]()
+    for override in overrides:
+        try:
+            _check_form([override])
+            left.append(override)
+        except ConfigError as error:
+            complaints.append(str(error))
+    while True:
+        try:
+            composed = _compose(left, source)
+        except ConfigError as error:
+            complaints.append(str(error))
+            wrong = next((each for each in left if _is_about(str(error), each)), None)
+            if wrong is None or len(complaints) > _MOST_COMPLAINTS:
+                break
+            # Without a choice of a kind, nobody knows its keys.
+            key = split_setting(wrong).key
+            left = [each for each in left if each != wrong and not split_setting(each).key.startswith(f"{key}.")]
+        else:
+            if not complaints:
+                return composed
+            values = composed.values
+            break
+    _raise_all(complaints, values, [key for each in left if "." in (key := split_setting(each).key)])
+    raise AssertionError("there were complaints")
 
+
+def _is_about(complaint: str, override: str) -> bool:
+    """Return whether a complaint names a setting."""
+    _, key, _, _, value = split_setting(override)
+    named = rf"\b{re.escape(key)}\b" if "." in key else rf"\b{re.escape(key)} '{re.escape(value)}'|'{re.escape(key)}'"
+    return override in complaint or re.search(named, complaint) is not None
+
+
+def _compose(overrides: Sequence[str], source: ConfigSource) -> Composed:
+    """Compose settings whose form is checked; ConfigError for the first fault."""
     import hydra
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tolka.engines.options import DecodingConfig
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import ConfigError, TolkaError, in_one_line
 from tolka.jobs.options import InputConfig, OutputConfig
 from tolka.options.parsing import brief, build
 from tolka.options.registry import Registry, did_you_mean
@@ -44,10 +44,12 @@ class Groups:
                 registry = self.registries.get(group)
                 cls = registry.get(str(options.get("name")), plugins) if registry else self.classes[group]
                 groups[group] = build(cls, options, group)
+            except ConfigError as error:
+                complaints += error.complaints
             except TolkaError as error:
                 complaints.append(str(error))
         if complaints:
-            raise ConfigError("; ".join(complaints))
+            raise ConfigError(in_one_line(complaints), complaints)
         return groups
 
 

@@ -141,7 +141,7 @@ def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids
 def collate_flat(sources: Flat, targets: Flat, tags: tuple[Ids, Ids] = ((), ())) -> Batch:
     """Return the Batch of concatenated rows; see `collate`. tags: also of each row, (B, number of tags)."""
     sources, targets = (
-        rows.tagged(np.asarray(own, dtype=np.int64)) for rows, own in zip((sources, targets), tags, strict=True)
+        rows.tagged(np.asarray(own, dtype=np.int64)) for rows, own in zip((sources, targets), tags[:2], strict=True)
     )
     return _batch(sources.with_eos(), targets.with_bos(), targets.with_eos(), np.shape(tags[1])[-1])
 

@@ -96,8 +96,9 @@ class CTranslate2Search:
         scored = scored or not isinstance(self.config, GreedyConfig)
         # CTranslate2 takes one limit for a batch: the longest. Those beyond their own are searched again below.
         pools = self._search(sources, prefixes, max(limits), scored)
-        # Searches of tolka never choose <pad> or <s>; here they are forbidden once a result has one.
-        special = {number for number, pool in enumerate(pools) if _has_special(pool)}
+        # Searches of tolka never choose what stands for no text; here that is forbidden once a result has some of it.
+        never = {PAD, BOS, *self.tags.never}
+        special = {n for n, pool in enumerate(pools) if any(not never.isdisjoint(each.tokens) for each in pool)}
         for number in special:
             [pools[number]] = self._search(
                 [sources[number]], [prefixes[number]], limits[number], scored, only_subwords=True
@@ -152,8 +153,8 @@ class CTranslate2Search:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, of at most `limit` tokens.
 
-        scored: whether scores are needed. only_subwords: forbids `<pad>` and `<s>`. complete: of a beam, all that are
-        finished at `limit`, instead of the beam_size most likely ones.
+        scored: whether scores are needed. only_subwords: forbids what stands for no text. complete: of a beam, all that
+        are finished at `limit`, instead of the beam_size most likely ones.
         """
         options: dict[str, Any] = {"beam_size": 1, "length_penalty": 0.0}
         if isinstance(self.config, BeamConfig):
@@ -172,7 +173,8 @@ class CTranslate2Search:
         if any(prefixes) or tags.target:
             options["target_prefix"] = self.vocabulary.target_pieces(prefixes, tags.target)
         if only_subwords:
-            options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in (PAD, BOS)]
+            never = PAD, BOS, *tags.never
+            options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in never]
         results = self.translator.translate_batch(
             self.vocabulary.source_pieces(sources, tags.source),
             max_decoding_length=limit + len(tags.target),
@@ -201,19 +203,14 @@ class CTranslate2Search:
 
     def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
         """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
-        (before_source, before_target), vocabulary = self.tags, self.vocabulary
+        vocabulary, before_target = self.vocabulary, self.tags.target
         scores = self.translator.score_batch(
-            vocabulary.source_pieces(sources, before_source),
+            vocabulary.source_pieces(sources, self.tags.source),
             vocabulary.target_pieces(prefixes, before_target),
             max_input_length=0,
         )
         first = len(before_target)
         return [sum(each.log_probs[first : first + len(prefix)]) for each, prefix in zip(scores, prefixes, strict=True)]
-
-
-def _has_special(pool: Sequence[Hypothesis]) -> bool:
-    """Return whether `<pad>` or `<s>` is in a hypothesis: their ids are below that of `</s>`."""
-    return any(min(each.tokens, default=EOS) < EOS for each in pool)
 
 
 def _length(hypothesis: Hypothesis) -> int:

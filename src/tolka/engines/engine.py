@@ -52,7 +52,7 @@ class Engine(ABC):
         """Return the hypotheses of each source, best first; None if the batch does not fit in memory.
 
         sources: ids without `</s>`. wishes: constraints on the translation of each source. scored: whether scores are
-        needed. tags: of the direction, which no hypothesis has. CheckpointError if the model's scores are not finite.
+        needed. tags: of the direction; no hypothesis has one. CheckpointError if the model's scores are not finite.
         """
 
     def score(

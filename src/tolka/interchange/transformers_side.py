@@ -102,11 +102,11 @@ class TransformersSide:
             self._model = model.eval()
             config = self._model.config
             self._start = config.decoder_start_token_id
-            never = {config.pad_token_id, config.bos_token_id} - {None}  # as no search of ours chooses them
             # M2M-100's tokenizer leaves tags in its text, and writes <unk> for rows without a subword.
-            order, hidden = target.ids_in_original_order(), target.never_text
+            order, hidden = target.ids_in_original_order(), target.not_in_targets
             dropped = [place for place, number in enumerate(order) if target.subwords[number] in hidden]
             self._dropped, first = {self._start, *dropped}, None
+            never = {config.pad_token_id, config.bos_token_id, *dropped} - {None}  # as no search of ours chooses them
             if target.tags:
                 self._tokenizer.src_lang, self._tokenizer.tgt_lang = direction
                 first = self._tokenizer.convert_tokens_to_ids(target.tags[direction.target])

@@ -23,6 +23,7 @@ from tolka.metrics.metric import (
     lengths,
 )
 from tolka.metrics.options import COMMAND, PRINTED_NAMES, MetricsConfig
+from tolka.options.registry import refuse_abstract
 
 
 def register_metric(name: str, printed_name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
@@ -34,6 +35,7 @@ def register_metric(name: str, printed_name: str) -> Callable[[Callable[[], Any]
     """
 
     def add(make: Callable[[], Any]) -> Callable[[], Any]:
+        refuse_abstract(make, f"the metric '{name}'")
         PRINTED_NAMES[name], REGISTERED[name] = printed_name, make
         return make
 

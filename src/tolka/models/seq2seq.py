@@ -56,6 +56,8 @@ class Seq2Seq(nn.Module, ABC):
     """V, the number of target subwords."""
     feature_size: int
     """D, the width of the features."""
+    without_text: Tensor | None = None
+    """Target ids beside `<pad>` and `<s>` that no search may choose, as those of tags."""
     recompute: bool = False
     """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
 

@@ -14,7 +14,8 @@ from tolka.tokenizer.tags import Tags
 class Tagged(Seq2Seq):
     """Puts the tags before each source, and has the decoder read those of the target before the first step.
 
-    So hypotheses are without tags: these count neither for their scores nor for the limits of their lengths.
+    So hypotheses are without tags: these count neither for their scores nor for the limits of their lengths. A search
+    chooses none of `Tags.never`.
     """
 
     def __init__(self, model: Seq2Seq, tags: Tags) -> None:
@@ -34,6 +35,7 @@ class Tagged(Seq2Seq):
         return self.model.logits_parameters()
 
     def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
+        self.without_text = source.new_tensor(self.tags.never) if self.tags.never else None
         before = source.new_tensor(self.tags.source).expand(len(source), -1)
         state = self.model.start(torch.cat([before, source], dim=1), lengths + before.size(1))
         for token in (BOS, *self.tags.target)[:-1]:

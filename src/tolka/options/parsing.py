@@ -2,14 +2,14 @@
 
 import dataclasses
 import math
+import re
 import reprlib
 import types
 import typing
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, TypeVar
 
-from tolka.errors import ConfigError
+from tolka.errors import ConfigError, in_one_line
 from tolka.options.registry import did_you_mean
 
 D = TypeVar("D")
@@ -31,19 +31,33 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     # Not OmegaConf's structured configs: they convert texts to numbers and booleans, and read $ and ??? in a text.
     hints = typing.get_type_hints(cls)
     known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    # All of them in one message, so that a file with three mistakes is not read four times.
-    unknown = [key for key in values if key not in known]
-    if unknown:
-        hint = partial(did_you_mean, known=known, prefix=f"{where}.")
-        raise ConfigError(" ".join(f"unknown key '{where}.{key}'.{hint(str(key))}" for key in unknown))
-    wrong = [
-        f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}{_how_large(value)}"
-        for key, value in values.items()
-        if not _fits(value, known[key])
-    ]
-    if wrong:
-        raise ConfigError("; ".join(wrong))
-    return cls(**{key: _convert(value, known[key]) for key, value in values.items()})
+    # All complaints in one message, so that a file with three mistakes is not read four times.
+    complaints, left = list[str](), dict[str, Any]()
+    for key, value in values.items():
+        if key not in known:
+            complaints.append(f"unknown key '{where}.{key}'.{did_you_mean(str(key), known, prefix=f'{where}.')}")
+        elif not _fits(value, known[key]):
+            complaints.append(f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}{_how_large(value)}")
+        else:
+            left[key] = _convert(value, known[key])
+    complained = {*values} - {*left}
+    while True:
+        try:
+            built = cls(**left)
+        except ConfigError as error:
+            # Without what it names the next one is found; one that names a default in such a place would be no fault.
+            named = {each for each in re.findall(rf"\b{re.escape(where)}\.(\w+)", str(error)) if each in known}
+            if not complained & named:
+                complaints.append(str(error))
+            if not named & left.keys():
+                break
+            complained |= named
+            left = {key: value for key, value in left.items() if key not in named}
+        else:
+            if not complaints:
+                return built
+            break
+    raise ConfigError(in_one_line(complaints), complaints)
 
 
 def _convert(value: Any, kind: Any) -> Any:

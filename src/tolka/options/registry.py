@@ -34,6 +34,12 @@ def some_of(names: Sequence[str], all_of_them: str = "") -> str:
     return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more{where}"
 
 
+def refuse_abstract(cls: Any, what: str) -> None:
+    """Raise ConfigError for a class that lacks a method of its kind, before anything is done with it."""
+    if lacking := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise ConfigError(f"{what}: its class {cls.__name__} lacks {', '.join(lacking)}, as each of its kind has")
+
+
 def plugins_of(values: Mapping[str, Any]) -> list[str]:
     """Return the modules that a saved configuration says its classes come from; they are not imported for that."""
     plugins = values.get("plugins")
@@ -67,6 +73,7 @@ class Registry(Generic[C]):
         def add(cls: type[T]) -> type[T]:
             if name in self._classes:
                 raise ConfigError(f"the {self.kind} '{name}' is registered twice; choose another name")
+            refuse_abstract(cls, f"the {self.kind} '{name}'")
             self._classes[name] = cls  # type: ignore[assignment]
             return cls
 

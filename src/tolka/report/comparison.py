@@ -12,10 +12,8 @@ from tolka.report.fonts import families_for
 from tolka.report.glossary import Term, entry
 from tolka.report.plots import new_figure, save_figure, svg_of
 from tolka.report.runs import FinishedRun
-from tolka.report.sweep_tables import are_comparable, best_value, differing_settings
 
 _SIZE = (5.2, 3.5)  # inches; one panel each, so that they stand one below the other on a narrow screen
-_FEWEST_LINES = 3  # trainings in a picture of their settings
 _SHORT_LABEL = 14  # characters; three labels of this length fit side by side in a legend
 
 
@@ -46,7 +44,6 @@ def compare_runs(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
         picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, entry("flow"), [])
         axes = ("steps before the end of the sentence", "norm of d loss / d state (nats)")
         pictures.append(_draw(runs, picture, _flow(index), axes, log=True))
-    pictures.append(_coordinates(runs, folder))
     return [picture for picture in pictures if picture]
 
 
@@ -93,49 +90,6 @@ def _lengths_picture(runs: Sequence[FinishedRun], test: str, folder: Path) -> Pi
     return Picture(
         folder / f"bleu_by_length_{test}.png", f"BLEU by length: {test}", caption, entry("length"), signatures
     )
-
-
-def _coordinates(runs: Sequence[FinishedRun], folder: Path) -> Picture | None:
-    """Draw one line per training through its value of each setting, coloured by its best validation."""
-    path = folder / "settings.png"
-    settings = differing_settings(runs)
-    # With one setting, the page's table says the same.
-    if not are_comparable(runs) or len(runs) < _FEWEST_LINES or len(settings) < 2:
-        path.unlink(missing_ok=True)
-        return None
-    figure = new_figure(*_SIZE)
-    from matplotlib import colormaps
-
-    axes, values = figure.subplots(), [best_value(run) for run in runs]
-    low, high = min(values), max(values)
-    heights = [_heights(each) for each in settings.values()]
-    heights.append([(value - low) / (high - low) if high > low else 0.5 for value in values])
-    for number, value in enumerate(values):
-        color = colormaps["viridis"]((value - low) / (high - low) if high > low else 0.5)
-        axes.plot(range(len(heights)), [row[number] for row in heights], color=color, linewidth=1.2, marker="o", ms=3)
-    for place, (each, row) in enumerate(zip(settings.values(), heights, strict=False)):
-        for text, height in dict(zip(each, row, strict=True)).items():
-            axes.annotate(text[:_SHORT_LABEL], (place, height), xytext=(4, 3), textcoords="offset points", fontsize=7)
-    axes.set_xticks(range(len(heights)), [*settings, "best validation"], rotation=20, ha="right", fontsize=8)
-    axes.set_yticks([])
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    caption = (
-        "Each line is one training; the brighter, the larger its best validation. Right: that value, on its scale."
-    )
-    picture = Picture(path, "Settings and the best validation", caption, entry("settings"), [], svg_of(figure))
-    save_figure(figure, path)
-    return picture
-
-
-def _heights(values: Sequence[str]) -> list[float]:
-    """Return the place of each value on its axis, from 0 to 1: of numbers by their size, of names by their order."""
-    # By rank, not by value: learning rates of 1e-5, 1e-4 and 1e-3 would lie on two points.
-    try:
-        levels: list[Any] = sorted({float(value) for value in values})
-        own: list[Any] = [float(value) for value in values]
-    except ValueError:
-        levels, own = sorted(set(values)), list(values)
-    return [levels.index(value) / max(len(levels) - 1, 1) for value in own]
 
 
 _Plot = Callable[[Any, FinishedRun, dict[str, Any]], bool]

@@ -6,6 +6,7 @@ from typing import Any
 from tolka.auto.rules import choices_table, usual_share
 from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
+from tolka.system.surrogates import JOINERS
 
 MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
 _FEW_PAIRS = 100_000  # of which a model that was trained on millions knows more
@@ -188,7 +189,8 @@ def _findings(findings: list[Mapping[str, Any]], pairs: int = 0) -> list[str]:
 
 
 def _shorten(text: str) -> str:
-    visible = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    # Blanks of all widths and what is invisible by their codes: a reader shall see what is wrong with them.
+    visible = "".join(each if each.isprintable() or each in JOINERS else f"<U+{ord(each):04X}>" for each in text)
     return visible if len(visible) <= _SHOWN else f"{visible[: _SHOWN - 1]}…"
 
 

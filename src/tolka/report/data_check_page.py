@@ -58,7 +58,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
 def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
     """Return the summary: label -> value."""
     training = checkup["training"]
-    kinds = sum(len(part["findings"]) for part in training)
+    kinds = len({finding["what"] for part in training for finding in part["findings"]})
     leaks = leak_findings(checkup)
     facts = {
         "languages": " to ".join(codes),

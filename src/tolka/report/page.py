@@ -32,7 +32,7 @@ class ReportConfig:
     page: bool = True
     """whether report.html is written: scores, curves, and three test sentences with their attention"""
     plots: bool = True
-    """whether plots/ are drawn, where matplotlib is installed: learning curves, gradient flow"""
+    """whether the page has learning curves and other pictures, also in plots/, where matplotlib is installed"""
 
 
 def write_page(

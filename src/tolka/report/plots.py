@@ -15,34 +15,6 @@ from tolka.system.atomic import replace_bytes
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
-def learning_curves(run: Path) -> Path:
-    """Draw plots/curves.png from a run's metrics.jsonl: losses, BLEU and chrF; return its path.
-
-    TolkaError when matplotlib is not installed.
-    """
-    figure = new_figure(10, 4)
-    lines = read_metrics(run)
-    training = [line for line in lines if "train_loss" in line]
-    validations = [line for line in lines if "valid_loss" in line and "mean_of_updates" not in line]
-
-    losses, scores = figure.subplots(1, 2)
-    _draw(losses, training, "train_loss", "training", color="tab:gray")
-    _draw(losses, validations, "valid_loss", "validation", color="tab:blue", marker="o")
-    losses.set(xlabel="update", ylabel="nll per token (nats)", title="Loss, label smoothing left out")
-    _draw(scores, validations, "bleu", "BLEU", color="tab:orange", marker="o")
-    _draw(scores, validations, "chrf", "chrF2", color="tab:green", marker="o")
-    scores.set(xlabel="update", ylabel="score", title="Validation, greedy", ylim=(0, 100))
-    for axes in (losses, scores):
-        axes.grid(alpha=0.3)
-        if axes.lines:
-            axes.legend()
-    if validations and "signatures" in validations[-1]:
-        signatures = [f"{name}: {signature}" for name, signature in validations[-1]["signatures"].items()]
-        figure.supxlabel("\n".join(signatures), fontsize=6, color="gray")
-    save_figure(figure, path := run / "plots" / "curves.png")
-    return path
-
-
 def gradient_flow_curves(run: Path) -> Path:
     """Draw plots/gradient_flow.png from a run's metrics.jsonl: norms by distance, one panel per layer; return its path.
 
@@ -109,8 +81,3 @@ def svg_of(figure: Any) -> str:
     text = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", text)
     text = text.replace(f"stroke: {rcParams['grid.color']}; stroke-opacity: 0.3", "stroke: var(--line)")
     return re.sub(r"\b(stroke|fill): #000000", r"\1: currentColor", text)
-
-
-def _draw(axes: Any, lines: list[dict[str, float]], key: str, label: str, **style: str) -> None:
-    if lines:
-        axes.plot([line["update"] for line in lines], [line[key] for line in lines], label=label, markersize=3, **style)

@@ -31,7 +31,7 @@ from tolka.run.claim import claim
 from tolka.run.inputs import Inputs
 from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
-from tolka.run.results import draw_plots, write_report
+from tolka.run.results import draw_gradient_flow, write_report
 from tolka.run.training_setup import build_trainer, check_start, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
@@ -256,8 +256,8 @@ def _report(
     """Show samples of the last validation, draw the plots, and write the page."""
     if texts.samples:
         run.log(texts.samples)
-    if config.report.plots:
-        draw_plots(run, config.trainer.gradient_flow)
+    if config.report.plots and config.trainer.gradient_flow:
+        draw_gradient_flow(run)
     if config.report.page:
         # The first test set, or else the validation set.
         (direction, known), *_ = inputs.validation.items()

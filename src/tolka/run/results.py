@@ -10,7 +10,7 @@ from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.scores import line_chrf
 from tolka.report.attention import write_numbers
 from tolka.report.page import write_page
-from tolka.report.plots import gradient_flow_curves, learning_curves
+from tolka.report.plots import gradient_flow_curves
 from tolka.report.runs import EXAMPLES, LINES, read_run, worst_and_best
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
@@ -21,14 +21,12 @@ _SHARES = (0.1, 0.5, 0.9)
 _MOST_LINES = 1000  # on the page, of the first test set; and of all others together
 
 
-def draw_plots(run: RunFolder, gradient_flow: bool) -> None:
-    """Draw plots/ if matplotlib is installed, and log their paths, or why there are none."""
-    plots = {"learning curves": learning_curves, **({"gradient flow": gradient_flow_curves} if gradient_flow else {})}
-    for what, plot in plots.items():
-        try:
-            run.log(f"{what}: {plot(run.path)}")
-        except TolkaError as error:
-            run.log(str(error))
+def draw_gradient_flow(run: RunFolder) -> None:
+    """Draw the gradient flow if matplotlib is installed, and log the picture's path, or why there is none."""
+    try:
+        run.log(f"gradient flow: {gradient_flow_curves(run.path)}")
+    except TolkaError as error:
+        run.log(str(error))
 
 
 def write_report(

@@ -94,7 +94,9 @@ class SearchConfig(ABC):
         return self.returned
 
     def build(self) -> "Search":
-        """Return the search with these options."""
+        """Return the search with these options; ConfigError for a plugin's class that does not name its search."""
+        if not self.ALGORITHM:
+            raise ConfigError(f"{type(self).__name__} lacks ALGORITHM, the name of its search, or a method build")
         search: Search = named(self.ALGORITHM)(self)
         return search
 

@@ -4,7 +4,8 @@ import unicodedata
 
 # Control characters, invisible ones that reorder text or hide in it, lone surrogates, and separators of lines.
 _HIDDEN = frozenset(["Cc", "Cf", "Cs", "Zl", "Zp"])
-_JOINERS = "\u200c\u200d"  # ordinary text in Persian, in the scripts of India, and in emoji
+JOINERS = "\u200c\u200d"
+"""Joiner and non-joiner: ordinary text in Persian, in the scripts of India, and in emoji."""
 
 
 def is_utf8(name: str) -> bool:
@@ -19,7 +20,7 @@ def printable(text: str, kept: str = "") -> str:
     """
     if text.isprintable():
         return text
-    kept += _JOINERS
+    kept += JOINERS
     return "".join(
         character.encode("unicode_escape").decode()
         if unicodedata.category(character) in _HIDDEN and character not in kept

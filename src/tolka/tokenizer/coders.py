@@ -39,6 +39,11 @@ class Coder:
         named = zip(self._processor.id_to_piece(numbers), self._processor.is_control(numbers), numbers, strict=True)
         return {name: number for name, is_control, number in named if is_control}
 
+    @property
+    def without_text(self) -> set[int]:
+        """The ids beside the first four that stand for no text, as tags of languages do."""
+        return {number for number in self.control_symbols.values() if number > UNK}
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; none for a blank one."""
         return [*self._processor.encode(text, out_type=int)]
@@ -81,7 +86,7 @@ class VocabularyCoder(Coder):
 
     def __init__(self, processor: Any, vocabulary: Vocabulary, tags: bool) -> None:
         super().__init__(processor)
-        self._subwords, self._tags = vocabulary.subwords, tags
+        self._vocabulary, self._subwords, self._tags = vocabulary, vocabulary.subwords, tags
         # No text becomes a tag of a language, and a tag no text.
         never = vocabulary.never_text
         self._ids = {name: number for number, name in enumerate(self._subwords) if number > UNK and name not in never}
@@ -93,6 +98,11 @@ class VocabularyCoder(Coder):
     @property
     def size(self) -> int:
         return len(self._subwords)
+
+    @property
+    def without_text(self) -> set[int]:
+        names = self._vocabulary.not_in_targets
+        return {number for number, name in enumerate(self._subwords) if name in names and number > UNK}
 
     def encode(self, text: str) -> list[int]:
         start = []

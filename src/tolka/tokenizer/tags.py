@@ -11,10 +11,14 @@ from tolka.text.new_languages import code_hint
 
 
 class Tags(NamedTuple):
-    """Ids of the tags of a direction: before the source's subwords, and first in the target."""
+    """Ids of the tags of a direction: before the source's subwords, and first in the target.
+
+    never: for a search, the target ids that stand for no text, as all tags do: no translation has them.
+    """
 
     source: tuple[int, ...] = ()
     target: tuple[int, ...] = ()
+    never: tuple[int, ...] = ()
 
 
 NO_TAGS = Tags()

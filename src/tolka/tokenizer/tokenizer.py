@@ -22,6 +22,7 @@ from tolka.tokenizer.tags import FORMS, NO_TAGS, Tags, tags_of, written_tags
 from tolka.tokenizer.vocabulary import (
     MOST_BYTES,
     SPECIAL,
+    TYPED_TAG,
     VOCABULARY,
     Vocabulary,
     as_json,
@@ -229,7 +230,12 @@ class Tokenizer:
         A target language that has one gets it; for any other, as the group `roa`, the texts bring theirs.
         """
         names = self.listed[0].subwords if self.listed and not self.languages else ()
-        return {name[2:-2]: n for n, name in enumerate(names) if name.startswith(">>") and name.endswith("<<")}
+        return {tag[1]: n for n, name in enumerate(names) if (tag := TYPED_TAG.fullmatch(name))}
+
+    @cached_property
+    def without_text(self) -> tuple[int, ...]:
+        """The target ids that no translation has: tags of languages, and rows that only fill a vocabulary up."""
+        return tuple(sorted(self._coders[-1].without_text))
 
     def giving_way(self, direction: Direction) -> dict[str, int]:
         """Return the typed tags that give way to the direction's own; none for a direction that has none of them."""

@@ -20,6 +20,8 @@ SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 """The first subwords of every vocabulary; their ids are PAD, BOS, EOS and UNK."""
 MOST_BYTES = 2**26
 """Ceiling on the size of a vocabulary or a SentencePiece model."""
+TYPED_TAG = re.compile(r">>(\S+)<<")
+"""A tag that is typed before a source, as in Marian's multilingual models."""
 _MOST = 2_000_000  # subwords
 _NEVER_TEXT = re.compile(r"<mask>|madeupword\d+")  # of fairseq's vocabularies: rows without a text
 
@@ -54,6 +56,11 @@ class Vocabulary:
     def never_text(self) -> set[str]:
         """The subwords that stand for no text: tags, and rows that other programs fill up a vocabulary with."""
         return {*self.tags.values(), *filter(_NEVER_TEXT.fullmatch, self.subwords if self.tags else ())}
+
+    @property
+    def not_in_targets(self) -> set[str]:
+        """The subwords that no translation has: those of `never_text`, and tags that are typed before a source."""
+        return {*self.never_text, *filter(TYPED_TAG.fullmatch, self.subwords)}
 
     def ids_in_original_order(self) -> list[int]:
         """Return, for each id of the original vocabulary, the id here; without an `<s>`, for its `<pad>` BOS."""

@@ -63,7 +63,8 @@ class BatchDecoder:
     def translate(self, segments: Sequence[Segment], request: ResolvedRequest, tick: Tick) -> list[list[Rendered]]:
         """Return texts and hypotheses of each segment, in order. tick: receives the number of each batch's segments."""
         search = request.search
-        selection, tags = search.selection(request.direction.target), self._tokenizer.tags(request.direction)
+        selection = search.selection(request.direction.target)
+        tags = self._tokenizer.tags(request.direction)._replace(never=self._tokenizer.without_text)
         sources = [segment.ids for segment in segments]
         results: dict[int, list[Rendered]] = {}
         remaining = self._batches(sources, range(len(sources)), search.width)
