@@ -185,3 +185,9 @@ def test_settings_that_were_chosen_and_a_training_that_ends_by_itself(tmp_path: 
 def test_its_title(tmp_path: Path, name: str) -> None:
     page = write_check_page(tmp_path / "there", {**SETTINGS, "run": {"name": name}}, checkup())
     assert f"{name or 'there'}: the text, checked" in Reader(page.read_text("utf-8")).text
+
+
+def test_a_kind_of_fault_in_several_files_counts_once(tmp_path: Path) -> None:
+    found = checkup(finding("markup", 2), finding("few letters", 1))
+    found["training"] = [{**part, "name": name} for part in found["training"] for name in ("one", "two", "three")]
+    assert "2 kinds of fault" in written(tmp_path, found).text

@@ -11,7 +11,7 @@ from tolka.config.plugins import load_plugins
 from tolka.data.shards import Task
 from tolka.errors import ConfigError
 from tolka.text.cleaning.cleaner import Tally, judge
-from tolka.text.cleaning.steps import CleaningConfig, own_modules
+from tolka.text.cleaning.steps import OWN_STEPS, CleaningConfig, own_modules
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 
@@ -63,6 +63,12 @@ def test_text_is_prepared_again_when_their_code_changes(
     digests = own_modules(CleaningConfig(own=["one", "two", "no_question"]))
     assert [*digests] == ["my_steps", "one_step", "two_step"]
     assert len({*digests.values()}) == 3
+
+
+def test_a_step_that_returns_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OWN_STEPS, "nothing", lambda pair, direction: None)
+    with pytest.raises(ConfigError, match=r"=\[nothing\] returned None; a step returns the pair"):
+        list(judge(PAIRS, CleaningConfig(own=["nothing"]), Direction("en", "de"), Tally()))
 
 
 def test_a_step_that_nobody_knows_is_named(tiny: list[str], command: Command) -> None:

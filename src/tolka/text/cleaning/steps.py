@@ -159,7 +159,15 @@ def register_step(name: str) -> Callable[[OwnStep], OwnStep]:
 
 def _own(name: str, direction: Direction) -> Step:
     step = _own_step(name)
-    return lambda pair: step(pair, direction)
+
+    def checked(pair: Pair) -> Pair | str:
+        if not isinstance(found := step(pair, direction), Pair | str):
+            raise ConfigError(
+                f"cleaning.own=[{name}] returned {found!r}; a step returns the pair, or why it is left out"
+            )
+        return found
+
+    return checked
 
 
 def _own_step(name: str) -> OwnStep:
