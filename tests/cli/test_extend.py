@@ -15,6 +15,7 @@ from conftest import XB, sentences
 from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
 from tolka.model_directory.read import load_model
+from tolka.system.progress import say
 from tolka.tokenizer.extension import spellings
 
 Command = Callable[..., Any]
@@ -289,8 +290,8 @@ def test_language_tags_survive(command: Command, tiny: list[str], corpus: Path, 
 
 def test_the_source_may_be_named_alone(tiny: list[str], trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = [each for each in tiny if not each.startswith((*OWN_SIZES, "corpus.source", "corpus.target"))]
-    config = train_config([*settings, f"run.init_from={trained}", "corpus.source=fr"])
+    config = train_config([*settings, f"run.init_from={trained}", "corpus.source=fr"], say=say)
     assert (config.corpus.source, config.corpus.target) == ("fr", "xb")
     assert "note: corpus.target=xb, as the model in run.init_from has it" in capsys.readouterr().err
     with pytest.raises(ConfigError, match=r"tokenizer\.vocab_size"):
-        train_config([*settings, f"run.init_from={trained}", "tokenizer.vocab_size=500"])
+        train_config([*settings, f"run.init_from={trained}", "tokenizer.vocab_size=500"], say=say)

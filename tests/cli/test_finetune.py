@@ -20,6 +20,7 @@ from tolka.cli.common import guarded
 from tolka.config.command_line import train_config
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.read import load_model
+from tolka.system.progress import say
 
 Command = Callable[..., Any]
 OWN_SIZES = ("model", "tokenizer", "trainer.updates", "scheduler")
@@ -298,14 +299,18 @@ def test_a_recipe_of_its_own_unless_another_is_named(
 ) -> None:
     """From Python too; an experiment's full rate on trained weights is said."""
     settings = [setting for setting in going_on(tiny, trained) if not setting.startswith("optimizer")]
-    assert train_config(settings).optimizer.lr == train_config(["experiment=finetune"]).optimizer.lr == 0.0001
+    assert (
+        train_config(settings, say=say).optimizer.lr
+        == train_config(["experiment=finetune"], say=say).optimizer.lr
+        == 0.0001
+    )
     assert capsys.readouterr().err == ""
     sizes = [f"{setting}" for setting in tiny if setting.startswith(("model", "tokenizer"))]
-    train_config([*settings, *sizes, "experiment=sample"])
+    train_config([*settings, *sizes, "experiment=sample"], say=say)
     assert "note: the rate (0.003) is that of experiment=sample, which trains fresh" in capsys.readouterr().err
-    train_config([*settings, *sizes, "experiment=sample", "optimizer.lr=0.0002"])
+    train_config([*settings, *sizes, "experiment=sample", "optimizer.lr=0.0002"], say=say)
     assert capsys.readouterr().err == ""
-    train_config([*settings, "optimizer=muon"])  # the recipe that nobody named says what it sets, too
+    train_config([*settings, "optimizer=muon"], say=say)  # the recipe that nobody named says what it sets, too
     assert "note: optimizer.lr is 0.0001, as experiment=finetune sets it" in capsys.readouterr().err
 
 
@@ -385,10 +390,10 @@ def test_the_languages_are_the_models_unless_named(
     tiny: list[str], trained: Path, named: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = [each for each in going_on(tiny, trained) if not each.startswith(("corpus.source", "corpus.target"))]
-    corpus = train_config(settings).corpus
+    corpus = train_config(settings, say=say).corpus
     assert (corpus.source, corpus.target) == ("xa", "xb")
     assert "note: corpus.source=xa and corpus.target=xb, as the model in run.init_from has" in capsys.readouterr().err
-    corpus = train_config([*settings, *named]).corpus
+    corpus = train_config([*settings, *named], say=say).corpus
     assert (corpus.source, corpus.target) == ("xc", "xa" if len(named) > 1 else "xb")
     said = capsys.readouterr().err
     assert ("as the model in run.init_from" in said) == (len(named) == 1)

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from tolka.kernels.packing import token_positions
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
-from tolka.tokenizer.tags import Tags
 
 __all__ = ["BOS", "EOS", "PAD", "UNK", "Batch", "Flat", "Ids", "collate", "collate_flat"]
 
@@ -131,7 +130,7 @@ class Flat:
         return padded
 
 
-def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids] | Tags = ((), ())) -> Batch:
+def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: Sequence[Ids] = ((), ())) -> Batch:
     """Return the Batch of id rows without special symbols; <s>, </s> and the tags of a direction are added.
 
     tags: ids at the beginning of each source, and of each target.
@@ -139,7 +138,7 @@ def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: tuple[Ids, Ids
     return collate_flat(Flat.of(sources), Flat.of(targets), tags)
 
 
-def collate_flat(sources: Flat, targets: Flat, tags: tuple[Ids, Ids] | Tags = ((), ())) -> Batch:
+def collate_flat(sources: Flat, targets: Flat, tags: Sequence[Ids] = ((), ())) -> Batch:
     """Return the Batch of concatenated rows; see `collate`. tags: also of each row, (B, number of tags)."""
     sources, targets = (
         rows.tagged(np.asarray(own, dtype=np.int64)) for rows, own in zip((sources, targets), tags[:2], strict=True)
