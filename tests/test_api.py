@@ -92,7 +92,7 @@ def test_models_and_texts_of_a_wrong_type() -> None:
 def test_a_list_in_place_of_a_file_is_a_type_error(key: str) -> None:
     files = {"hypothesis": "a", "reference": "b", key: ["A text."]}
     with pytest.raises(TypeError, match=f"{key} is one name or path, and not a list: texts are read from the file"):
-        tolka.evaluate(**files)
+        tolka.evaluate(**files)  # type: ignore[arg-type]
     for settings in ({"run": {"name": ["a"]}}, {"corpus": {"source": ["en"]}}, {"search": {"glossary": ["a"]}}):
         with pytest.raises(TypeError, match="is one name or path"):
             as_overrides(settings)

@@ -134,7 +134,7 @@ def test_ctrl_c_that_a_module_of_matplotlib_makes_an_import_error_of(
         return real(name, *rest, **named)
 
     monkeypatch.setattr(builtins, "__import__", interrupted)
-    outcome = command("mt-train", *tiny, "report.plots=true")
+    outcome = command("mt-train", *tiny, "report.plots=true", "report.page=true")
     assert (outcome.code, outcome.err.splitlines()[-1]) == (130, "interrupted")
     assert "not installed" not in outcome.err
 

@@ -232,6 +232,6 @@ def test_a_plugin_that_lacks_a_method_is_told_in_one_line(trained: Path, tmp_pat
 )
 def test_errors_of_all_pythons_name_the_class_and_the_method(message: str) -> None:
     load_plugins(["plugins=[json]"])
-    assert what_a_plugin_lacks(TypeError(message)).startswith("plugins=[json]: its class JSONDecoder lacks parse")
+    assert what_a_plugin_lacks(TypeError(message)).startswith("'plugins=[json]': its class JSONDecoder lacks parse")
     assert what_a_plugin_lacks(TypeError(message.replace("JSONDecoder", "Other"))) == ""
     assert what_a_plugin_lacks(TypeError("anything else")) == ""

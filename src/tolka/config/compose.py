@@ -101,7 +101,7 @@ def compose_plainly(name: str, overrides: Sequence[str]) -> dict[str, Any]:
             else:
                 choices[key] = value
     # The choices of all groups first, as in Hydra: search=beam may be typed after search.beam_size=3.
-    values = {group: preset(group, kind) for group, kind in choices.items()}
+    values = {group: preset(group, kind) for group, kind in choices.items() if kind in choices_of(group)}
     for key, value in typed:
         group, _, option = key.partition(".")
         if group in unknown:  # whose keys nobody knows

@@ -53,7 +53,7 @@ def what_a_plugin_lacks(error: Exception) -> str:
     for module in _LOADED:
         parts = [each for key, each in sys.modules.items() if key == module or key.startswith(f"{module}.")]
         if any(hasattr(part, name) for part in parts):
-            return f"plugins=[{module}]: its class {name} lacks {lacking}, as each of its kind has"
+            return f"'plugins=[{module}]': its class {name} lacks {lacking}, as each of its kind has"
     return ""
 
 

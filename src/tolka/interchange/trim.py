@@ -65,7 +65,9 @@ def _threshold(texts: Sequence[Path], lines: Sequence[str]) -> Threshold:
     if texts:
         first = "give more text in these languages ('text=[FILE,FILE]'), or none, which leaves all of their scripts"
     elif lines:
-        first = "name the languages whose words and scripts such translations have as well (languages=[CODE,CODE,CODE])"
+        first = (
+            "name the languages whose words and scripts such translations have as well ('languages=[CODE,CODE,CODE]')"
+        )
     else:
         first = "compare by lines of real text (--sample FILE), as made-up ones lead to words of any language"
     return Threshold(advice=f". What to do: {first}; or leave out languages=, and the whole model is imported")

@@ -67,7 +67,7 @@ def test_text_is_prepared_again_when_their_code_changes(
 
 def test_a_step_that_returns_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OWN_STEPS, "nothing", lambda pair, direction: None)
-    with pytest.raises(ConfigError, match=r"=\[nothing\] returned None; a step returns the pair"):
+    with pytest.raises(ConfigError, match=r"=\[nothing\]' returned None; a step returns the pair"):
         list(judge(PAIRS, CleaningConfig(own=["nothing"]), Direction("en", "de"), Tally()))
 
 

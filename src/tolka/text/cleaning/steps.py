@@ -163,7 +163,7 @@ def _own(name: str, direction: Direction) -> Step:
     def checked(pair: Pair) -> Pair | str:
         if not isinstance(found := step(pair, direction), Pair | str):
             raise ConfigError(
-                f"cleaning.own=[{name}] returned {found!r}; a step returns the pair, or why it is left out"
+                f"'cleaning.own=[{name}]' returned {found!r}; a step returns the pair, or why it is left out"
             )
         return found
 
