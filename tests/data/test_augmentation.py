@@ -9,6 +9,7 @@ from tolka.data.augmentation import Augmenter
 from tolka.data.store import PartTags, TokenStore
 from tolka.formats.any_model import load_any
 from tolka.model_directory.read import load_model
+from tolka.text.direction import UNKNOWN
 from tolka.tokenizer.tags import NO_TAGS
 from tolka.tokenizer.tokenizer import Tokenizer
 
@@ -32,7 +33,7 @@ def texts(tokenizer: Tokenizer, store: TokenStore) -> list[tuple[str, str]]:
 
 
 def test_a_share_of_the_pairs_is_changed_and_others_in_each_epoch(tokenizer: Tokenizer, store: TokenStore) -> None:
-    augmenter = Augmenter(tokenizer, {"upper": 0.1, "join": 0.05}, seed=1, max_length=200)
+    augmenter = Augmenter(tokenizer, {"upper": 0.1, "join": 0.05}, seed=1, max_length=200, directions=[UNKNOWN])
     epochs = [texts(tokenizer, augmenter(store, epoch)) for epoch in (0, 1, 0)]
     assert epochs[0] == epochs[2] != epochs[1]
     upper = {row for row, (source, _) in enumerate(epochs[0]) if source.isupper()}
@@ -47,12 +48,12 @@ def test_a_share_of_the_pairs_is_changed_and_others_in_each_epoch(tokenizer: Tok
         assert LINES[row].startswith(first[0])
     for row in {*range(1000)} - upper - joined:
         assert epochs[0][row] == (LINES[row], LINES[row])
-    assert texts(tokenizer, Augmenter(tokenizer, {"upper": 0.1}, 2, 200)(store, 0)) != epochs[0]
+    assert texts(tokenizer, Augmenter(tokenizer, {"upper": 0.1}, 2, 200, [UNKNOWN])(store, 0)) != epochs[0]
 
 
 def test_a_pair_that_gets_too_long_stays(tokenizer: Tokenizer, store: TokenStore) -> None:
     longest = int(max(store.source_lengths))
-    made = Augmenter(tokenizer, {"join": 0.99}, 1, longest)(store, 0)
+    made = Augmenter(tokenizer, {"join": 0.99}, 1, longest, [UNKNOWN])(store, 0)
     assert texts(tokenizer, made) == [(line, line) for line in LINES]
 
 
@@ -62,7 +63,9 @@ def test_joined_pairs_are_of_one_part_and_a_leading_symbol_stays(tokenizer: Toke
     rows = tokenizer.encode_source(lines), tokenizer.encode_target([line.removeprefix("⟦bt⟧ ") for line in lines])
     store = replace(TokenStore.from_rows(*rows), tags=PartTags((NO_TAGS, NO_TAGS), (300, 300)))
     for kind in ("join", "upper", "words", "tags"):
-        made = texts(tokenizer, Augmenter(tokenizer, {kind: 0.99}, 1, 200, symbols=["⟦bt⟧", "<br>"])(store, 0))
+        made = texts(
+            tokenizer, Augmenter(tokenizer, {kind: 0.99}, 1, 200, [UNKNOWN] * 2, symbols=["⟦bt⟧", "<br>"])(store, 0)
+        )
         assert all(source.startswith("⟦bt⟧ ") and source.count("⟦bt⟧") == 1 for source, _ in made[:300])
         assert not any("⟦bt⟧" in source.casefold() for source, _ in made[300:])
         if kind == "join":

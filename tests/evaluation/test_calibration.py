@@ -156,7 +156,7 @@ def test_the_command_writes_the_calibration_into_the_model(
 
 def test_a_line_that_the_model_reads_as_blank_is_left_out(trained: Path) -> None:
     translator, form = open_model(trained / "best"), CharacterForm(control="strip")
-    translator.characters = form
+    translator._characters = form
     sources, references = zip(("\u200b", "x"), *sentences(100, seed=9), strict=True)
     assert calibrate_translator(translator, sources, references, BeamConfig()).calibration.lines == 100
 

@@ -1,6 +1,8 @@
 """Notes on texts to score: each kind of mistake is noted, and plain text is not."""
 
 import json
+import random
+import unicodedata
 
 import pytest
 from rows import each_row
@@ -12,9 +14,11 @@ from tolka.evaluation.input_notes import (
     equal_note,
     language_note,
     shift_note,
+    spelling_note,
     text_notes,
     unnamed_language_note,
 )
+from tolka.metrics.options import MetricsConfig
 
 PLAIN = ["Tom geht nicht, wenn du nicht willst.", "Wo ist der Bahnhof?", "Sie sagte: „Ja.“", "Er wartet."] * 10
 
@@ -135,3 +139,40 @@ def test_a_text_in_another_language_of_the_same_script() -> None:
 def test_a_language_that_was_not_named_is_asked_for(text: str, language: str) -> None:
     note = unnamed_language_note(("test.xx", [text]))
     assert (f"language={language}" in note) if language else note == ""
+
+
+def spelling(hypotheses: list[str], references: list[str], language: str) -> str:
+    return spelling_note(("out", hypotheses), [("test", references)], MetricsConfig(), language)
+
+
+@each_row(
+    ("language", "hypothesis", "reference", "name"),
+    [
+        ("ro", "Ştiinţa şi ţara noastră", "Știința și țara noastră", "ş, ţ for ș, ț"),
+        ("", "Ştiinţa şi ţara noastră", "Știința și țara noastră", "ş, ţ for ș, ț"),
+        ("fa", "او كتابي مي خواند", "او کتابی می\u200cخواند", "ي, ك for ی, ک"),
+        ("de", "er sagte „ja“ und ging", 'er sagte "ja" und ging', "quotation marks"),
+        ("de", "das haus ist rot", "Das Haus ist rot", "capitals"),
+        ("zh", "今天天气很好,我们去公园.", "今天天气很好，我们去公园。", "half-width marks"),
+        ("ar", "في ٣ كتب و ١٢ قلم", "في 3 كتب و 12 قلم", "digits of another script"),
+        ("he", "שָׁלוֹם רַב לְכֻלָּם הַיּוֹם", "שלום רב לכלם היום", "vowel marks"),
+        ("vi", "hoà bình và thuỷ lợi", "hòa bình và thủy lợi", "hoà for hòa"),
+        ("ru", "ещё её зелёный чёрный", "еще ее зеленый черный", "ё for е"),
+        ("ko", unicodedata.normalize("NFD", "나는 너를 사랑한다 정말"), "나는 너를 사랑한다 정말", "accents apart"),
+        ("fr", unicodedata.normalize("NFD", "été à côté là"), "été à côté là", "accents apart from their letters"),
+    ],
+)
+def test_the_same_text_in_another_spelling_is_noted(language: str, hypothesis: str, reference: str, name: str) -> None:
+    for one, other in ((hypothesis, reference), (reference, hypothesis)):
+        note = spelling([one] * 10, [other] * 10, language)
+        assert note.startswith(f"out and test are written differently ({name}"), note
+        assert "of 10 lines): with these made equal, BLEU is 100.0 and not " in note
+    assert spelling([hypothesis] * 10, [hypothesis] * 10, language) == ""
+
+
+def test_translations_that_are_only_worse_have_no_note_on_their_spelling() -> None:
+    draw = random.Random(3)
+    worse = [" ".join(word for word in line.split() if draw.random() < 0.6) or line for line in PLAIN]
+    some_small = [line.lower() if number % 5 == 0 else line for number, line in enumerate(PLAIN)]
+    for system in (worse, some_small, PLAIN, PLAIN[1:] + PLAIN[:1]):
+        assert spelling(system, PLAIN, "de") == spelling(system, PLAIN, "") == ""

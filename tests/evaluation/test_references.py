@@ -39,6 +39,9 @@ class Echo:
         self.engine, self.tokens = TorchEngine(model, torch.device("cpu")), 1000
         self.tokenizer, self.characters, self.direction = TOKENIZER, CharacterForm("nfc"), Direction("xa", "xb")
 
+    def for_direction(self, direction: Direction) -> "Echo":
+        return self
+
     def __call__(self, texts: Sequence[str], request: Any = None, tick: Any = None) -> list[str]:
         return [unicodedata.normalize("NFC", text) for text in texts]
 

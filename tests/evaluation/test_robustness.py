@@ -12,6 +12,7 @@ from tolka.errors import DataError
 from tolka.evaluation.robustness import Cost, measure
 from tolka.metrics.scores import Score
 from tolka.model_directory.write import rescore
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
 
 WORDS = ["river", "stone", "bread", "window", "Anna", "garden", "silver", "morning", "travel", "7", "12 boats"]
@@ -21,7 +22,7 @@ PAIRS = [Pair(f"{a} {b} {c}.", f"{a} {b} {c}.") for a in WORDS for b in WORDS[:6
 def costs_of(
     translate: Callable[[str], str], pairs: Sequence[Pair] = PAIRS, own: tuple[str, Score] | None = None
 ) -> dict[str, Cost]:
-    found = measure(lambda texts: [translate(text) for text in texts], pairs, "en", own)
+    found = measure(lambda texts: [translate(text) for text in texts], pairs, Direction("", "en"), own)
     costs = [cost.after - cost.before for cost in found.costs]
     assert costs == sorted(costs)
     return {cost.name: cost for cost in found.costs}
@@ -79,11 +80,11 @@ def test_the_text_itself_is_compared_with_the_models_own_test_set() -> None:
 
 def test_a_text_of_blank_lines_is_refused() -> None:
     with pytest.raises(DataError, match="5 lines or more with text on both sides: there are 1"):
-        measure(list, [Pair(" ", "a"), Pair("a", " "), Pair("a", "a")], "en")
+        measure(list, [Pair(" ", "a"), Pair("a", " "), Pair("a", "a")], UNKNOWN)
 
 
 def test_at_most_500_lines_are_looked_at_and_blank_ones_are_left_out() -> None:
-    found = measure(lambda texts: list(texts), [*PAIRS * 8, Pair(" ", "a")], "en")
+    found = measure(lambda texts: list(texts), [*PAIRS * 8, Pair(" ", "a")], UNKNOWN)
     assert found.lines == 352
     assert "bs:1000" in found.signature
 

@@ -34,7 +34,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
         "parent": "",
         "overlaps": [],
         "wrong_sides": {},
-        "tokenised": [],
+        "unlike": [],
         "varieties": [],
         "cleaning": NO_CLEANING,
         **other,

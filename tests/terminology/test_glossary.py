@@ -20,6 +20,7 @@ from tolka.terminology.glossary import (
     read_banned,
     read_glossary,
 )
+from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.readers import xlsx
@@ -348,3 +349,11 @@ def test_a_workbook_from_a_stranger(
     with pytest.raises(DataError, match=complaint) as error:
         read_glossary(path, EN_DE)
     assert "\n" not in str(error.value)
+
+
+def test_case_is_that_of_the_source_language() -> None:
+    """In Turkish, I is the capital of ı, and İ that of i."""
+    entries = [Entry(("ısı",), ("heat",)), Entry(("iz",), ("trace",))]
+    turkish = Glossary(entries, CharacterForm(direction=Direction("tr", "en")))
+    assert [match.source for match in turkish.matches("ISI ve İZ, isi ve IZ")] == ["ISI", "İZ"]
+    assert [match.source for match in Glossary(entries).matches("ISI ve İZ, IZ")] == ["İZ"]

@@ -12,6 +12,7 @@ from rows import each_row
 from tolka.model_directory.settings import character_form
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 
 STANDARD = CharacterForm("nfc", "strip", "space")
@@ -59,21 +60,33 @@ def test_each_setting_by_itself(config: CleaningConfig, source: str, target: str
     assert config.characters.pair(Pair("a\xa0\x07b", "a\xa0\x07b")) == Pair(source, target)
 
 
-MANY = st.text(st.sampled_from("aé\u0301 กאمन\u200b\u200c\u200f\u2068\xa0\u3000\r\x1f\x85\x93\x81\xad\ufeff."))
+MANY = st.text(
+    st.sampled_from("şي’'oà,(好aé\u0301 กאمन\u200b\u200c\u200f\u2068\xa0\u3000\r\x1f\x85\x93\x81\xad\ufeff.")
+)
 
 
-@given(source=MANY, target=MANY, control=st.sampled_from(["keep", "strip"]), blanks=st.sampled_from(["keep", "space"]))
-def test_cleaning_makes_of_a_pair_what_is_made_of_input(source: str, target: str, control: str, blanks: str) -> None:
-    config = CleaningConfig(unicode="nfc", control=control, blanks=blanks)
-    form, cleaned = config.characters, apply_changes(Pair(source, target), changes_of(config))
+@given(
+    source=MANY,
+    target=MANY,
+    control=st.sampled_from(["keep", "strip"]),
+    blanks=st.sampled_from(["keep", "space"]),
+    codes=st.builds(Direction, *[st.sampled_from(["ro", "fa", "zh", "vi", "haw", "uz", "x"])] * 2),
+)
+def test_cleaning_makes_of_a_pair_what_is_made_of_input(
+    source: str, target: str, control: str, blanks: str, codes: Direction
+) -> None:
+    config = CleaningConfig(unicode="nfc", control=control, blanks=blanks, typography="standard")
+    form, cleaned = config.characters.of(codes), apply_changes(Pair(source, target), changes_of(config, codes))
     assert cleaned == form.pair(Pair(source, target)) == form.pair(cleaned)
     assert unicodedata.is_normalized("NFC", cleaned.source)
 
 
 def test_a_model_says_which_characters_it_knows() -> None:
     assert character_form({}) == KEEP
-    settings = {"unicode": "nfc", "control": "strip", "blanks": "source"}
-    assert character_form({"cleaning": settings}) == CharacterForm("nfc", "strip", "source")
+    settings = {"unicode": "nfc", "control": "strip", "blanks": "source", "typography": "standard"}
+    form = character_form({"cleaning": settings, "corpus": {"source": "ro", "target": "de"}})
+    assert form == CharacterForm("nfc", "strip", "source", "standard", Direction("ro", "de"))
+    assert form.pair(Pair("şi", "şi")) == Pair("și", "şi")
 
 
 def test_the_table_in_the_docs_is_made_from_the_code() -> None:

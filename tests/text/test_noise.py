@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from tolka.text.noise import KINDS, NOISES, UNTRAINED, scrambled
+from tolka.text.direction import Direction
+from tolka.text.noise import KINDS, NOISES, UNTRAINED, joined, noises, scrambled
 from tolka.text.pairs import Pair
 
 PAIR = Pair("The 12 dogs are sleeping quietly in 3 houses.", "Die 12 Hunde schlafen ruhig in 3 Häusern.")
@@ -110,3 +111,51 @@ def test_noises_that_models_are_tested_by_alone() -> None:
         [new] = {*pair.source.replace(".", "").split()} - {*named.source.replace(".", "").split()}
         [old] = {"Tom", "Anna", "Boston"} - {*re.findall(r"\w+", pair.source)}
         assert pair == Pair(named.source.replace(old, new), named.target.replace(old, new))
+
+
+def test_capitals_are_those_of_the_languages() -> None:
+    pair, draw = Pair("ijzer in istanbul", "istanbul'da demir"), random.Random(1)
+    found = noises(Direction("nl", "tr"))
+    assert found["upper"](pair, draw) == Pair("IJZER IN ISTANBUL", "İSTANBUL'DA DEMİR")
+    assert found["title"](pair, draw) == Pair("IJzer In Istanbul", pair.target)
+    assert {*found} == {*NOISES, *UNTRAINED}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "今天天气很好我们去公园",
+        "今日はとても天気がいい",
+        "ไปโรงเรียนวันนี้",
+        "ខ្ញុំទៅសាលារៀន",
+        "ຂ້ອຍໄປໂຮງຮຽນ",
+        "ကျွန်တော်ကျောင်းသွားတယ်",
+    ],
+)
+def test_text_without_blanks_has_no_noise_in_its_words(text: str) -> None:
+    """Nobody sees where a word begins, and a letter less is another word."""
+    pair = Pair(text, "I go there")
+    for kind in ("typos", "words"):
+        assert {*noisy(kind, pair)} == {pair}, kind
+    assert {scrambled(text, random.Random(seed)) for seed in range(40)} == {text}
+    assert {*noisy("no_end", Pair(f"{text}。", "I go."))} == {Pair(text, "I go")}
+
+
+def test_numbers_beside_letters_without_blanks() -> None:
+    pairs = {*noisy("numbers", Pair("我有3个苹果和12本书", "I have 3 apples and 12 books"))}
+    assert len(pairs) > 10
+    for pair in pairs:
+        assert re.findall(r"\d+", pair.source) == re.findall(r"\d+", pair.target)
+    for pair in (Pair("第3.5", "3.5 3"), Pair("٣ كتب", "٣ کتاب"), Pair("제3장", "3")):
+        assert {*noisy("numbers", pair)} == {pair}
+
+
+def test_a_mark_stays_on_its_letter() -> None:
+    for pair in noisy("typos", Pair("किताबें", "x"), 80):
+        assert not re.search("(?:^|[^क-ह])[\u093e-\u094d]", pair.source), pair.source
+
+
+def test_two_sentences_on_a_line_have_the_blank_of_their_language() -> None:
+    pairs = [Pair("你好。", "Hello."), Pair("再见。", "Bye.")]
+    assert joined(pairs, Direction("zh", "en")) == Pair("你好。再见。", "Hello. Bye.")
+    assert joined(pairs, Direction()) == Pair("你好。 再见。", "Hello. Bye.")

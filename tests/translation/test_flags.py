@@ -154,6 +154,28 @@ def test_flags_of_lines_written_for_them() -> None:
 
 
 @each_row(
+    ("source", "target"),
+    [
+        ("It is 10:30 on 5 March 2020.", "2020年3月5日上午10点半"),
+        ("Three people came on 3 May.", "三个人在5月3日来了。"),
+        ("He came on 5 March.", "그는 3월 5일에 왔다."),
+        ("I have 3 apples and 12 books.", "我有3个苹果和12本书。"),
+        ("10,000 baht", "1 หมื่นบาท"),
+        ("2 million people", "สองล้านคน"),
+        ("500,000 people", "5 แสนคน"),
+        ("2 million", "២លាន"),
+        ("He is 25.", "လူက ၂၅ နှစ်ရှိပြီ။"),
+        ("3 thousand", "໓ພັນ"),
+    ],
+)
+def test_numbers_in_text_without_blanks(source: str, target: str) -> None:
+    for one, other in ((source, target), (target, source)):
+        assert not {"missing_number", "invented_number"} & {*of(one, other)}, one
+    for wrong in ("7", "9,999"):
+        assert {"invented_number"} & {*of(target, f"{source} {wrong}")}
+
+
+@each_row(
     ("source", "target", "ratio", "flagged"),
     [
         ("The man who lives next door has a big and beautiful garden behind his house.", "Ja.", EN_DE, True),

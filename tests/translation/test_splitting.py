@@ -1,10 +1,14 @@
 """Texts are split into sentences, and where they are too long, without losing a character."""
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rows import each_row
 
 from tolka.translation.splitting import Cut, best_cut, sentences, separator_between, share_of_several
+
+SENTENCES = Path(__file__).parent / "sentences.tsv"
 
 
 @each_row(
@@ -42,8 +46,15 @@ def test_sentences(language: str, text: str, expected: list[str]) -> None:
     assert sentences(text, language) == expected
 
 
+@each_row(("language", "text"), [row.split("\t") for row in SENTENCES.read_text(encoding="utf-8").splitlines()[1:]])
+def test_sentences_are_those_that_a_reader_sees(language: str, text: str) -> None:
+    """Stops, quotes, abbreviations and numbers in fifty languages; what only its reader can tell is left whole."""
+    assert sentences(text.replace("¦", ""), language) == text.split("¦")
+
+
 @given(
-    st.text(alphabet="ab 。.!?「」\"'\u00a0\u3000\t한é😀\u0301\u200d1*-\n"), st.sampled_from(["en", "ja", "hi", "xx"])
+    st.text(alphabet="aB 。.!?…「」\"'“”»()\u00a0\u3000\t한é😀\u0301\u200d1*-—\n\0។།༎|क"),
+    st.sampled_from(["en", "ja", "hi", "km", "de", "xx"]),
 )
 def test_sentences_joined_are_the_text(text: str, language: str) -> None:
     assert "".join(sentences(text, language)) == text

@@ -3,6 +3,7 @@
 import threading
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.threads import side_by_side
 from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
@@ -179,6 +181,19 @@ def test_accents_are_composed_where_the_training_text_had_them_so() -> None:
     composing = Translator(engine, facts(characters=CharacterForm("nfc")), Request("greedy"))
     assert composing([decomposed]) == ["Zürich über"]
     assert translator()([decomposed]) == [decomposed]
+
+
+def test_letters_are_spelt_as_the_training_text_of_the_direction_had_them() -> None:
+    engine = TorchEngine(Copy(TOKENIZER.target_size), torch.device("cpu"))
+    form, to_turkish = CharacterForm(typography="standard"), Direction("ro", "tr")
+    known = replace(facts(characters=form), directions=(to_turkish, Direction("tr", "ro")))
+    made = Translator(engine, known, Request("greedy", direction=to_turkish))
+    assert made(["Ştiinţa"]) == ["Știința"]
+    assert made.characters == form.of(to_turkish)
+    assert made(["Ştiinţa"], Request(direction=Direction("tr", "ro"))) == ["Ştiinţa"]
+    assert made.for_direction(Direction("tr", "ro")).characters.target("Ştiinţa") == "Știința"
+    prefixed = made.translate(["Ştiinţa"], Request(prefixes=["Ş"]))
+    assert prefixed[0].text.startswith("Ş")  # Turkish has this letter
 
 
 @pytest.mark.parametrize(

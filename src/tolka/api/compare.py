@@ -18,7 +18,6 @@ from tolka.metrics.significance import Comparison, compare_systems, paired_test
 from tolka.metrics.tables import Form, interval_text, table
 from tolka.model_directory.names import models_of
 from tolka.system.progress import Say, say
-from tolka.text.normalization import mixed_forms_note
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,8 +144,7 @@ def compare(
     named, languages, notes = zip(*found, strict=True)
     language = next(filter(None, languages), "")
     on_texts = notes_on(named, texts.references, config.metrics, language, texts.source)
-    everything = [*named, *texts.references]
-    all_notes = [*notes, *on_texts, blank_note(everything), mixed_forms_note(dict(everything))]
+    all_notes = [*notes, *on_texts, blank_note([*named, *texts.references])]
     lists, references = [lines for _, lines in named], texts.as_references
     comparisons = compare_systems(lists, references, config.metrics, language)
     differing = contrasts(lists, references, config.metrics, language)

@@ -17,6 +17,7 @@ from tolka.evaluation.input_notes import (
     as_text,
     blank_note,
     copied_note,
+    form_note,
     language_note,
     notes_on,
     told,
@@ -33,7 +34,6 @@ from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import Say, bar, say
-from tolka.text.normalization import mixed_forms_note, references_note
 from tolka.text.pairs import Pair
 from tolka.translation.flag_counts import Flagged, count_flags, flag_table
 from tolka.translation.flags import text_flags
@@ -113,9 +113,8 @@ def evaluate(
     if model:
         return _evaluate_model(config, model, texts, say)
     hypotheses, note = as_text((files.hypothesis, read_text(files.hypothesis, config.decoding.line_limit)))
-    everything = [hypotheses, *texts.references]
     on_texts = notes_on([hypotheses], texts.references, config.metrics, files.language, texts.source)
-    notes = [note, *on_texts, blank_note(everything), mixed_forms_note(dict(everything))]
+    notes = [note, *on_texts, blank_note([hypotheses, *texts.references])]
     if texts.source:
         notes.append(copied_note(hypotheses, texts.source))
     lines, references = list(hypotheses[1]), texts.as_references
@@ -162,8 +161,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, 
         copied_note(translations, sources),
         blank_translations_note(sum(not text.strip() for text in written), len(written)),
         *notes_on([translations], texts.references, config.metrics, language, sources),
-        references_note(references[1], characters.unicode, references[0])
-        or mixed_forms_note(dict([translations, references])),
+        form_note(references, characters),
         f"{perplexity.skipped} pairs are not in the PPL: a blank side, or too long" if perplexity.skipped else "",
     ]
     scores, of_lines = scores_and_lines(hypotheses, texts.as_references, config.metrics, language)

@@ -42,9 +42,10 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), say: Say 
         def translate(lines: Sequence[str]) -> Sequence[str]:
             return translator(lines, tick=progress.update)
 
-        language = config.files.language or translator.direction.target
+        source, target = translator.direction
+        direction = Direction(source, config.files.language or target)
         pairs = [Pair(*both) for both in zip(sources, references, strict=True)]
-        result = measure(translate, pairs, language, _own_test(folder, translator.direction) if folder else None)
+        result = measure(translate, pairs, direction, _own_test(folder, translator.direction) if folder else None)
     result = replace(result, text=Path(config.files.source).name)
     if folder:
         _write(folder, result)

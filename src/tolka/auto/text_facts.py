@@ -88,7 +88,7 @@ class TextFacts:
                     continue
                 whole += 1
                 if tokenizer and len(spelt[-1][1]) < max(_LEAST_SPELT, _SPELT // len(sources)):
-                    spelt[-1][1].append(form.pair(pair) if form else pair)
+                    spelt[-1][1].append(form.of(source.direction).pair(pair) if form else pair)
                 pairs.add(hash((pair.source, pair.target)))
                 texts = pair.source, pair.target
                 sides = [_words(text, spaces) for text, spaces in zip(texts, spaced, strict=True)]

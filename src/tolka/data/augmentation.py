@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from tolka.data.rewriting import Rewriter, Rows, seeds_of
 from tolka.distributed.ranks import ALONE, Ranks
-from tolka.text.noise import JOIN, NOISES
+from tolka.text.direction import Direction
+from tolka.text.noise import JOIN, joined, noises
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
@@ -22,15 +23,18 @@ class Augmenter(Rewriter):
         rates: Mapping[str, float],
         seed: int,
         max_length: int,
+        directions: Sequence[Direction],
         ranks: Ranks = ALONE,
         symbols: Sequence[str] = (),
     ) -> None:
         """rates: share of the pairs that gets each kind of noise. max_length: a pair that gets longer stays.
 
-        symbols: texts that stay as they are where a source begins with them, as tags of synthetic pairs do.
+        directions: of the parts of the store. symbols: texts that stay as they are where a source begins with them, as
+        tags of synthetic pairs do.
         """
         super().__init__("adding noise", seed, max_length, ranks)
-        self._tokenizer, self._rates = tokenizer, dict(rates)
+        self._tokenizer, self._rates, self._directions = tokenizer, dict(rates), directions
+        self._noises = list(map(noises, directions))
         self._head = re.compile(rf"(?:(?:{'|'.join(map(re.escape, symbols))})\s*)*" if symbols else "")
 
     def _rewritten(self, sources: Rows, targets: Rows, parts: list[int], seed: list[int]) -> tuple[Rows, Rows]:
@@ -42,9 +46,9 @@ class Augmenter(Rewriter):
                     # Of the same part, and so of the same languages.
                     other = draw.randrange(bisect_left(parts, parts[row]), bisect_right(parts, parts[row]))
                     _, second = self._pair(sources[other], targets[other])
-                    pair = Pair(f"{pair.source} {second.source}", f"{pair.target} {second.target}")
+                    pair = joined([pair, second], self._directions[parts[row]])
                 elif pair.source and pair.target:
-                    pair = NOISES[kind](pair, draw)
+                    pair = self._noises[parts[row]][kind](pair, draw)
                 changed[row] = replace(pair, source=head + pair.source)
         new_sources, new_targets = list(sources), list(targets)
         for row, pair in changed.items():

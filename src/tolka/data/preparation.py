@@ -89,7 +89,7 @@ class Order:
     def task(self) -> Task:
         """The task of every shard."""
         held_out, set_aside = self.corpus.seen_in(self.held_out), self.corpus.seen_in(self.set_aside)
-        marks = held_out_marks(self.cleaning, held_out), set_aside_marks(set_aside)
+        marks = held_out_marks(self.cleaning, held_out, self.corpus.sole_direction), set_aside_marks(set_aside)
         return Task(self.cleaning, self.batching.max_length, *marks)
 
     @cached_property
@@ -128,7 +128,7 @@ class Order:
         settings = dataclasses.asdict(self.cleaning)
         names = settings.pop("own")
         own = {"own": [names, own_modules(self.cleaning)]} if names else {}
-        others = {("blanks", "keep"), ("allow_loss", True), ("allow_loss", False)}
+        others = {("blanks", "keep"), ("typography", "keep"), ("allow_loss", True), ("allow_loss", False)}
         steps = {key: value for key, value in settings.items() if (key, value) not in others}
         rules = {f"{key} rules": version for key, version in RULES.items() if settings[key] not in ("keep", False)}
         return steps | rules | own

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import regex
 
 from tolka.errors import DataError
 from tolka.metrics.languages import language_notes
+from tolka.metrics.metric import References
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.scores import line_chrf
+from tolka.metrics.scores import line_chrf, score
 from tolka.system.number_format import count_text
+from tolka.text.characters import CharacterForm
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.scripts import is_in_other_script, is_known
+from tolka.text.typography import spellings
 
 _LOOKED_AT = 200  # lines that show a text's language
 _MANY = 100  # lines that end in " .", from which on sacrebleu warns; in a shorter text a tenth of them
@@ -39,6 +43,7 @@ _REPRODUCED, _COPIED = 0.95, 0.5
 # Lines, and chrF2, from which on a shift is noted: unrelated sentences have a chrF2 of about 13.
 _FEWEST_SHIFTED, _SHIFTED = 10, 10.0
 _SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
+_LEAST_GAIN = 1.0  # points, from which on a difference in spelling is noted: less is seen in any two translators
 
 NamedText = tuple[str, Sequence[str]]
 """The name of a text for messages, such as its file, and its lines."""
@@ -72,6 +77,7 @@ def notes_on(
             raise count_error(system, references[0])
         yield from text_notes(system, references[0])
         yield shift_note(system, references[0])
+        yield spelling_note(system, references, metrics, language)
         yield from (equal_note(system, each, _REPRODUCED) for each in references)
         yield from (equal_note(earlier, system, 1.0) for earlier in systems[:number])
     # The references, too: the language, and not the translation, may be the mistake.
@@ -126,6 +132,44 @@ def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
         # What both texts have about as often belongs to the test set.
         if max(counts) > len(own) / 100 and min(counts) < max(counts) / 2:
             yield f"{_counted(counts, (name, other))} {what}: {remedy}"
+
+
+def spelling_note(system: NamedText, references: Sequence[NamedText], metrics: MetricsConfig, language: str) -> str:
+    """Return a note if a text and its references are written differently, and what they score when they are not."""
+    texts, counts, count = [system[1], *(lines for _, lines in references)], list[str](), len(system[1])
+    whole = "\n".join([*texts[0], *texts[1]])
+    for spelling in spellings(language):
+        if spelling.rewrite(whole) == whole:  # as of nearly all texts, in a twentieth of the time that the lines take
+            continue
+        ways = [{spelling.is_other(line) for line in lines} for lines in zip(*texts[:2], strict=True)]
+        differing = ways.count({True, False})
+        if differing and differing >= spelling.least * count:
+            counts.append(f"{spelling.name} in {differing}")
+            texts = [[spelling.rewrite(line) for line in lines] for lines in texts]
+    if not counts:
+        return ""
+    suited = [each for each in metrics.names if each in ("bleu", "chrf", "chrf++")]
+    config = replace(metrics, names=suited[:1] or ["chrf"], command="", bootstrap=0)
+    (before,) = score(system[1], References([lines for _, lines in references]), config, language)
+    (equal,) = score(texts[0], References(texts[1:]), config, language)
+    if equal.value < before.value + _LEAST_GAIN:
+        return ""
+    return (
+        f"{system[0]} and {references[0][0]} are written differently ({', '.join(counts)} of {count} lines): with "
+        f"these made equal, {before.name} is {equal.value:.1f} and not {before.value:.1f}"
+    )
+
+
+def form_note(references: NamedText, form: CharacterForm) -> str:
+    """Return a note if references are not in the form in which a model writes them."""
+    (name, lines), letters = references, replace(form, control="keep", blanks="keep")
+    others = sum(letters.target(line) != line.strip() for line in lines)
+    settings = [f"cleaning.{key}={value}" for key, value in vars(letters).items() if value in ("nfc", "standard")]
+    note = (
+        f"{others} of {len(lines)} references of {name} have other characters than the model writes "
+        f"({', '.join(settings)}): BLEU, chrF and TER take references exactly as they are, and PPL has the model's"
+    )
+    return note if others else ""
 
 
 def _counted(counts: Sequence[int], names: Sequence[str]) -> str:

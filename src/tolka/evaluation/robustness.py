@@ -20,7 +20,8 @@ from tolka.metrics.metric import SEED, Metric, References, Values
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import Score, interval_of, metrics_of
 from tolka.metrics.tables import Form, table
-from tolka.text.noise import NOISES, UNTRAINED, Noise
+from tolka.text.direction import Direction
+from tolka.text.noise import Noise, joined, noises
 from tolka.text.pairs import Pair
 
 _MOST = 500  # lines: a cost of some points is seen, and a small model takes a minute
@@ -123,10 +124,10 @@ class Robustness:
 def measure(
     translate: Callable[[Sequence[str]], Sequence[str]],
     pairs: Sequence[Pair],
-    language: str,
+    direction: Direction,
     own: tuple[str, Score] | None = None,
 ) -> Robustness:
-    """Return what changes of a test set cost a model. translate: by it. language: of the target.
+    """Return what changes of a test set cost a model. translate: by it. direction: of the pairs.
 
     own: the name of a test set that it was scored on, and its chrF2 with an interval.
     """
@@ -135,10 +136,10 @@ def measure(
     if len(chosen) < _FEWEST:
         raise DataError(f"robustness takes {_FEWEST} lines or more with text on both sides: there are {len(chosen)}")
     translated = translate([pair.source for pair in chosen])
-    metric = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)[0]
+    metric = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), direction.target)[0]
     costs = [
         _cost(metric, name, before, after, translate([pair.source for pair in after]))
-        for name, before, after in _changes(chosen, translated)
+        for name, before, after in _changes(chosen, translated, direction)
         if after
     ]
     costs.append(_of_short_lines(metric, chosen, translated))
@@ -149,21 +150,22 @@ def measure(
     )
 
 
-def _changes(pairs: Sequence[Pair], translated: Sequence[str]) -> Iterator[tuple[str, list[str], list[Pair]]]:
+def _changes(
+    pairs: Sequence[Pair], translated: Sequence[str], direction: Direction
+) -> Iterator[tuple[str, list[str], list[Pair]]]:
     """Yield each change, undisturbed translations of the lines that it changes, and the changed pairs."""
+    named = noises(direction)
     for kind, words in _WORDS.items():
-        noise = {**NOISES, **UNTRAINED}[kind]
+        noise = named[kind]
         changed = [noise(pair, random.Random(row)) for row, pair in enumerate(pairs)]
         rows = [row for row, pair in enumerate(pairs) if changed[row] != pair]
         before = [undisturbed(noise, pairs[row], translated[row], changed[row], row) for row in rows]
         yield words, before, [changed[row] for row in rows]
     for words, count in _JOINED.items():
         groups = [slice(start, start + count) for start in range(0, len(pairs) + 1 - count, count)]
-        joined = [
-            Pair(" ".join(pair.source for pair in pairs[each]), " ".join(pair.target for pair in pairs[each]))
-            for each in groups
-        ]
-        yield words, [" ".join(translated[each]) for each in groups], joined
+        found = [Pair("", text) for text in translated]
+        before = [joined(found[each], direction).target for each in groups]
+        yield words, before, [joined(pairs[each], direction) for each in groups]
 
 
 def undisturbed(noise: Noise, pair: Pair, translation: str, changed: Pair, seed: int) -> str:

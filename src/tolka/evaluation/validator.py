@@ -151,7 +151,8 @@ class Validator:
     def _suspect_shares(self, hypotheses: Sequence[str]) -> tuple[float, float]:
         """Return the shares of translations that copy their source, and that repeat themselves; no reference does."""
         # The sources as the model reads them, which a copy equals.
-        rewritten = map(self._translator.characters.pair, self._pairs)
+        form = self._translator.characters
+        rewritten = (form.of(direction).pair(pair) for direction, pairs in self._sets.items() for pair in pairs)
         copied = [pair.source == text != pair.target for pair, text in zip(rewritten, hypotheses, strict=True)]
         repeated = [
             is_repetitive(text) and not is_repetitive(pair.target)

@@ -73,8 +73,12 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
         use = _USE.format(family, before, first) if family.MODEL else ""
         (work / CARD).write_text(f"{card}{use}\n{section}", encoding="utf-8")
     form = character_form(saved.config)
-    if form.unicode == "nfc":
-        say(f"note: tolka composes its input (cleaning.unicode=nfc), and {family.TOKENIZER} does not: give it NFC text")
+    for key, kind in (("unicode", "NFC"), ("typography", "such")):
+        if (value := getattr(form, key)) != "keep":
+            say(
+                f"note: tolka changes letters of its input (cleaning.{key}={value}), and {family.TOKENIZER} does not: "
+                f"give it {kind} text"
+            )
     if form.control != "keep" and (kind := saved.config["tokenizer"].get("normalization", "identity")) != "identity":
         say(
             "note: tolka takes characters out of its input that no reader sees (cleaning.control), and "

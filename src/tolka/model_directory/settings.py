@@ -18,7 +18,7 @@ from tolka.options.registry import plugins_of
 from tolka.system.atomic import readable_folder
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
-from tolka.text.characters import CharacterForm
+from tolka.text.characters import CHARACTER_SETTINGS, CharacterForm
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import near_path
@@ -104,7 +104,8 @@ def direction_of(settings: Mapping[str, Any]) -> Direction:
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:
     """Return the form of characters of a training configuration, which every text for its model gets."""
     cleaning = settings.get("cleaning", {})
-    return CharacterForm(*(cleaning.get(key, "keep") for key in ("unicode", "control", "blanks")))
+    form = CharacterForm(*(cleaning.get(key, "keep") for key in CHARACTER_SETTINGS))
+    return form.of(direction_of(settings)) if "corpus" in settings else form
 
 
 def read_yaml(path: Path) -> Any:

@@ -16,6 +16,7 @@ _MIXED = (
     "convert those lines alone: perl -MEncode -pe "
     """'$_ = encode("UTF-8", decode("ENCODING", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
 )
+_USUAL_SPELLING = "cleaning.typography=standard writes the usual spelling, in the model's input as well"
 # Beginning of a finding's description -> (share of the pairs above which to act, advice, key of the group `cleaning`
 # that the advice sets, or ""). ENCODING: of the finding. The first that fits counts: the more special come first.
 _CURES = {
@@ -35,6 +36,8 @@ _CURES = {
     "few letters": (0.02, "cleaning.min_letters=0.5", "min_letters"),
     "numbers that differ": (0.02, "cleaning.numbers=true", "numbers"),
     "another script": (0.005, "cleaning.script=true", "script"),
+    "source in another spelling": (0.01, _USUAL_SPELLING, "typography"),
+    "target in another spelling": (0.01, _USUAL_SPELLING, "typography"),
     "source surely in another": (0.01, "cleaning.language=true", "language"),
     "target surely in another": (0.01, "cleaning.language=true", "language"),
     "a pair that came before": (0.05, "cleaning.duplicates=exact, as cleaning=standard does", "duplicates"),
@@ -171,7 +174,7 @@ def duration(minutes: float) -> str:
 def _side(language: str, side: Mapping[str, Any]) -> list[str]:
     shares = [f"{code} {share:.1%}" for code, share in list(side["languages"].items())[:4]]
     lengths = " ".join(map(str, side["lengths"]))
-    return [language, str(side["characters"]), str(side["words"]), lengths, ", ".join(shares) or "not asked"]
+    return [language, str(side["characters"]), str(side["words"] or "-"), lengths, ", ".join(shares) or "not asked"]
 
 
 def _findings(findings: list[Mapping[str, Any]], pairs: int = 0) -> list[str]:
@@ -234,7 +237,7 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
         if cure := leak_cure(leak, checkup["cleaning"]):
             yield f"{leak['what'].partition(':')[0]}: {cure}"
     yield from map(in_validation_set, checkup["overlaps"])
-    yield from (*checkup["tokenised"], *checkup["varieties"])
+    yield from (*checkup["unlike"], *checkup["varieties"])
     for diagnosis in checkup["training"]:
         explained = _SWAP_FINDINGS if diagnosis["name"] in checkup["wrong_sides"] else ()
         for finding in diagnosis["findings"]:

@@ -108,7 +108,7 @@ def _histograms(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: 
 
 def _lengths(side: Mapping[str, Any], unit: str) -> dict[str, str]:
     facts = {unit: f"{side.get(unit, side.get('total')):,}"}  # "total" of subwords, which have no words
-    if "words" in side:
+    if side.get("words"):
         facts["words"] = f"{side['words']:,}"
     if side["lengths"]:
         shortest, quarter, half, three_quarters, longest = (f"{length:,}" for length in side["lengths"])

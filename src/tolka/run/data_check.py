@@ -15,6 +15,7 @@ from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import Say, bar, silent
 from tolka.text.check.diagnosis import HeldOut, diagnose
 from tolka.text.check.histogram import histograms, quarters
+from tolka.text.cleaning.steps import changes_of
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
@@ -28,10 +29,10 @@ def check(config: TrainConfig, say: Say = silent) -> dict[str, Any]:
 
     Returns the result as plain values for JSON. training: a diagnosis of each text. leaks: from "valid" and "test"
     into the training text. overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its
-    sides. tokenised: sentences about text that is, where other text is not. varieties: see `TextFaults`. kept: what the
-    settings keep of the whole text. pieces: both sides in subwords; like kept, None for a text that cannot be read.
-    unfit: why it cannot be trained on. pace: None for a text that is unfit. cleaning: the settings that decide what is
-    kept.
+    sides. unlike: sentences about training text that is written otherwise than held-out text. varieties: see
+    `TextFaults`. kept: what the settings keep of the whole text. pieces: both sides in subwords; like kept, None for a
+    text that cannot be read. unfit: why it cannot be trained on. pace: None for a text that is unfit. cleaning: the
+    settings that decide what is kept.
 
     say: receives notes. DataError where a file cannot be read at all.
     """
@@ -48,7 +49,7 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
     # Raised here: that a SentencePiece model cannot be read is not a fault of the text.
     config.tokenizer.load_given()
     corpus, valid, tests = _sets_to_compare(inputs)
-    held_out = HeldOut({**valid, **tests}, config.cleaning)
+    held_out = HeldOut({**valid, **tests}, changes_of(config.cleaning, corpus.sole_direction))
     diagnoses = []
     for source in corpus.train:
         with bar(f"examining {source.name}", None, " pairs") as progress:
@@ -59,7 +60,7 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
     result |= {
         "overlaps": [],
         "wrong_sides": {},
-        "tokenised": [],
+        "unlike": [],
         "varieties": [],
         "pieces": None,
         "pace": None,

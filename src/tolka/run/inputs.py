@@ -19,7 +19,7 @@ from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.evidence import FEW_PAIRS
-from tolka.evaluation.input_notes import blank_note
+from tolka.evaluation.input_notes import blank_note, form_note
 from tolka.formats.any_model import load_any
 from tolka.metrics.languages import language_notes
 from tolka.model_directory.read import SavedModel
@@ -37,7 +37,6 @@ from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
 from tolka.text.lines import user_path
-from tolka.text.normalization import references_note
 from tolka.text.pairs import Pair, PairSource
 from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
 from tolka.tokenizer.round_trip import round_trip_notes
@@ -91,7 +90,8 @@ class Inputs:
             if self.faults.refused:
                 raise DataError(f"{self.faults.refused} (cleaning.allow_loss=true trains all the same)")
             self._note(*self.faults.notes())
-        read = list(map(self.config.cleaning.characters.pair, self.validation_pairs))
+        form = self.config.cleaning.characters
+        read = [form.of(direction).pair(pair) for direction, pairs in self.validation.items() for pair in pairs]
         self._note(*round_trip_notes(self.prepared.tokenizer, read, "the validation text"))
         if self.loss and not resuming:
             raise DataError(self.loss)
@@ -312,7 +312,7 @@ class Inputs:
             apart = f" from {direction}" if len(self._valid_by_direction) > 1 else ""
             sets[direction], tally = read_split(sources, f"corpus.valid{apart}")
             self.log(f"validation text{apart}: {tally.summary()}")
-            self._note(self._spelling_note(sets[direction], f"the validation text{apart}"))
+            self._note(self._form_note(sets[direction], f"the validation text{apart}", direction))
         for language in dict.fromkeys(direction.target for direction in sets):
             self._note(*language_notes(self.config.metrics, language))
         return sets
@@ -334,7 +334,8 @@ class Inputs:
             self.log(f"test set {source.name}: {tally.summary()}")
             sides = {f"{source.name}'s sources": [p.source for p in pairs]}
             sides |= {f"{source.name}'s references": [p.target for p in pairs]}
-            self._note(self._spelling_note(pairs, f"the test set {source.name}"), blank_note(sides.items()))
+            self._note(self._form_note(pairs, f"the test set {source.name}", source.direction))
+            self._note(blank_note(sides.items()))
         return sets
 
     @cached_property
@@ -355,8 +356,8 @@ class Inputs:
             f"{_NEEDED}"
         )
 
-    def _spelling_note(self, pairs: Sequence[Pair], name: str) -> str:
-        return references_note([pair.target for pair in pairs], self.config.cleaning.unicode, name)
+    def _form_note(self, pairs: Sequence[Pair], name: str, direction: Direction) -> str:
+        return form_note((name, [pair.target for pair in pairs]), self.config.cleaning.characters.of(direction))
 
     @cached_property
     def training_sources(self) -> TrainingSources:
@@ -414,7 +415,8 @@ class Inputs:
         """Return what rewrites each epoch's ids: noise first, and then other segmentations; None for neither."""
         batching, tokenizer, seed = self.config.batching, self.prepared.tokenizer, self.config.run.seed
         symbols = self.config.tokenizer.symbols
-        noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, self._ranks, symbols)
+        directions = self.corpus.entry_directions
+        noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, directions, self._ranks, symbols)
         sampler = SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, self._ranks)
         wanted = [each for each, is_on in ((noise, batching.noise), (sampler, batching.sampling)) if is_on]
         return (lambda store, epoch: reduce(lambda made, each: each(made, epoch), wanted, store)) if wanted else None

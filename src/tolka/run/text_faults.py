@@ -6,7 +6,7 @@ from itertools import chain
 
 from tolka.report.data_check import in_validation_set
 from tolka.text.check.diagnosis import Finding, overlaps
-from tolka.text.check.sides import SWAPPED, fault_of_sides, spread_sample, tokenisation_differences, varieties
+from tolka.text.check.sides import SWAPPED, differences, fault_of_sides, spread_sample, varieties
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
@@ -17,14 +17,13 @@ from tolka.text.pairs import Pair
 class TextFaults:
     """wrong_sides: text -> what is wrong with its sides. overlaps: of test sets with the validation set.
 
-    tokenised: sentences about text that is, where other text is not. varieties: about text of another variety than the
-    one asked for. refused: what a training stops for; "" if it goes
-    on.
+    unlike: sentences about training text that is written otherwise than held-out text. varieties: about text of another
+    variety than the one asked for. refused: what a training stops for; "" if it goes on.
     """
 
     wrong_sides: dict[str, str]
     overlaps: list[Finding]
-    tokenised: list[str]
+    unlike: list[str]
     varieties: list[str]
     refused: str
 
@@ -32,7 +31,7 @@ class TextFaults:
         """Yield a sentence about each of them."""
         yield from (f"{name}: {fault}" for name, fault in self.wrong_sides.items())
         yield from (in_validation_set(asdict(overlap)) for overlap in self.overlaps)
-        yield from (*self.tokenised, *self.varieties)
+        yield from (*self.unlike, *self.varieties)
 
 
 def faults_of(
@@ -65,7 +64,7 @@ def faults_of(
     return TextFaults(
         wrong_sides,
         overlaps(pairs, dict(tests)),
-        list(tokenisation_differences(list(chain.from_iterable(samples.values())), held_out)),
+        list(differences(list(chain.from_iterable(samples.values())), held_out, corpus.sole_direction)),
         [note for source in corpus.train for note in varieties(source, samples[source.name], cleaning.script)],
         "" if cleaning.allow_loss else "; ".join(grave),
     )

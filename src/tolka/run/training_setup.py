@@ -296,7 +296,7 @@ def _validator(
             tokenizer,
             decoding.batch_tokens(),
             "corpus.valid",
-            characters,
+            characters.of(direction),
             say=log,
             tags=tokenizer.tags(direction),
         )
@@ -320,7 +320,8 @@ def gradient_flow_meter(config: TrainConfig, inputs: Inputs, device: torch.devic
     """Return a meter on the first sentences of the validation set, if trainer.gradient_flow asks for it."""
     if not config.trainer.gradient_flow:
         return None
-    return GradientFlowMeter(inputs.validation_pairs, inputs.prepared.tokenizer, config.cleaning.characters, device)
+    direction, pairs = next(iter(inputs.validation.items()))
+    return GradientFlowMeter(pairs, inputs.prepared.tokenizer, config.cleaning.characters.of(direction), device)
 
 
 def _snapshots(

@@ -10,17 +10,17 @@ import regex
 
 from tolka.errors import DataError
 from tolka.terminology.tbx import MOST_BYTES, read_tbx
+from tolka.text.casing import folded
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, refuse_pipe, without_compression
 from tolka.text.readers.columns import CsvFile
 from tolka.text.readers.xlsx import XlsxFile
-from tolka.text.scripts import plain_code
+from tolka.text.scripts import UNSPACED, plain_code
 
 # A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
 # scripts of Chinese, Japanese, Thai, Lao, Khmer and Burmese, every character is one; so is every other mark.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
-_WORD = regex.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
+_WORD = regex.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_])+|[^\s]")
 _BAR = re.compile(r"(?<!\\)\|")
 MOST_TERMS, MOST_BANNED = 1_000_000, 50_000
 """Maximum number of lines of a glossary, and of a list of banned phrases."""
@@ -58,7 +58,7 @@ class Glossary:
             for source in entry.sources:
                 form = characters.source(source)
                 if word := _WORD.match(form):  # none where all of it is invisible
-                    self._entries.setdefault(word.group().casefold(), []).append((form, entry))
+                    self._entries.setdefault(self._folded(word.group()), []).append((form, entry))
 
     def matches(self, text: str) -> list[Match]:
         """Return the terms of a text, each once, in order; of overlapping ones the first, and of those the longest.
@@ -67,9 +67,9 @@ class Glossary:
         """
         spans = [match.span() for match in _WORD.finditer(text)]
         words = [text[start:end] for start, end in spans]
-        folded, matches, place = _casefolded(words), dict[Match, None](), 0
+        folded_words, matches, place = tuple(map(self._folded, words)), dict[Match, None](), 0
         while place < len(words):
-            forms, end = self._longest(folded, place)
+            forms, end = self._longest(folded_words, place)
             if forms:
                 targets = forms.get(tuple(words[place:end]))
                 # Case matters only where a form of the glossary is written exactly so.
@@ -87,7 +87,7 @@ class Glossary:
         for form, entry in self._entries.pop(first, ()):
             words = tuple(_WORD.findall(form))
             self._lengths.setdefault(first, set()).add(len(words))
-            targets = self._terms.setdefault(_casefolded(words), {}).setdefault(words, {})
+            targets = self._terms.setdefault(tuple(map(self._folded, words)), {}).setdefault(words, {})
             targets.update(dict.fromkeys(map(self._characters.target, entry.targets)))
         for length in sorted(self._lengths.get(first, ()), reverse=True):
             end = place + length
@@ -95,9 +95,8 @@ class Glossary:
                 return forms, end
         return {}, place + 1
 
-
-def _casefolded(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word.casefold() for word in words)
+    def _folded(self, word: str) -> str:
+        return folded(word, self._characters.direction.source)
 
 
 class Phrases:
@@ -139,7 +138,7 @@ def occurs_in(phrase: str, text: str, *, only_at_start: bool = False) -> bool:
 
 def needs_blank(phrase: str) -> bool:
     """Return whether the phrase can only follow a blank: it begins with a letter of a script with blanks."""
-    return regex.match(rf"(?![{_UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_]", phrase) is not None
+    return regex.match(rf"(?![{UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_]", phrase) is not None
 
 
 def read_glossary(path: Path, direction: Direction, limit: LineLimit = LINE_LIMIT) -> list[Entry]:

@@ -5,11 +5,13 @@ docs/data.md has the table of all of them, which `scripts/write_character_table.
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import regex
 
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
+from tolka.text.typography import standard
 
 # The control characters U+0080 to U+009F are hardly ever meant: the text is Windows-1252 that was read as ISO-8859-1.
 # The WHATWG reads ISO-8859-1 as Windows-1252 for that reason. U+0085, the next line, is among the breaks.
@@ -28,37 +30,47 @@ _UNSEEN = re.compile("[\x00-\x08\x0e-\x1b\x7f\xad\u200b\u2060-\u2065\u206a-\u206
 _BLANKS = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")  # of the category Zs, all but U+0020
 
 
+CHARACTER_SETTINGS = ("unicode", "control", "blanks", "typography")
+"""The settings of cleaning that decide the form of characters."""
+
+
 @dataclass(frozen=True)
 class CharacterForm:
     """The characters that a model knows: what cleaning made of its training text, and what its input is made.
 
-    The fields are those of CleaningConfig.
+    The fields but the last are those of CleaningConfig. direction: of the texts, whose languages decide the typography.
     """
 
     unicode: str = "keep"
     control: str = "keep"
     blanks: str = "keep"
+    typography: str = "keep"
+    direction: Direction = UNKNOWN
+
+    def of(self, direction: Direction) -> "CharacterForm":
+        """Return the form in another direction."""
+        return self if self.direction == direction else replace(self, direction=direction)
 
     def source(self, text: str) -> str:
         """Return a source text in this form, without whitespace around it."""
-        return self._apply(text, self.blanks != "keep").strip()
+        return self._apply(text, self.blanks != "keep", self.direction.source).strip()
 
     def source_lines(self, text: str) -> str:
         """Return a source text of several lines in this form; line feeds and the blanks around them stay."""
         if self.control != "keep":
             text = text.replace("\r\n", "\n")
-        return "\n".join(self._apply(line, self.blanks != "keep") for line in text.split("\n"))
+        return "\n".join(self._apply(line, self.blanks != "keep", self.direction.source) for line in text.split("\n"))
 
     def target(self, text: str) -> str:
         """Return a target text in this form, without whitespace around it."""
-        return self._apply(text, self.blanks == "space").strip()
+        return self._apply(text, self.blanks == "space", self.direction.target).strip()
 
     def pair(self, pair: Pair) -> Pair:
         """Return the pair in this form; the same object if it is already."""
         source, target = self.source(pair.source), self.target(pair.target)
         return pair if source == pair.source and target == pair.target else Pair(source, target, pair.flaw)
 
-    def _apply(self, text: str, has_plain_blanks: bool) -> str:
+    def _apply(self, text: str, has_plain_blanks: bool, language: str) -> str:
         if not text.isprintable():  # nearly all are: they have no control or format characters, and no blank but U+0020
             if self.control != "keep":
                 text = visible_text(text)
@@ -66,7 +78,7 @@ class CharacterForm:
                 text = _BLANKS.sub(" ", text)
         if self.unicode == "nfc":  # after the others, as an invisible character may stand before an accent
             text = to_nfc(text)
-        return text
+        return standard(text, language) if self.typography == "standard" else text
 
 
 KEEP = CharacterForm()

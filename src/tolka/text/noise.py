@@ -6,17 +6,24 @@ tag or capitals, is changed on both sides, and what it should correct, as a typi
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import regex
 
+from tolka.text import casing
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
+from tolka.text.scripts import UNSPACED, sentence_blank
 
 Noise = Callable[[Pair, random.Random], Pair]
 """Returns the changed pair; the pair itself where it has nothing to change."""
 _END = regex.compile(r"[\p{Sentence_Terminal}…]+$")
-_WORD = regex.compile(r"\p{L}[\p{L}\p{M}]{3,}")  # of which one letter more or less leaves the rest to be recognised
-_NUMBER = re.compile(r"(?<![\w.,])\d{1,9}(?![\w.,]*\d)")
+# Where words have no blanks between them, nobody sees where one ends: such text gets no noise of letters or words.
+_UNSPACED = regex.compile(f"[{UNSPACED}]")
+# Of four letters or more, of which one more or less leaves the rest to be recognised.
+_WORD = regex.compile(rf"((?![{UNSPACED}])\p{{L}}\p{{M}}*+){{4,}}")
+_BESIDE_NUMBER = rf"[[\w.,]--[{UNSPACED}]]"
 _ROWS = ("qwertzuiop", "qwertyuiop", "asdfghjkl", "yxcvbnm", "zxcvbnm", "йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю")
 _NEIGHBOURS = {
     letter: {*row[max(place - 1, 0) : place], *row[place + 1 : place + 2]}
@@ -35,18 +42,20 @@ _FEWEST = 4  # words of which one may be lacking
 _LACKING, _BLANKED, _FURTHEST = 0.1, "_", 3  # share, what stands in place of a word, and how far one moves
 
 
-def upper(pair: Pair, draw: random.Random) -> Pair:
-    """Write both sides in capitals, except tags and placeholders."""
-    return Pair(_in_capitals(pair.source), _in_capitals(pair.target))
+def upper(pair: Pair, draw: random.Random, direction: Direction = UNKNOWN) -> Pair:
+    """Write both sides in the capitals of their languages, except tags and placeholders."""
+    return Pair(_in_capitals(pair.source, direction.source), _in_capitals(pair.target, direction.target))
 
 
-def _in_capitals(text: str) -> str:
-    return "".join(part if number % 2 else part.upper() for number, part in enumerate(_PLACEHOLDER.split(text)))
+def _in_capitals(text: str, language: str) -> str:
+    parts = enumerate(_PLACEHOLDER.split(text))
+    return "".join(part if number % 2 else casing.upper(part, language) for number, part in parts)
 
 
-def title(pair: Pair, draw: random.Random) -> Pair:
+def title(pair: Pair, draw: random.Random, direction: Direction = UNKNOWN) -> Pair:
     """Begin each word of the source with a capital, as in an English headline; the translation is as it would be."""
-    return Pair(" ".join(word[:1].upper() + word[1:] for word in pair.source.split(" ")), pair.target)
+    words = (casing.capitalized(word, direction.source) for word in pair.source.split(" "))
+    return Pair(" ".join(words), pair.target)
 
 
 def no_end(pair: Pair, draw: random.Random) -> Pair:
@@ -58,27 +67,29 @@ def no_end(pair: Pair, draw: random.Random) -> Pair:
 def typos(pair: Pair, draw: random.Random) -> Pair:
     """Make a typing error in one word of the source in six, and in at least one."""
     text = pair.source
-    found = [match.span() for match in _WORD.finditer(text)]
-    for start, end in sorted(draw.sample(found, max(1, len(found) // 6)) if found else (), reverse=True):
-        text = f"{text[:start]}{_mistyped(text[start:end], draw)}{text[end:]}"
+    # A letter and its marks are one: between them nobody mistypes.
+    found = [(match.span(), match.captures(1)) for match in _WORD.finditer(text)]
+    for (start, end), letters in sorted(draw.sample(found, max(1, len(found) // 6)) if found else (), reverse=True):
+        text = f"{text[:start]}{_mistyped(letters, draw)}{text[end:]}"
     return Pair(text, pair.target)
 
 
-def _mistyped(word: str, draw: random.Random) -> str:
+def _mistyped(letters: Sequence[str], draw: random.Random) -> str:
     """Return a word with two letters exchanged, or with one lacking, doubled, or that of a neighbouring key."""
-    place = draw.randrange(1, len(word) - 1)
-    before, letter, after = word[:place], word[place], word[place + 1 :]
+    place = draw.randrange(1, len(letters) - 1)
+    before, (letter, following, *after) = letters[:place], letters[place:]
     # Of a script without such keys, the letter before.
     others: list[str] = sorted(_NEIGHBOURS.get(letter.casefold(), ())) or [before[-1]]
-    kinds = before + after, before + 2 * letter + after, before + draw.choice(others) + after
-    exchanged = before + after[:1] + letter + after[1:]
-    return draw.choice((*kinds, exchanged))
+    kinds = ["", following], [letter, letter, following], [draw.choice(others), following], [following, letter]
+    return "".join([*before, *draw.choice(kinds), *after])
 
 
 def words(pair: Pair, draw: random.Random) -> Pair:
     """Write a word of the source twice, or leave one out of a longer one."""
     listed = pair.source.split(" ")
     place = draw.randrange(len(listed))
+    if _UNSPACED.search(listed[place]):
+        return pair
     if len(listed) > _FEWEST and draw.random() < 0.5:
         del listed[place]
     else:
@@ -99,7 +110,8 @@ def tags(pair: Pair, draw: random.Random) -> Pair:
 
 def numbers(pair: Pair, draw: random.Random) -> Pair:
     """Exchange a number that both sides have once for another one of as many digits."""
-    found = [_NUMBER.findall(text) for text in (pair.source, pair.target)]
+    pattern = _number("[0-9]{1,9}")
+    found = [pattern.findall(text) for text in (pair.source, pair.target)]
     both = [number for number in found[0] if found[0].count(number) == found[1].count(number) == 1]
     if not both:
         return pair
@@ -107,8 +119,13 @@ def numbers(pair: Pair, draw: random.Random) -> Pair:
     # One of a single digit may decide the form of a word: 1 day, 2 days.
     low, high = (2, 9) if len(old) == 1 else (10 ** (len(old) - 1), 10 ** len(old) - 1)
     new = str(draw.randint(low, high)) if old != "1" else old
-    pattern = re.compile(rf"(?<![\w.,]){old}(?![\w.,]*\d)")
+    pattern = _number(old)
     return Pair(*(pattern.sub(new, text) for text in (pair.source, pair.target)))
+
+
+def _number(digits: str) -> regex.Pattern[str]:
+    """Return a pattern of a number of these digits that is not part of another one, or of a name."""
+    return regex.compile(rf"(?V1)(?<!{_BESIDE_NUMBER}){digits}(?!{_BESIDE_NUMBER}*\d)")
 
 
 def blanks(pair: Pair, draw: random.Random) -> Pair:
@@ -142,8 +159,11 @@ def emoji(pair: Pair, draw: random.Random) -> Pair:
 def scrambled(text: str, draw: random.Random) -> str:
     """Return a text with a tenth of its words lacking, a tenth blanked, and none further than three from its place.
 
-    Edunov et al. 2018, section 3.3, of sources that a beam search has made. A text is never left without words.
+    Edunov et al. 2018, section 3.3, of sources that a beam search has made. A text is never left without words; one
+    without blanks between words, whose words nobody knows, stays as it is.
     """
+    if _UNSPACED.search(text):
+        return text
     listed = text.split()
     kept = [word for word in listed if draw.random() >= _LACKING] or listed
     blanked = [_BLANKED if draw.random() < _LACKING else word for word in kept]
@@ -163,6 +183,20 @@ NOISES: dict[str, Noise] = {
 """Name -> what changes one pair."""
 UNTRAINED: dict[str, Noise] = {"blanks": blanks, "names": names, "urls": urls, "emoji": emoji}
 """The same of further noises, by which models are tested alone."""
+
+
+def noises(direction: Direction) -> dict[str, Noise]:
+    """Return all of these noises, with capitals as the languages of a direction have them."""
+    cased = {noise.__name__: partial(noise, direction=direction) for noise in (upper, title)}
+    return {**NOISES, **UNTRAINED, **cased}
+
+
+def joined(pairs: Sequence[Pair], direction: Direction) -> Pair:
+    """Return several pairs on one line, with the blank that their languages have between sentences."""
+    source, target = map(sentence_blank, direction)
+    return Pair(source.join(pair.source for pair in pairs), target.join(pair.target for pair in pairs))
+
+
 JOIN = "join"
 """The noise of two pairs: both on one line."""
 KINDS = (*NOISES, JOIN)

@@ -16,6 +16,10 @@ _SCRIPTS_OF_LANGUAGE = {"sr": ("Cyrl", "Latn"), "uz": ("Cyrl", "Latn"), "pa": ("
 # Codes of other programs -> BCP 47: of M2M-100's and FLORES-101's lists of languages.
 _OF_OTHER_PROGRAMS = {"ns": "nso", "zho_simpl": "zh-Hans", "zho_trad": "zh-Hant"}
 _OF_NO_SCRIPT = r"\p{Script=Common}", r"\p{Script=Inherited}"  # digits and signs; marks above any letter
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
+"""Letters that are written without blanks between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), for a set."""
+# Languages without a blank between sentences either.
+_WITHOUT_BLANKS = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}
 _TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=[-_]))(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)  # BCP 47's form
 
 
@@ -79,6 +83,11 @@ def plain_code(language: str) -> str:
     known = language_of(language)
     code = str((known and known.prefer_macrolanguage().language) or language.lower())
     return "no" if code == "nb" else code  # CLDR's alias, which langcodes leaves out
+
+
+def sentence_blank(language: str) -> str:
+    """Return what stands between two sentences of a language: a blank, or nothing."""
+    return "" if plain_code(language) in _WITHOUT_BLANKS else " "
 
 
 @cache

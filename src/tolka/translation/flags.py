@@ -18,6 +18,7 @@ import regex
 
 from tolka.model_directory.verify import LengthRatio
 from tolka.text.characters import CharacterForm
+from tolka.text.scripts import UNSPACED
 from tolka.translation.numbers import unmatched_numbers
 from tolka.translation.results import Translation
 
@@ -66,7 +67,7 @@ _MARK = re.compile(
 )
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 # Written without blanks between words: each character counts as a word.
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_UNSPACED = regex.compile(f"[{UNSPACED}]")
 _COPIED = 0.9  # least share of the source's words in a copy
 _FEWEST_COPIED = 3  # words: shorter texts may be names
 _LONGEST_PHRASE = 6  # words of a phrase that may be repeated

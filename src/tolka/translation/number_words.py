@@ -1,11 +1,9 @@
 """Words that stand for numbers, as patterns of the beginnings of words in many languages.
 
-They tell whether the other side may have a number in words. Patterns are compiled when they are first needed. The words
-are in number_words.yaml.
+They tell whether the other side may have a number in words. number_words.yaml has them.
 """
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,19 @@ _LETTERS = "a-zäöüéèçàâêîôûãõáíóúñåæøąćęłńśźżčě�
 @cache
 def cardinal_words(number: int) -> re.Pattern[str]:
     """Return a pattern of the words for a number from 0 to 12: cardinal, ordinal, and others such as "twice"."""
-    return _words(_table()["numbers"][number][1], whole=4)
+    return _words(_table()["cardinals"][number], whole=4)
 
 
 @cache
 def month_words(number: int) -> re.Pattern[str]:
     """Return a pattern of the names of a month from 1 to 12."""
-    return _words(_table()["months"][number - 1][1], whole=0)
+    return _words(_table()["months"][number], whole=0, not_after="")  # the day may stand before it
 
 
 @cache
 def round_words() -> re.Pattern[str]:
     """Return a pattern of words for round numbers above 12: tens, hundreds, thousands, and a half of them."""
-    return _words(_table()["large"], whole=5)
+    return _words(_table()["round"], whole=5)
 
 
 @cache
@@ -46,19 +44,19 @@ def scale_words() -> tuple[tuple[int, re.Pattern[str]], ...]:
 
 
 @cache
-def _table() -> Mapping[str, Any]:
-    """Return the words: patterns of each number, [number, patterns], and of others."""
-    text = Path(__file__).with_name("number_words.yaml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
+def _table() -> Any:
+    return yaml.safe_load(Path(__file__).with_name("number_words.yaml").read_text(encoding="utf-8"))
 
 
-def _words(listed: str, whole: int) -> re.Pattern[str]:
-    """Return a pattern of the words. whole: those of ASCII with fewer letters are whole words."""
+def _words(listed: str, whole: int, not_after: str = r"(?<!\d[\s-])") -> re.Pattern[str]:
+    """Return a pattern of the words. whole: those of ASCII with fewer letters are whole words.
+
+    not_after: the "thousand" of "5 thousand" is that number's.
+    """
     beginnings, _, others = listed.partition(" /")
     starts = [
         f"{each.rstrip('.')}(?![{_LETTERS}])" if each[-1] == "." or (len(each) < whole and each.isascii()) else each
         for each in beginnings.split()
     ]
-    # Not after a letter, which would be inside a word; nor after digits: the "thousand" of "5 thousand" is theirs.
-    after_blank = rf"(?<!\d[\s-])(?<![{_LETTERS}])(?:{'|'.join(starts)})"
+    after_blank = rf"{not_after}(?<![{_LETTERS}])(?:{'|'.join(starts)})"
     return re.compile("|".join([after_blank, *others.split()]), re.IGNORECASE)

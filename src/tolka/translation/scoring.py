@@ -28,9 +28,12 @@ class TextScorer(SegmentScorer, Protocol):
     """The part of Translator that encodes and scores texts."""
 
     tokenizer: Tokenizer
-    characters: CharacterForm
     max_length: int
     split: str
+
+    @property
+    def characters(self) -> CharacterForm:
+        """The form of characters in the training text of this direction."""
 
     @property
     def direction(self) -> Direction:

@@ -4,14 +4,16 @@ Sentences are split by sentencex, which knows the marks and abbreviations of som
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
+from pathlib import Path
 
 import regex
+import yaml
 
-from tolka.text.scripts import is_known, plain_code
+from tolka.text.scripts import UNSPACED, is_known, plain_code, sentence_blank
 
 # A mark that ends a sentence or a clause, closing quotes and brackets, and the blank after it. The blank is a group,
 # since it alone is removed at the cut. A full-width mark needs no blank.
@@ -19,34 +21,24 @@ _SENTENCE_END = re.compile(r"[.!?…।॥۔؟።][\"'”’)\]]*(\s+)|[。！�
 _CLAUSE_END = re.compile(r"[,;:](\s+)|[，、：](\s*)")
 _BLANK = re.compile(r"(\s+)")
 _AROUND_MIDDLE = 100  # characters on either side in which a text without blanks is cut between grapheme clusters
-_LONGEST_ABBREVIATION = 20  # characters, blanks after it included
+_LONGEST_END = 20  # characters of a part that decide where its sentence ends, blanks included
 _LETTER = regex.compile(r"\p{L}")
-# What sentencex 1.0.30 lacks, by language code: a sentence hardly ever ends with one of these, or, where one has a #,
-# before a number. Those that also end sentences ("etc.") are left out.
-_ABBREVIATIONS = {
-    "da": "bl.a",
-    "de": "Abb# Abs# Bd# Dipl Fa Frl Gebr Hl Hrsg Kap# Tab# exkl inkl",
-    "el": "Αγ Στ αρ# καθ οδ σελ#",
-    "en": "Mx approx chap# figs# incl vol vols",
-    "es": "Cnel Dña aprox art#",
-    "fi": "ks nro ns",
-    "fr": "Dr M MM Me Mgr Mlle Mlles Mme Mmes Pr Prof St Ste art# no# réf#",
-    "hi": "इं कु डॉ पं प्रो श्री श्रीमती सुश्री स्व",
-    "hu": "br gr ifj kb ált ún özv",
-    "id": "Hj Ir Jl",
-    "it": "S art# pag",
-    "nl": "afb# ds mevr mw",
-    "pl": "abp art# bp dr gen hab inż kpt ks mgr nr por płk red rys# str# tj tzw św",
-    "pt": "Av Cap Cel Profa Srta Sta aprox art# núm# pág vol",
-    "ro": "Sf art# dl dna pag str",
-    "ru": "ген доц инж им рис св т.е",
-    "sv": "S:t dvs jfr kap# resp t.ex",
-    "tr": "Alb Apt Av Bkz Cad Doç Hz Mah Sn Sok Uzm Yb Yrd vb örn",
-    "uk": "ген рис",
-}
-# Khmer's full stops, which sentencex 1.0.30 does not know.
-_KHMER = re.compile(r"[^។៕]*[។៕]+[”’»)\]]*\s*|[^។៕]+")
-_UNSPACED = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}  # written without a blank between two sentences
+_CLOSING = r"[\"'”’»“‘)\]）」』】》〉]"
+# Where sentencex 1.0.30 does not split, though a reader would: at stops that it does not know (of Khmer, Tibetan and
+# Greek, two Ethiopic separators, a bar for a danda), after a sentence in brackets, and after an ellipsis.
+_MORE_STOPS = regex.compile(
+    rf"[។៕༎\u037e]+{_CLOSING}*\s*|།\s+།\s*|፡፡\s*|(?<=[\p{{Devanagari}}\p{{Bengali}}\p{{Gurmukhi}}\p{{Oriya}}]\s?)\|\s+"
+    rf"|^[(（][^()（）]*+(?<=[.!?。！？])[)）]\s*|…{_CLOSING}*\s+(?=\p{{Lu}})"
+)
+_CLOSING_FIRST = regex.compile(rf"(?:{_CLOSING}+(?=\s|$)|[）」』】》〉]+)\s*")  # which the part before should have
+_LIST_NUMBER_LAST = re.compile(r"(?<=[.!?…]\s)\d{1,3}[.)]\s+$")  # which the part after should have
+_SMALL = r"[[\p{Ll}]--[\p{Georgian}]]"  # a letter that is no capital, in a script that has them
+# Two parts, with \0 between them, that are one sentence: after a quoted sentence that with who says it, and a number
+# that counts something.
+_GOES_ON = regex.compile(
+    rf"(?V1)\d\.\s+\0{_SMALL}|\0[—–-]\s?{_SMALL}|[\"”»“’]\s+\0{_SMALL}|[\"”»“’]\0[[\p{{L}}]--[{UNSPACED}]]"
+    r"|[\"”’」』]\0(?:\p{Han}{1,4}?[说說问問喊叫答]|と(?:言|い|思|叫|答|聞|問|呼|話|書|述|、)|って|など)"
+)
 
 
 @dataclass(frozen=True)
@@ -63,8 +55,8 @@ class Cut:
 
 def sentences(text: str, language: str) -> list[str]:
     """Return the sentences of a text, each with the blanks after it: joined, they are the text."""
-    # `pending` joins what follows: a part without a letter (a list's number, a stray mark) or with an abbreviation at
-    # its end. At the end of the text it joins what is before.
+    # `pending` joins what follows: a part without a letter (a list's number, a stray mark), or whose sentence goes on.
+    # At the end of the text it joins what is before.
     result, pending, has_letter = list[str](), "", False
     code = plain_code(language) or "en"
     parts = list(_parts(text, code))
@@ -72,7 +64,7 @@ def sentences(text: str, language: str) -> list[str]:
         pending += part
         # Only the new part is searched: with all of `pending`, 100 000 characters without a letter took 5 to 14 s.
         has_letter = has_letter or _LETTER.search(part) is not None
-        if has_letter and not _is_abbreviated(pending, following, code):
+        if has_letter and not _goes_on(pending, following, code):
             result.append(pending)
             pending, has_letter = "", False
     if pending:
@@ -81,25 +73,46 @@ def sentences(text: str, language: str) -> list[str]:
 
 
 def _parts(text: str, code: str) -> Iterator[str]:
-    """Yield the sentences that sentencex finds, split at the marks of Khmer."""
+    """Yield the sentences that sentencex finds, split at more stops; what is on the wrong side of a split is moved."""
     from sentencex import segment
 
-    for part in segment(code, text):
-        yield from _KHMER.findall(part) if "\u17d4" in part or "\u17d5" in part else [part]
+    before = ""
+    for part in _split_further(segment(code, text)):
+        if before and (closing := _CLOSING_FIRST.match(part)):
+            before, part = before + closing[0], part[closing.end() :]
+        if before and part:
+            number = _LIST_NUMBER_LAST.search(before[-_LONGEST_END:])
+            cut = len(before) - len(number[0] if number else "")
+            yield before[:cut]
+            part = before[cut:] + part
+        before = part or before
+    if before:
+        yield before
 
 
-def _is_abbreviated(part: str, following: str, code: str) -> bool:
-    """Return whether a part ends in an abbreviation of the language, and not in the end of a sentence."""
-    pattern = _abbreviated(code)
-    return pattern is not None and pattern.search(part[-_LONGEST_ABBREVIATION:] + following[:1]) is not None
+def _split_further(parts: Iterable[str]) -> Iterator[str]:
+    for part in parts:
+        start = 0
+        for match in _MORE_STOPS.finditer(part):
+            yield part[start : match.end()]
+            start = match.end()
+        if part[start:]:
+            yield part[start:]
+
+
+def _goes_on(part: str, following: str, code: str) -> bool:
+    """Return whether a part and what follows are one sentence, by the end of the one and the beginning of the other."""
+    between, abbreviated = f"{part[-_LONGEST_END:]}\0{following[:_LONGEST_END]}", _abbreviated(code)
+    return bool(following) and any(each and each.search(between) for each in (_GOES_ON, abbreviated))
 
 
 @cache
 def _abbreviated(code: str) -> re.Pattern[str] | None:
     """Return a pattern of an abbreviation and the character after it; None if none is listed for the language."""
-    listed = _ABBREVIATIONS.get(code, "").replace(".", r"\.\s?").split()
-    starts = [f"{each[:-1]}\\.\\s*\\d" if each.endswith("#") else f"{each}\\.\\s*\\S" for each in listed]
-    return re.compile(rf"(?:^|[\s(\[\"'’„“«-])(?:{'|'.join(starts)})$", re.IGNORECASE) if starts else None
+    table = yaml.safe_load(Path(__file__).with_name("abbreviations.yaml").read_text(encoding="utf-8"))
+    listed = table.get(code, "").replace(".", r"\.\s?").split()
+    starts = [f"{each[:-1]}\\.\\s*\0\\d" if each.endswith("#") else f"{each}\\.\\s*\0\\S" for each in listed]
+    return re.compile(rf"(?:^|[\s(\[\"'’„“«-])(?:{'|'.join(starts)})", re.IGNORECASE) if starts else None
 
 
 def share_of_several(texts: Sequence[str], language: str) -> float:
@@ -134,7 +147,7 @@ def separator_between(blank: str, at_mark: bool, target: str) -> str:
     """
     if not is_known(target):
         return blank
-    if plain_code(target) in _UNSPACED:  # a line feed or several blanks are layout, and stay
+    if not sentence_blank(target):  # a line feed or several blanks are layout, and stay
         return "" if blank == " " else blank
     # A full-width mark has no blank after it, and the target language may need one.
     return blank or (" " if at_mark else "")

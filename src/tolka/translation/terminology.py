@@ -5,6 +5,7 @@ from functools import cached_property
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
 from tolka.terminology.glossary import Entry, Glossary, Match, Phrases, needs_blank, occurs_in
+from tolka.text.casing import capitalized
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.tokenizer.special_tokens import BOS, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -21,7 +22,7 @@ class Terminology:
         self, entries: Sequence[Entry], banned: Sequence[str], tokenizer: Tokenizer, characters: CharacterForm = KEEP
     ) -> None:
         """characters: their form in the model's training text."""
-        self.terms = entries, banned
+        self.terms, self.characters = (entries, banned), characters
         self._tokenizer = tokenizer
         self._glossary = Glossary(entries, characters)
         self._phrases = list(map(characters.target, banned))
@@ -75,7 +76,7 @@ class Terminology:
 
     def _with_capitals(self, phrase: str) -> list[str]:
         """Return the forms of a phrase in a text, without and with a capital letter."""
-        return list(dict.fromkeys(form for each in self._forms(phrase) for form in (each, _capitalized(each))))
+        return list(dict.fromkeys(form for each in self._forms(phrase) for form in (each, self._capitalized(each))))
 
     def _forms(self, form: str) -> tuple[str, ...]:
         """Return a form as it is given and, where that differs, as the tokenizer decodes it."""
@@ -89,7 +90,7 @@ class Terminology:
     def _has(self, text: str, form: str) -> bool:
         """Return whether a form stands in a text as it is or, at the beginning, with a capital letter."""
         return any(
-            occurs_in(each, text) or occurs_in(_capitalized(each), text, only_at_start=True)
+            occurs_in(each, text) or occurs_in(self._capitalized(each), text, only_at_start=True)
             for each in self._forms(form)
         )
 
@@ -103,7 +104,7 @@ class Terminology:
     @cached_property
     def _banned_ids(self) -> tuple[Ids, ...]:
         """The ids of all banned phrases, also with a capital letter."""
-        forms = dict.fromkeys(form for phrase in self._phrases for form in (phrase, _capitalized(phrase)))
+        forms = dict.fromkeys(form for phrase in self._phrases for form in (phrase, self._capitalized(phrase)))
         # A spelling of the beginning is banned everywhere: without its <s>.
         spellings = [ids[ids[0] == BOS :] for form in forms for ids in self._spellings(form)]
         return tuple(dict.fromkeys(spellings))
@@ -113,7 +114,7 @@ class Terminology:
         inside = [self._after(form, _BEFORE_BLANK, " ")]
         if not needs_blank(form):
             inside.append(self._after(form, _BEFORE, ""))
-        at_start = [self._encode(form), self._encode(_capitalized(form))]
+        at_start = [self._encode(form), self._encode(self._capitalized(form))]
         spellings = [ids for ids in inside if ids]
         spellings += [(BOS, *ids) for ids in at_start if ids and ids not in spellings]
         return list(dict.fromkeys(ids for ids in spellings if UNK not in ids))
@@ -125,6 +126,9 @@ class Terminology:
             if whole[: len(head)] == head and UNK not in head:
                 return whole[len(head) :]
         return self._encode(form)
+
+    def _capitalized(self, phrase: str) -> str:
+        return capitalized(phrase, self.characters.direction.target)
 
     def _encode(self, text: str) -> Ids:
         (ids,) = self._tokenizer.encode_target([text])
@@ -147,7 +151,3 @@ def complaints(
     # A term counts only in the translation of its own segment.
     missing = [term for each in segments for term in terminology.missing(*each)]
     return missing, terminology.banned_in(translation)
-
-
-def _capitalized(phrase: str) -> str:
-    return phrase[:1].upper() + phrase[1:]

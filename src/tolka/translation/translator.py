@@ -17,6 +17,7 @@ from tolka.search.hypothesis import Rendered
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
+from tolka.text.characters import CharacterForm
 from tolka.text.direction import UNKNOWN, Direction, is_named
 from tolka.text.windows import full_windows
 from tolka.tokenizer.tags import check_known, tags_of
@@ -68,7 +69,7 @@ class Translator(Generic[E]):
     ) -> None:
         """request: the defaults of a call. say: receives notes."""
         decoding = decoding or DecodingConfig()
-        self.engine, self.tokenizer, self.characters = engine, facts.tokenizer, facts.characters
+        self.engine, self.tokenizer, self._characters = engine, facts.tokenizer, facts.characters
         # Segments longer than any source in the training text are split: the model has not learnt such lengths.
         self.max_length = min(decoding.max_length or facts.sources.longest, engine.longest_sentence or sys.maxsize)
         if decoding.max_length > self.max_length:
@@ -135,6 +136,11 @@ class Translator(Generic[E]):
         if self.loaded_by is not None:
             other.loaded_by = partial(_loaded_for, self.loaded_by, direction)
         return other
+
+    @property
+    def characters(self) -> CharacterForm:
+        """The form of characters in the training text of this direction."""
+        return self._characters.of(self.direction)
 
     @property
     def length_ratio(self) -> LengthRatio | None:
@@ -279,19 +285,20 @@ class Translator(Generic[E]):
 
     def _terminology(self, request: ResolvedRequest) -> Terminology | None:
         """Return the terms and banned phrases of a request, as the tokenizer spells them; None if it has neither."""
-        terms = request.glossary, request.banned
+        terms, form = (request.glossary, request.banned), self._characters.of(request.direction)
         if not any(terms):
             return None
-        terminology = next((known for known in self._terminologies if known.terms == terms), None)
+        kept = (known for known in self._terminologies if known.terms == terms and known.characters == form)
+        terminology = next(kept, None)
         if terminology is None:  # its trees and spellings take longer than a sentence's translation
-            terminology = Terminology(*terms, self.tokenizer, self.characters)
+            terminology = Terminology(*terms, self.tokenizer, form)
             # A new list, since other threads may be reading the old one.
             self._terminologies = [terminology, *self._terminologies[: _MAX_TERMINOLOGIES - 1]]
         return terminology
 
     def _segmenter(self, request: ResolvedRequest) -> Segmenter:
         """Return the segmenter for the texts of a request."""
-        limits = self.tokenizer, self.max_length, self.characters, self.split
+        limits = self.tokenizer, self.max_length, self._characters.of(request.direction), self.split
         return Segmenter(*limits, request.direction, self._terminology(request))
 
     def _translate(self, calls: Sequence[_Call]) -> list[list[Translation]]:

@@ -7,7 +7,7 @@ import pytest
 
 from tolka.errors import DataError
 from tolka.text.check.diagnosis import Diagnosis, HeldOut, Leaks, diagnose
-from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.cleaning.steps import CleaningConfig, changes_of
 from tolka.text.direction import Direction
 from tolka.text.pairs import EBIBLE_VERSES, Pair, PairSource, ParallelFiles
 from tolka.text.readers.columns import CsvFile, TsvFile
@@ -76,6 +76,7 @@ def test_good_text_has_nothing_wrong(tmp_path: Path) -> None:
     found = examined(write(tmp_path, text(3000)))
     assert (counts(found), found.shift, found.pairs) == ({}, None, 3000)
     assert found.source.lengths == sorted(found.source.lengths)
+    assert found.source.words is not None
     assert 3000 * 4 <= found.source.words <= 3000 * 21
 
 
@@ -102,7 +103,7 @@ def test_leaks(tmp_path: Path) -> None:
 def test_leaks_are_looked_for_after_the_changes_that_training_makes(tmp_path: Path, markup: str, pairs: int) -> None:
     training = [*text(5), Pair("Press <b>OK</b>", "<b>OK</b> drücken"), Pair("Same &amp; same", "Gleich &amp; gleich")]
     held = [Pair("Press OK", "OK drücken"), Pair("Same &amp; same", "Gleich &amp; gleich")]
-    held_out = HeldOut({"test": held}, CleaningConfig(markup=markup))
+    held_out = HeldOut({"test": held}, changes_of(CleaningConfig(markup=markup)))
     examined(write(tmp_path, training), held_out)
     assert held_out.leaks(["test"]).pairs == pairs
 
@@ -282,3 +283,13 @@ def test_verses_that_a_translation_lacks_are_no_fault_and_no_shift(tmp_path: Pat
 def shifted(pairs: list[Pair]) -> list[tuple[str, str]]:
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     return [*zip(sources, [targets[-1], *targets[:-1]], strict=True)]
+
+
+def test_a_spelling_that_few_use_is_counted_and_words_are_where_there_are_blanks(tmp_path: Path) -> None:
+    pairs = [Pair("你好。", "Știința"), Pair("你好.", "Ştiinţa şi"), Pair("再见。", "da")]
+    found = diagnose(write(tmp_path, pairs), Direction("zh", "ro"), HeldOut({}))
+    assert {what: count for what, count in counts(found).items() if "spelling" in what} == {
+        "source in another spelling: half-width marks": 1,
+        "target in another spelling: ş, ţ for ș, ț": 1,
+    }
+    assert (found.source.words, found.target.words) == (None, 4)

@@ -12,7 +12,7 @@ from tolka.model_directory.settings import character_form, direction_of, find_mo
 from tolka.model_directory.verify import QUALITY, TrainingSources, checked_manifest, read_json
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
-from tolka.text.characters import CharacterForm
+from tolka.text.characters import CHARACTER_SETTINGS, CharacterForm
 from tolka.text.direction import Direction
 from tolka.tokenizer.special_tokens import BOS, EOS, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -54,8 +54,8 @@ class Exported:
         try:
             source, target = values["languages"]
             # Exports from before there were these settings kept all characters.
-            form = values["unicode"], values.get("control", "keep"), values.get("blanks", "keep")
-            words = source, target, values["dtype"], *form
+            form = {key: values.get(key, "keep") for key in CHARACTER_SETTINGS} | {"unicode": values["unicode"]}
+            words = source, target, values["dtype"], *form.values()
             quality, nll, start = values["quality"], values.get("nll"), values.get("decoder_start", "")
             are_texts = all(isinstance(word, str) and is_utf8(word) for word in words)
             if not are_texts or not isinstance(start, str):
@@ -70,13 +70,14 @@ class Exported:
                 raise ValueError(f"nll is {nll!r:.80}")
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / EXPORTED} is damaged ({reason_of(error)})") from None
-        return cls(Direction(source, target), CharacterForm(*form), words[2], quality, nll, start)
+        direction = Direction(source, target)
+        return cls(direction, CharacterForm(**form, direction=direction), words[2], quality, nll, start)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `read` reads them."""
         others = {key: value for key, value in vars(self).items() if key not in ("characters", "direction")}
         more = {"languages": list(self.direction), "positions": POSITIONS, "format": "ctranslate2"}
-        return {**others, **vars(self.characters), **more}
+        return {**others, **{key: getattr(self.characters, key) for key in CHARACTER_SETTINGS}, **more}
 
     def write(self, folder: Path) -> None:
         """Write these facts to `tolka.json` in a folder."""

@@ -10,17 +10,19 @@ from functools import partial
 
 import numpy as np
 
+from tolka.metrics.languages import has_spaces
 from tolka.text.check.histogram import Histogram, histograms, quarters
 from tolka.text.check.misalignment import Shift, find_shift
 from tolka.text.cleaning.cleaner import comparison_form, marks_of, near_key, plain_key
 from tolka.text.cleaning.duplicates import MarkSet
-from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of, steps_of
+from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, steps_of
 from tolka.text.direction import Direction
 from tolka.text.encodings import likely_encoding
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import EBIBLE_VERSES, FURTHER, NO_PAIR, Pair, PairSource, ParallelFiles, joined_verses
 from tolka.text.readers.base import BothSides
+from tolka.text.typography import Spelling, own_spellings
 
 _EXAMPLES = 3
 _CHUNK_PAIRS = 10_000  # pairs that are compared with the earlier ones at once
@@ -71,12 +73,13 @@ class Finding:
 class SideStatistics:
     """Facts about one language's texts. lengths: minimum, quartiles and maximum, in characters.
 
+    words: None where they are written without blanks between them.
     histogram: of characters, with the same bars for both sides. languages: code -> share of the examined lines that are
     surely in it; "unsure" -> share of those that are surely in none.
     """
 
     characters: int
-    words: int
+    words: int | None
     lengths: list[int]
     histogram: Histogram
     languages: dict[str, float]
@@ -106,10 +109,9 @@ class Leaks:
 class HeldOut:
     """Validation and test sets, which are compared with each training pair."""
 
-    def __init__(self, sets: Mapping[str, Sequence[Pair]], cleaning: CleaningConfig | None = None) -> None:
-        """cleaning: its changes are applied to all texts before they are compared, as in training."""
-        self._sets = sets
-        self._changes = changes_of(cleaning) if cleaning else []
+    def __init__(self, sets: Mapping[str, Sequence[Pair]], changes: Sequence[tuple[str, Step]] = ()) -> None:
+        """changes: of all texts before they are compared, as in training; from `changes_of`."""
+        self._sets, self._changes = sets, changes
         # Source -> set, number, target; both texts in the form in which they are compared.
         self._positions: dict[str, list[tuple[str, int, str]]] = {}
         for name, pairs in sets.items():
@@ -262,6 +264,12 @@ class _Statistics:
         self._steps = [
             (Finding(what), [step for _, step in steps_of(config, direction)]) for what, config in _STEPS.items()
         ]
+        self._steps += [
+            (Finding(f"{side} in another spelling: {spelling.name}"), [_unless_spelt(side, spelling)])
+            for side, language in zip(("source", "target"), direction, strict=True)
+            for spelling in own_spellings(language)
+        ]
+        self._has_words = [has_spaces(language) for language in direction]
         self._repetitions = [
             (Finding("a pair that came before"), plain_key, MarkSet()),
             (Finding("nearly a pair that came before"), near_key, MarkSet()),
@@ -320,10 +328,20 @@ class _Statistics:
         """Return the facts of each language's texts."""
         lengths = [np.asarray(each) for each in self.lengths]
         source, target = (
-            SideStatistics(int(each.sum()), self._words[side], quarters(each), histogram, self._languages.shares(side))
+            SideStatistics(
+                int(each.sum()),
+                self._words[side] if self._has_words[side] else None,
+                quarters(each),
+                histogram,
+                self._languages.shares(side),
+            )
             for side, (each, histogram) in enumerate(zip(lengths, histograms(*lengths), strict=True))
         )
         return source, target
+
+
+def _unless_spelt(side: str, spelling: Spelling) -> Step:
+    return lambda pair: spelling.name if spelling.is_other(getattr(pair, side)) else pair
 
 
 class _Languages:

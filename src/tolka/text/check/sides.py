@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from tolka.system.number_format import count_text
-from tolka.text.direction import Direction
+from tolka.text.direction import UNDETERMINED, Direction
 from tolka.text.languages import installed_identifier
 from tolka.text.pairs import Pair, PairSource, Swapped
 from tolka.text.scripts import han_script, is_in_other_script, is_known, letters_of, named_han_script, variety_of
+from tolka.text.typography import spellings
 
 _SAMPLED_PAIRS, _READ_PAIRS = 400, 40_000
 _MOST, _MANY, _FEW = 0.5, 0.2, 0.1  # of the pairs or lines; a line may be too short to tell its language
@@ -22,6 +23,12 @@ _MARKS = re.compile(rf"[.,।۔](?:\s|$)|[。，、]|{_ESCAPED}")
 _HAN = {"Hans": "Simplified", "Hant": "Traditional"}
 _TAKE_OUT = "take them out of the file if they should not be"
 _RARE = 0.01  # of the lines; names are written so in the other script, too
+_TOKENISED = (
+    "is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), and that of "
+    "{other} is not: take the text as it was before, or undo it (sacremoses detokenize); nothing need be tokenised for "
+    "SentencePiece"
+)
+_SPELT = "has {name} in {share:.0%} of the lines with either, and that of {other} has not: it is scored as another text"
 SWAPPED = "the sides are swapped"
 _IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
@@ -118,28 +125,52 @@ def varieties(source: PairSource, sample: Sequence[Pair], drops_scripts: bool = 
                 )
 
 
-def share_of_tokenised(texts: Iterable[str]) -> float | None:
-    """Return in which share of the texts with punctuation it stands apart; None if too few have any."""
-    are_apart = [bool(_APART.search(text)) for text in texts if _MARKS.search(text)]
-    return sum(are_apart) / len(are_apart) if len(are_apart) >= _LEAST_LINES else None
+def _is_tokenised(text: str) -> bool | None:
+    """Return whether punctuation stands apart; None if there is none."""
+    return bool(_APART.search(text)) if _MARKS.search(text) else None
 
 
-def tokenisation_differences(training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]]) -> Iterator[str]:
-    """Yield a sentence for each side of which training text is tokenised, and held-out text is not, or conversely."""
-    for side in ("source", "target"):
-        trained = share_of_tokenised(getattr(pair, side) for pair in training)
-        shares = {name: share_of_tokenised(getattr(pair, side) for pair in pairs) for name, pairs in held_out.items()}
-        plain = ", ".join(name for name, share in shares.items() if share is not None and share < _FEW)
-        split = ", ".join(name for name, share in shares.items() if share is not None and share > _MOST)
-        if trained is not None and trained > _MOST and plain:
-            yield _describe_tokenisation(f"{side} of the training text", trained, plain)
-        if trained is not None and trained < _FEW and split:
-            yield _describe_tokenisation(f"{side} of {split}", max(filter(None, shares.values())), "the training text")
+def _share(is_other: Callable[[str], bool | None], texts: Iterable[str]) -> float | None:
+    """Return in which share of the texts that have either of two ways it is the other one; None if too few have."""
+    found = [way for text in texts if (way := is_other(text)) is not None]
+    return sum(found) / len(found) if len(found) >= _LEAST_LINES else None
 
 
-def _describe_tokenisation(what: str, share: float, other: str) -> str:
-    return (
-        f"the {what} is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), "
-        f"and that of {other} is not: take the text as it was before, or undo it (sacremoses detokenize); nothing need "
-        "be tokenised for SentencePiece"
-    )
+def differences(
+    training: Sequence[Pair], held_out: Mapping[str, Sequence[Pair]], direction: Direction
+) -> Iterator[str]:
+    """Yield a sentence for each way in which a side of the training text is written and held-out text is not.
+
+    Ways are tokenisation and the spellings of a language. direction: unknown where there are several.
+    """
+    for side, language in zip(("source", "target"), direction, strict=True):
+        yield from _unlike(side, training, held_out, _is_tokenised, _MOST, _TOKENISED)
+        found = (
+            _unlike(side, training, held_out, each.is_other, 1 - _FEW, _SPELT.replace("{name}", each.name))
+            for each in spellings(language or UNDETERMINED)
+        )
+        # Of the spellings one, as "’ for '" is among the apostrophes, too.
+        yield from islice(chain.from_iterable(found), 1)
+
+
+def _unlike(
+    side: str,
+    training: Sequence[Pair],
+    held_out: Mapping[str, Sequence[Pair]],
+    is_other: Callable[[str], bool | None],
+    most: float,
+    words: str,
+) -> Iterator[str]:
+    """Yield a sentence if training text is written in one of two ways, and held-out text in the other.
+
+    most: share of the lines from which on a text is in a way. words: about the share of one, and the name of the other.
+    """
+    trained = _share(is_other, (getattr(pair, side) for pair in training))
+    shares = {name: _share(is_other, (getattr(pair, side) for pair in pairs)) for name, pairs in held_out.items()}
+    few = ", ".join(name for name, share in shares.items() if share is not None and share < _FEW)
+    many = ", ".join(name for name, share in shares.items() if share is not None and share > most)
+    if trained is not None and trained > most and few:
+        yield f"the {side} of the training text {words.format(share=trained, other=few)}"
+    if trained is not None and trained < _FEW and many:
+        share = max(filter(None, shares.values()))
+        yield f"the {side} of {many} {words.format(share=share, other='the training text')}"

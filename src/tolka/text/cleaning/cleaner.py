@@ -15,7 +15,7 @@ from tolka.errors import DataError
 from tolka.system.number_format import count_text
 from tolka.text.characters import to_nfc
 from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource
 
 _ALL_CHANGES = changes_of(CleaningConfig(unicode="nfc", control="strip", markup="strip"))
@@ -119,9 +119,9 @@ def _unless_held_out(kind: str, marks: Marks) -> Step:
     return lambda pair: reason if key(pair) in marks else pair
 
 
-def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair]) -> Marks:
+def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair], direction: Direction = UNKNOWN) -> Marks:
     """Return the marks of validation and test pairs, rewritten as the training text is."""
-    key, changes = _LEAK_KEYS.get(config.leaks), changes_of(config)
+    key, changes = _LEAK_KEYS.get(config.leaks), changes_of(config, direction)
     return frozenset(key(apply_changes(pair, changes)) for pair in pairs) if key else frozenset()
 
 

@@ -14,7 +14,7 @@ from tolka.options.checks import one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.characters import CharacterForm, visible_text
 from tolka.text.cleaning.markup import has_markup, without_markup
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.languages import LanguageIdentifier
 from tolka.text.pairs import Pair
 from tolka.text.scripts import is_in_other_script, letters_of
@@ -33,6 +33,8 @@ class CleaningConfig:
     """control and invisible characters, which no reader sees: keep, strip (also when translating), or drop the pair"""
     blanks: str = "keep"
     """no-break, thin and wide blanks: keep, space = replace (also when translating), source = only in the source"""
+    typography: str = "keep"
+    """look-alike letters, apostrophes, widths: keep, or standard = as is usual in a language, also when translating"""
     markup: str = "keep"
     """tags and character references of HTML and XML: keep, strip, or drop the pair"""
     max_characters: int = 2000
@@ -61,6 +63,7 @@ class CleaningConfig:
     def __post_init__(self) -> None:
         one_of(self, "cleaning", "unicode", ("keep", "nfc"))
         one_of(self, "cleaning", "blanks", ("keep", "space", "source"))
+        one_of(self, "cleaning", "typography", ("keep", "standard"))
         one_of(self, "cleaning", "leaks", ("keep", "pair", "source"))
         for key in ("control", "markup"):
             one_of(self, "cleaning", key, ("keep", "strip", "drop"))
@@ -73,11 +76,11 @@ class CleaningConfig:
     @property
     def characters(self) -> CharacterForm:
         """The form of characters that training text and input get."""
-        return CharacterForm(self.unicode, self.control, self.blanks)
+        return CharacterForm(self.unicode, self.control, self.blanks, self.typography)
 
 
 # Part of a store's key: text that another version has prepared is prepared again.
-RULES = {"control": 2, "markup": 2, "numbers": 2, "script": 2, "language": 2}
+RULES = {"control": 2, "markup": 2, "numbers": 2, "script": 2, "language": 2, "typography": 1}
 """Setting -> version of what it does to a pair, raised with each change."""
 Step = Callable[[Pair], Pair | str]
 """Returns the pair, changed or not, or the reason to drop it."""
@@ -93,7 +96,7 @@ _NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:[ \xa0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\
 _BETWEEN_DIGITS = re.compile(r"[ .,'\xa0\u202f]")
 
 
-def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
+def changes_of(config: CleaningConfig, direction: Direction = UNKNOWN) -> list[tuple[str, Step]]:
     """Return (name, step) of the steps that change pairs and drop none, in order."""
     steps: list[tuple[str, Step]] = []
     # Before the others: &nbsp; and &shy; become such characters.
@@ -105,6 +108,9 @@ def changes_of(config: CleaningConfig) -> list[tuple[str, Step]]:
         steps.append(("with ordinary blanks", _formed(CharacterForm(blanks=config.blanks), str.isprintable)))
     if config.unicode == "nfc":
         steps.append(("composed (NFC)", _formed(CharacterForm(unicode="nfc"), str.isascii)))
+    if config.typography == "standard":
+        form = CharacterForm(typography="standard", direction=direction)
+        steps.append(("in the usual spelling", form.pair))
     return steps
 
 
@@ -120,7 +126,7 @@ def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
 
 def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, Step]]:
     """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
-    steps = changes_of(config)
+    steps = changes_of(config, direction)
     if config.control == "drop":
         steps.append(("", _unless(_has_control, "control characters")))
     if config.markup == "drop":

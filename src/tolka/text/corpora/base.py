@@ -12,7 +12,7 @@ from tolka.options.checks import zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.system.number_format import count_text
-from tolka.text.direction import Direction
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource, PairStream, Swapped
 
 Entry = str | list[str] | dict[str, str | list[str]]
@@ -207,6 +207,11 @@ class Corpus:
     def directions(self) -> list[Direction]:
         """The directions of the training text, each once, in the order of the entries."""
         return list(dict.fromkeys(self.entry_directions))
+
+    @property
+    def sole_direction(self) -> Direction:
+        """The direction of the training text; unknown where it has several."""
+        return self.directions[0] if len(self.directions) == 1 else UNKNOWN
 
     def seen_in(self, pairs: Iterable[Pair]) -> list[Pair]:
         """Return the pairs, and of several directions the same with their sides exchanged.

@@ -1,0 +1,103 @@
+"""One text in two spellings that NFC does not unite: look-alike letters, apostrophes, quotation marks, widths.
+
+The table of them is typography.yaml.
+"""
+
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import regex
+import yaml
+
+from tolka.text.casing import folded
+from tolka.text.scripts import is_known, plain_code
+
+# What `to` may name in the table.
+_FUNCTIONS: dict[str, Callable[["regex.Match[str]"], str]] = {
+    "NFC": lambda match: unicodedata.normalize("NFC", match[0]),
+    "NFKC": lambda match: unicodedata.normalize("NFKC", match[0]),
+    "DIGIT": lambda match: str(unicodedata.decimal(match[0])),
+}
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """Two ways to write the same.
+
+    name: the other one, for messages. usual: matches a text that has the usual one somewhere. rewrite: makes it of the
+    other. least: the share of lines from which on two files differ by it.
+    """
+
+    name: str
+    usual: "regex.Pattern[str]"
+    rewrite: Callable[[str], str]
+    least: float = 0.02
+
+    def is_other(self, text: str) -> bool | None:
+        """Return whether a text is written in the other way; None if it has neither."""
+        if self.rewrite(text) != text:
+            return True
+        return False if self.usual.search(text) else None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Spelling":
+        """Return the spelling of a row of the table."""
+        rules = [_rule(rule.get("where", "{}"), rule.get("letters", ""), rule.get("to", "")) for rule in row["rules"]]
+
+        def rewrite(text: str) -> str:
+            for pattern, replacement in rules:
+                text = pattern.sub(replacement, text)
+            return text
+
+        return cls(row["name"], regex.compile(row["usual"]), rewrite)
+
+
+def _rule(where: str, letters: str, to: str) -> tuple["regex.Pattern[str]", Any]:
+    """Return a pattern and its replacement."""
+    if not letters:
+        return regex.compile(where), _FUNCTIONS.get(to, to)
+    usual = dict(pair.split("=", 1) for pair in letters.split(" "))
+    one = regex.compile("|".join(map(regex.escape, usual)))
+    pattern = regex.compile(where.replace("{}", f"(?:{one.pattern})"))
+    return pattern, lambda match: one.sub(lambda letter: usual[letter[0]], match[0])
+
+
+@cache
+def _table() -> dict[str, Any]:
+    # CSafeLoader where PyYAML has it: the table takes 4 ms and not 40.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    table: dict[str, Any] = yaml.load(Path(__file__).with_name("typography.yaml").read_text(encoding="utf-8"), loader)
+    return table
+
+
+def _own(language: str) -> list[Spelling]:
+    """Return the spellings of a language; "" for those of all, each once."""
+    code, languages = plain_code(language), _table()["languages"]
+    rows = {row["name"]: row for codes, rows in languages.items() if code in ("", *codes.split()) for row in rows}
+    return list(map(Spelling.of, rows.values()))
+
+
+@cache
+def own_spellings(language: str) -> tuple[Spelling, ...]:
+    """Return the spellings of which a language's standard, or most of its writers, have one."""
+    return tuple(_own(language)) if is_known(language) else ()
+
+
+@cache
+def spellings(language: str) -> tuple[Spelling, ...]:
+    """Return all spellings in which two texts of a language may differ; "" for an unknown one."""
+    either = [Spelling.of(row) for row in _table()["either"] if row.get("only", language) == plain_code(language)]
+    # Two systems differ in the case of some words; in half of the lines one has small letters alone.
+    cased = Spelling("capitals", regex.compile(r"\p{Ll}"), partial(folded, language=language), least=0.5)
+    return (*_own(language), *either, cased)
+
+
+def standard(text: str, language: str) -> str:
+    """Return a text in the usual spelling of its language; as it is, where the table has none."""
+    for spelling in own_spellings(language):
+        text = spelling.rewrite(text)
+    return text
