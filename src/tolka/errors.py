@@ -1,6 +1,6 @@
 """The errors that a user can cause; every message is one line that says what to try."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 def reason_of(error: BaseException) -> str:
@@ -62,3 +62,15 @@ class DataError(TolkaError):
 
 class CheckpointError(TolkaError):
     """A model directory or a run directory is missing, damaged, or of another format."""
+
+
+def all_of(*calls: Callable[[], object]) -> None:
+    """Call all of them; raise what those that fail complain about as one error, in one line."""
+    errors = dict[str, TolkaError]()
+    for call in calls:
+        try:
+            call()
+        except (ConfigError, DataError) as error:
+            errors[str(error)] = error
+    if errors:
+        raise type(next(iter(errors.values())))("; ".join(errors)) from None

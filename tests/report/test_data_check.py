@@ -51,13 +51,13 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
             501,
             "most pairs have few letters: is it the right file, or the right column (corpus.columns)?",
         ),
-        ("source not UTF-8, others are", 1, "in the source, convert those lines alone: perl -MEncode"),
-        ("source not UTF-8", 1, "convert the source: iconv -f latin1 -t UTF-8"),
+        ("source not UTF-8, others are", 1, "in the source, convert those lines alone: iconv -f latin1"),
+        ("source not UTF-8", 1, "convert the source: iconv -f latin1"),
         ("something new", 1000, ""),
     ],
 )
 def test_the_cure_depends_on_the_share(what: str, count: int, cure: str) -> None:
-    found = cure_of(finding(what, count, encoding="latin1"), NO_CLEANING)
+    found = cure_of(finding(what, count, conversion="iconv -f latin1"), NO_CLEANING)
     assert found.startswith(cure) if cure else not found
 
 

@@ -23,7 +23,6 @@ from tolka.terminology.glossary import (
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
-from tolka.text.readers import xlsx
 
 EN_DE = Direction("en", "de")
 
@@ -68,7 +67,6 @@ def test_a_line_is_a_source_and_its_target_forms(tmp_path: Path) -> None:
         ("", r"terms\.tsv: the glossary has no terms"),
         (b"engine\tMotor\ncaf\xe9\tCaf\xe9\n", r"terms\.tsv:2: not UTF-8"),
         (b"engine\tMo\0tor\n", r"terms\.tsv:1: a NUL byte"),
-        ("engine\tMotor\n".encode("utf-16"), r"terms\.tsv:1: this is UTF-16"),
         ("engine\t" + "M" * 200, r"terms\.tsv:1: the line is longer than 100 bytes \(decoding\.max_line_bytes\)"),
     ],
 )
@@ -146,7 +144,7 @@ STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.re
         (STEALING, EN_DE, r"terms\.tbx:1: it declares an entity \('a'\)"),
         (TBX_2.replace("Antrieb", "&Antrieb;"), EN_DE, r"terms\.tbx:9: undeclared entity in '&Antrieb;'"),
         (TBX_3.replace("dog", "d" * 3000), EN_DE, r"terms\.tbx:2: a term is longer than 1000 bytes"),
-        (TBX_3.encode("latin-1"), EN_DE, r"terms\.tbx:4: not XML \(not UTF-8, perhaps WINDOWS-1252: "),
+        (TBX_3.encode("latin-1"), EN_DE, r"terms\.tbx:4: not XML \(not UTF-8, perhaps WINDOWS-1252; "),
     ],
 )
 def test_tbx_that_cannot_be_read_is_one_clear_line(
@@ -319,22 +317,19 @@ def test_two_columns_of_a_table(tmp_path: Path, ending: str) -> None:
 
 
 SHEET = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>%s</sheetData></worksheet>'
+# Two cells, of which the second is the last that Excel can have: what is between them would fill 500 GB.
+FAR = b'<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
 
 
 @pytest.mark.parametrize(
     ("member", "content", "complaint"),
     [
-        (None, b"no archive", "cannot be read as a workbook of Excel"),
-        ("xl/workbook.xml", b"<a/>", "cannot be read as a workbook of Excel"),
-        ("xl/worksheets/sheet1.xml", SHEET % b'<row r="99999999999"><c><v>1</v></c></row>', "more than 1000 rows"),
-        ("xl/worksheets/sheet1.xml", SHEET % b" " * 2**12, "bytes unpacked, and 100000 are allowed"),
+        (None, b"no archive", "cannot be read as a workbook"),
+        ("xl/workbook.xml", b"<a/>", "cannot be read as a workbook"),
+        ("xl/worksheets/sheet1.xml", SHEET % FAR, "it needs more than 2 GB of memory or 60 s"),
     ],
 )
-def test_a_workbook_from_a_stranger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, member: str | None, content: bytes, complaint: str
-) -> None:
-    monkeypatch.setattr(xlsx, "_MAX_BYTES", 100_000)
-    monkeypatch.setattr(xlsx, "_MAX_ROWS", 1000)
+def test_a_workbook_from_a_stranger(tmp_path: Path, member: str | None, content: bytes, complaint: str) -> None:
     book, path = pytest.importorskip("openpyxl").Workbook(), tmp_path / "terms.xlsx"
     book.active.append(("a", "b"))
     book.save(path)

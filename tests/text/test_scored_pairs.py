@@ -14,7 +14,7 @@ ROWS = [
     ("a one", "b eins", "0.9"),
     ("a two", "b zwei", "0.69"),
     ("a three", "b drei", "0.7"),
-    ("a four", "b vier", "nan"),
+    ("a four", "b vier", "0.1"),
 ]
 CODES = ["corpus.source=en", "corpus.target=de"]
 
@@ -60,7 +60,7 @@ def test_pairs_below_the_score_are_left_out_by_name(train: list[str], texts: Pat
 
 def test_a_score_that_is_none_is_named(texts: Path) -> None:
     corpus = corpus_of(f"corpus.root={texts}", "corpus.train=rows.csv", "corpus.valid=plain", "corpus.score=de")
-    with pytest.raises(DataError, match=r"rows: the score of pair 1 \('b eins'\) is not a number"):
+    with pytest.raises(DataError, match=r"rows: the score of pair 1 \(.b eins.\) is not a finite number"):
         kept(corpus)
     with pytest.raises(DataError, match=r"there is no .*plain\.quality"):
         corpus_of(f"corpus.root={texts}", "corpus.train=plain", "corpus.valid=plain", "corpus.score=quality")
@@ -104,3 +104,11 @@ def test_without_a_network_it_says_how_to_get_the_set(
         DataError, match=r"cannot be downloaded \(no network\); with a network, sacrebleu -t wmt13 -l en-de"
     ):
         corpus_of(f"corpus.train={texts / 'plain'}", f"corpus.valid={texts / 'plain'}", "corpus.test=sacrebleu:wmt13")
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "-inf", "Infinity"])
+def test_a_score_that_is_not_finite_is_refused(texts: Path, score: str) -> None:
+    (texts / "plain.score").write_text(f"0.9\n{score}\n0.9\n0.9\n")
+    corpus = corpus_of(f"corpus.root={texts}", "corpus.train=plain", "corpus.valid=plain", "corpus.score=score")
+    with pytest.raises(DataError, match=rf"plain: the score of pair 2 \('{score}'\) is not a finite number"):
+        kept(corpus)

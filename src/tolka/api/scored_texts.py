@@ -4,19 +4,24 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tolka.config.schemas import EvaluateConfig
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError, DataError, all_of
 from tolka.evaluation.input_notes import NamedText, as_text, count_error
 from tolka.metrics.metric import References
 from tolka.model_directory.names import models_of
 from tolka.model_directory.read import Folders
 from tolka.system.progress import Say, bar
-from tolka.text.direction import is_named
-from tolka.text.lines import LineLimit, decode_lines, read_lines, refuse_pipe, user_path, without_compression
+from tolka.text.corpora.sacrebleu_sets import SACREBLEU, sacrebleu_files
+from tolka.text.direction import UNKNOWN, Direction, is_named
+from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path, without_compression
+from tolka.text.pairs import FURTHER
 from tolka.text.readers import Reader, reader_of
 from tolka.text.readers.base import BothSides, ColumnSetting
+from tolka.text.readers.wmt import WmtFile, is_sgm, segments
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
@@ -61,12 +66,30 @@ def read_texts(config: EvaluateConfig, say: Say, models: Folders = ()) -> Scored
         raise ConfigError("reference=FILE is missing: scores need references")
     if [files.hypothesis, files.source, *files.reference].count(STDIN) > 1:
         raise ConfigError("- is standard input, which can be one of the files alone")
-    references = [(path, read_text(path, limit)) for path in files.reference]
-    source = (files.source, read_text(files.source, limit)) if files.source else None
+    read = dict[str, list[str]]()
+    named = [*(("reference", path) for path in files.reference), *([("source", files.source)] if files.source else [])]
+
+    def add(key: str, path: str) -> None:
+        where = str(_of_sacrebleu(key, path, config, models)) if path.startswith(SACREBLEU) else path
+        read[f"{key} {path}"] = read_text(where, limit, of_sources=key == "source")
+
+    all_of(*(partial(add, *each) for each in named))
+    references = [(path, read[f"reference {path}"]) for path in files.reference]
+    source = (files.source, read[f"source {files.source}"]) if files.source else None
     for other in (*references[1:], *([source] if source else [])):
         if len(other[1]) != len(references[0][1]):
             raise count_error(other, references[0])
     return ScoredTexts(references, source)
+
+
+def _of_sacrebleu(key: str, name: str, config: EvaluateConfig, models: Folders) -> Path:
+    """Return sacreBLEU's file of a side of a test set. key: source or reference."""
+    direction = Direction(config.decoding.source, config.decoding.target)
+    if not direction.is_known and models:
+        direction = open_model(models, config.search, config.decoding).direction
+    if not direction.is_known:
+        raise ConfigError(f"{key}={name} does not say its languages: type decoding.source=CODE decoding.target=CODE")
+    return sacrebleu_files(name, direction, key)[key == "reference"]
 
 
 def _reader_of_both(config: EvaluateConfig) -> Reader | None:
@@ -119,17 +142,28 @@ def read_parallel(
     return texts.needed_source("the model translates it")[1], texts.references[0][1]
 
 
-def read_text(path: str, limit: LineLimit) -> list[str]:
-    """Return the lines of a file, or of standard input for "-"; DataError if it cannot be read or is empty."""
+def read_text(path: str, limit: LineLimit, *, of_sources: bool = False) -> list[str]:
+    """Return the lines of a file, or of standard input for "-"; DataError if it cannot be read or is empty.
+
+    Of a test set of WMT they are its segments. of_sources: those of the sources, where it has both sides.
+    """
     if path == STDIN:
         if sys.stdin is None:
             raise DataError("- is standard input, and that is closed: name a file")
-        lines = list(decode_lines(sys.stdin.buffer, "standard input", limit=limit))
+        lines = list(read_lines(Path("standard input"), limit=limit, stream=sys.stdin.buffer))
     else:
         file = user_path(path)
         # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
         if file.parts[:2] != ("/", "dev"):
             refuse_pipe(file)
+        if is_sgm(file):
+            return [text for _, text in segments(file, limit)]
+        if without_compression(file).suffix.lower() == ".xml":
+            read = WmtFile(file, path, UNKNOWN, (), limit).read()
+            pairs = [pair for pair in read if not pair.flaw.startswith(FURTHER)]
+            if broken := next((pair for pair in pairs if pair.flaw), None):
+                raise DataError(f"{broken.source}: {broken.flaw}")
+            return [pair.source if of_sources else pair.target for pair in pairs]
         if reader_of(file) and without_compression(file).suffix.lower() not in _READ_AS_TEXT:
             raise DataError(
                 f"{path} has both sides, and no text a line: give it as source= of a model, without reference="

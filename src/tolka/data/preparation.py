@@ -258,10 +258,11 @@ class _Workshop:
                 shard.save_new(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
             tally, order = self._tally("cleaned"), self._order
-            most = f"; most are left out {main_reason(tally, order.cleaning, order.batching.max_length)}"
-            raise DataError(
-                f"no training pair is left after cleaning ({tally.summary()}){most if tally.dropped else ''}"
-            )
+            if not tally.total:
+                names, languages = ", ".join(order.corpus.entry_names), " and ".join(order.corpus.directions[0])
+                raise DataError(f"corpus.train ({names}): there is no pair of {languages} in it; check the file")
+            reason = main_reason(tally, order.cleaning, order.batching.max_length)
+            raise DataError(f"no training pair is left after cleaning ({tally.summary()}); most are left out {reason}")
 
     def train_tokenizer(self) -> None:
         """Train the tokenizer, unless the order has a trained one."""

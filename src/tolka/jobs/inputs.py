@@ -4,13 +4,14 @@ import shlex
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TextIO
 
 from tolka.documents.base import DOCUMENTS, Document
 from tolka.documents.plain_text import PlainText
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError, DataError, all_of
 from tolka.jobs.options import InputConfig
 from tolka.system.number_format import count_text
 from tolka.text.file_types import document_kind
@@ -18,6 +19,7 @@ from tolka.text.lines import (
     LineLimit,
     count_ahead,
     count_and_digest,
+    held_files,
     near_path,
     read_lines,
     user_path,
@@ -29,9 +31,12 @@ from tolka.text.windows import ArrivingLines, full_windows, is_still_written
 
 def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
     """Raise DataError for files that cannot be read, or for none where standard input is closed."""
-    for path in files:
+
+    def check(path: Path) -> None:
         if path.is_dir():
-            raise DataError(f"{path} is a folder, not a text; models that translate together are joined by commas")
+            raise DataError(
+                f"{path} is a folder, not a text{held_files(path)}; models that translate together are joined by commas"
+            )
         if path.exists() and not path.is_file():
             raise DataError(
                 f"{path} is a pipe or a device, and files are read twice: give it as standard input, "
@@ -41,8 +46,9 @@ def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
             # Somebody may have typed a sentence where a file belongs.
             is_sentence = " " in str(path) or not (path.suffix or path.parent.name)
             hint = '; to translate a sentence: echo "..." | mt-translate MODEL' if is_sentence else ""
-            hint = near_path(path) or hint
-            raise DataError(f"{path}: there is no such file{hint}")
+            raise DataError(f"{path}: there is no such file{near_path(path) or hint}")
+
+    all_of(*(partial(check, path) for path in files))
     if not files and stdin is None:
         raise DataError("standard input is closed; name a file to translate")
 
@@ -141,7 +147,7 @@ class TextsToTranslate(Texts):
         for document in self._documents:
             path = without_compression(document.path)
             name, markup = document_kind(path)
-            if name and type(document) is PlainText:
+            if markup and type(document) is PlainText:
                 is_table = bool(_known_by_ending(path, has_columns=True))
                 advice = "; input.column=NAME translates one column alone" if is_table else ""
                 yield (

@@ -11,21 +11,18 @@ from tolka.system.surrogates import JOINERS
 MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
 _FEW_PAIRS = 100_000  # of which a model that was trained on millions knows more
 _SHOWN = 60  # characters of an example
-_MIXED = (
-    # iconv stops at a line of the other encoding, or reads UTF-8 as that one.
-    "convert those lines alone: perl -MEncode -pe "
-    """'$_ = encode("UTF-8", decode("ENCODING", $_)) unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
-)
+_MIXED = "convert those lines alone: CONVERSION"
 _USUAL_SPELLING = "cleaning.typography=standard writes the usual spelling, in the model's input as well"
 # Beginning of a finding's description -> (share of the pairs above which to act, advice, key of the group `cleaning`
-# that the advice sets, or ""). ENCODING: of the finding. The first that fits counts: the more special come first.
+# that the advice sets, or ""). CONVERSION: of the finding. The first that fits counts: the more special come
+# first.
 _CURES = {
     "source not UTF-8, others are": (0.0, f"in the source, {_MIXED}", ""),
     "target not UTF-8, others are": (0.0, f"in the target, {_MIXED}", ""),
     "line not UTF-8, others are": (0.0, _MIXED, ""),
-    "source not UTF-8": (0.0, "convert the source: iconv -f ENCODING -t UTF-8", ""),
-    "target not UTF-8": (0.0, "convert the target: iconv -f ENCODING -t UTF-8", ""),
-    "line not UTF-8": (0.0, "convert the file: iconv -f ENCODING -t UTF-8", ""),
+    "source not UTF-8": (0.0, "convert the source: CONVERSION", ""),
+    "target not UTF-8": (0.0, "convert the target: CONVERSION", ""),
+    "line not UTF-8": (0.0, "convert the file: CONVERSION", ""),
     "a carriage return inside a text": (0.0, "cleaning.control=strip, as cleaning=standard does", "control"),
     "a carriage return": (0.0, "are those the ends of lines? tr '\\r' '\\n' makes them so", ""),
     "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
@@ -124,7 +121,7 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
             return cure
     for beginning, (least, cure, key) in _CURES.items():
         if finding["what"].startswith(beginning) and share > least:
-            cure = cure.replace("ENCODING", finding.get("encoding", ""))
+            cure = cure.replace("CONVERSION", finding.get("conversion", ""))
             return "" if key and cleaning[key] not in ("keep", False, 0) else cure
     return ""
 

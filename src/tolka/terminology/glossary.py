@@ -15,7 +15,7 @@ from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, refuse_pipe, without_compression
 from tolka.text.readers.columns import CsvFile
-from tolka.text.readers.xlsx import XlsxFile
+from tolka.text.readers.workbook import WorkbookFile
 from tolka.text.scripts import UNSPACED, plain_code
 
 # A word is a run of letters, marks, digits and underscores. Where words are written without blanks between them, in the
@@ -24,7 +24,7 @@ _WORD = regex.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[\p{{L}}\p{{M}}\p{{N}}_
 _BAR = re.compile(r"(?<!\\)\|")
 MOST_TERMS, MOST_BANNED = 1_000_000, 50_000
 """Maximum number of lines of a glossary, and of a list of banned phrases."""
-_TABLES = {".csv": CsvFile, ".xlsx": XlsxFile}
+_TABLES = {".csv": CsvFile, **dict.fromkeys((".xlsx", ".xlsb", ".xls", ".ods"), WorkbookFile)}
 TBX_ENDINGS = (".tbx", ".xml")
 
 
@@ -142,7 +142,7 @@ def needs_blank(phrase: str) -> bool:
 
 
 def read_glossary(path: Path, direction: Direction, limit: LineLimit = LINE_LIMIT) -> list[Entry]:
-    """Read a glossary: TBX, CSV or XLSX where the name says so (.tbx, .xml, .csv, .xlsx), else TSV.
+    """Read a glossary: TBX, CSV or a workbook where the name says so (.tbx, .xml, .csv, .xlsx, .ods), else TSV.
 
     direction: of the text. Blank lines and those that begin with # are ignored. DataError with file and line for
     anything else, for more than MOST_TERMS lines or MOST_BYTES, and for a glossary without terms.

@@ -1,97 +1,107 @@
-"""The encoding that text is probably in, where it is not UTF-8; for advice, which a person judges."""
+"""Text that is not UTF-8: the encoding it is probably in, how to convert it, and UTF-16 and UTF-32 read as UTF-8."""
 
+import codecs
+import io
 import re
+import shlex
+from pathlib import Path
+from typing import IO, Any, cast
 
-# Words with letters beyond ASCII have few of them in the Latin alphabet, and hardly other letters in any other script.
-_WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
-_MOST_LATIN = 0.67  # share of bytes beyond ASCII in these words, as in été
-_SIGNS = "„“”‚‘’«»‹›–—…·§°€£©®™±¡¿ªºµ×²½\xa0\xad"
-# What is not text: a sign inside of a word, one that stands nowhere but before a word or a number at the end of one,
-# and control characters.
-_MISPLACED = re.compile(
-    r"(?<=[^\W\d_])(?:(?![’\xad·–—…ªº])[^\w\x00-\x7f\ufffd]|[¹²³])(?=[^\W\d_])|(?<=[^\W\d_])[¿¡£¥¼¾¹]|(?<![mk])[²³]"
-    r"|[\x80-\x9f\ufffd]"
+# In this order: the first begins with UTF-16's.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+# Windows-1252 stands for ISO-8859-1, whose letters it has: the bytes 0x80 to 0x9f are text in it alone.
+_GUESSED = (
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "iso8859-2", "koi8-r"),
+    *("cp874", "cp932", "cp949", "euc-jp", "gb18030", "big5"),
 )
-# Encoding -> letters beyond ASCII of languages that are written in it; of encodings that tie, the first is chosen.
-# Italian has its own only where a word ends, and Portuguese one before an e alone: elsewhere they are Czech's and
-# Hungarian's in Windows-1250.
-_ALPHABETS = {
-    "WINDOWS-1252": (
-        "[äöüß]",
-        "[àâæçéèêëîïôùûüÿœ]",
-        "[áéíñóúü]",
-        "[àáâãçéêíóôúü]|õ(?=e)",
-        r"[àèéìòù]\b",
-        "[åäöé]",
-        "[äöõüšž]",
-        "[æøåé]",
-        "[éëèïóöü]",
-        "[àçèéíïòóúü·]",
-        r"[áéíóúýæö]|\bþ|\Bð",  # Icelandic; Turkish in Windows-1254 has these letters elsewhere in a word
-    ),
-    "WINDOWS-1250": ("[áčďéěíňóřšťúůýž]", "[áäčďéíĺľňóôŕšťúýž]", "[ąćęłńóśźż]", "[áéíóöőúüű]", "[ăâîşţ]", "[čćđšž]"),
-    "WINDOWS-1254": ("[çğıöşüâî]",),
-    "WINDOWS-1257": ("[ąčęėįšųūž]", "[āčēģīķļņšūž]", "[äöõüšž]"),
-    "CP850": ("[äöüß]", "[àâæçéèêëîïôùûü]", "[áéíñóúü]", "[àáâãçéêíóôúü]|õ(?=e)", "[åäöé]", "[æøåé]"),
-}
-_ALPHABETS["ISO-8859-2"] = _ALPHABETS["CP852"] = _ALPHABETS["WINDOWS-1250"]
-# Encoding -> characters that are common in it, and which share of a text they are.
-_RUSSIAN = "оеаинтсрвлкмдпуяызьбгчй"
-_OTHERS = {
-    "EUC-KR": ("[가-힣]", 1.0),
-    "EUC-JP": ("[ぁ-んァ-ヶー。、]", 0.6),
-    "CP932": ("[ぁ-んァ-ヶー。、]", 0.6),
-    "GB18030": ("[的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能，。]", 0.15),
-    "BIG5": ("[的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能，。]", 0.15),
-    "CP949": ("[가-힣]", 1.0),
-    "WINDOWS-1251": (f"[{_RUSSIAN}]", 0.9),
-    "KOI8-R": (f"[{_RUSSIAN}]", 0.9),
-    "WINDOWS-1253": ("[αοιετσνηυρπκμλςάίόέή]", 0.9),
-    "WINDOWS-1255": ("[א-ת]", 1.0),
-    "WINDOWS-1256": ("[اليمونترب ةعدسهكفقح]", 0.9),
-    "CP874": ("[านรอกเงมยลว่้ดทสตะปบคหัิีแไ]", 0.9),
-}
+# Those of DOS, only where a letter of theirs that is a quotation mark in Windows-1252 stands inside of a word.
+_OF_DOS, _IN_WORD = ("cp850", "cp852"), re.compile(rb"[A-Za-z][\x81\x82\x84\x87\x93\x94][A-Za-z]")
+_UNPACK = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "zstd"}
+_BLOCK_BYTES = 2**16
 
 
 def likely_encoding(text: bytes) -> str:
-    """Return the encoding in which the lines that are not UTF-8 read most like text, named as iconv and Python do.
+    """Return the encoding in which the lines that are not UTF-8 read most like text, named as iconv and Python do."""
+    import chardet
 
-    Windows-1252 stands for ISO-8859-1, whose letters it has: the bytes 0x80 to 0x9f are text in it alone.
+    lines = b"\n".join(line for line in text.split(b"\n") if not _is_utf8(line))
+    guessed = (*_GUESSED, *_OF_DOS) if _IN_WORD.search(lines) else _GUESSED
+    found = chardet.detect(lines, include_encodings=guessed, empty_input_encoding="cp1252")["encoding"]
+    return (found or "Windows-1252").upper()
+
+
+def conversion(name: str, encoding: str, *, is_mixed: bool = False) -> str:
+    """Return the command that writes a file in UTF-8 under a new name.
+
+    name: of the file, or of a stream. is_mixed: whether lines in UTF-8, at which iconv stops, are left as they are.
     """
-    lines = [line for line in text.split(b"\n") if _decoded(line, "utf-8") is None]
-    words = b"".join(word for word in _WORD.findall(b"\n".join(lines)) if len(word) > 1 and not word.isascii())
-    if sum(byte > 0x7F for byte in words) > _MOST_LATIN * len(words):
-        shares = {name: _likeness(lines, name, *common) for name, common in _OTHERS.items()}
-        best = max(shares, key=lambda name: shares[name])
-        if shares[best] > 0.5:
-            return best
-    return max(_ALPHABETS, key=lambda name: _coverage(b"\n".join(lines).decode(name, "replace"), *_ALPHABETS[name]))
+    path, to_utf8 = Path(name), f"iconv -f {encoding} -t UTF-8"
+    if is_mixed:
+        to_utf8 = (
+            f"""perl -MEncode -pe '$_ = encode("UTF-8", decode("{encoding}", $_)) """
+            """unless eval { decode("UTF-8", my $line = $_, 1); 1 }'"""
+        )
+    if not path.is_file():
+        return f"{to_utf8} FILE > NEW"
+    plain = path.with_suffix("") if path.suffix.lower() in _UNPACK else path
+    new = shlex.quote(str(plain.with_name(f"{plain.stem}-utf8{plain.suffix}")))
+    if plain == path:
+        return f"{to_utf8} {shlex.quote(name)} > {new}"
+    return f"{_UNPACK[path.suffix.lower()]} -dc {shlex.quote(name)} | {to_utf8} > {new}"
 
 
-def _coverage(text: str, *alphabets: str) -> float:
-    """Return the share of characters beyond ASCII that are letters of one language, or signs in their place."""
-    text = text.replace("İ", "ı").lower()  # in lower case İ would be two characters
-    misplaced = len(_MISPLACED.findall(text))
-    beyond = [character for character in text if not character.isascii()]
-    signs = sum(character in _SIGNS for character in beyond)
-    covered = max(len(re.findall(alphabet, text)) for alphabet in alphabets)
-    return (covered + signs - 2 * misplaced) / max(1, len(beyond))
+def as_utf8(stream: IO[bytes], *, closes: bool = True) -> IO[bytes]:
+    """Return the stream; one that begins with a byte order mark of UTF-16 or UTF-32 as UTF-8.
 
-
-def _likeness(lines: list[bytes], encoding: str, common: str, expected: float) -> float:
-    """Return how near the share of common characters comes to what is expected of them, at most 1.
-
-    A line that is not in the encoding has none of them.
+    closes: whether closing what is returned closes the stream.
     """
-    texts = [_decoded(line, encoding) for line in lines]
-    beyond = [character for text in texts for character in text or "" if not character.isascii()]
-    share = min(1.0, len(re.findall(common, "".join(beyond))) / (expected * max(1, len(beyond))))
-    return share * sum(len(line) for line, text in zip(lines, texts, strict=True) if text) / sum(map(len, lines))
+    readable = cast(io.BufferedReader, stream)
+    if hasattr(stream, "peek"):
+        head = readable.peek(4)
+    else:  # as a stream in memory
+        head = stream.read(4)
+        stream.seek(-len(head), io.SEEK_CUR)
+    encoding = next((name for mark, name in _MARKS.items() if head.startswith(mark)), "")
+    return cast(IO[bytes], io.BufferedReader(_Utf8(readable, encoding, closes))) if encoding else stream
 
 
-def _decoded(text: bytes, encoding: str) -> str | None:
-    """Return the text; None if it is not in the encoding."""
+class _Utf8(io.RawIOBase):
+    """A stream in another encoding as UTF-8; reading raises EOFError where it is not in that encoding."""
+
+    def __init__(self, stream: io.BufferedReader, encoding: str, closes: bool) -> None:
+        self._stream, self._encoding, self._closes = stream, encoding, closes
+        self._decoder, self._left = codecs.getincrementaldecoder(encoding)("surrogatepass"), b""
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if self._closes:
+            self._stream.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer, as io.RawIOBase does."""
+        block = b"begun"
+        while block and not self._left:
+            block = self._stream.read1(_BLOCK_BYTES)
+            try:
+                self._left = self._decoder.decode(block, not block).encode("utf-8", "surrogatepass")
+            except UnicodeDecodeError as error:
+                raise EOFError(f"not {self._encoding}: {error.reason}") from None
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
+
+
+def _is_utf8(text: bytes) -> bool:
     try:
-        return text.decode(encoding)
+        text.decode()
     except UnicodeDecodeError:
-        return None
+        return False
+    return True

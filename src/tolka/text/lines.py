@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -21,16 +22,17 @@ from typing import IO, Any, cast
 from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
 from tolka.text.compressed import open_to_the_end
-from tolka.text.encodings import likely_encoding
+from tolka.text.encodings import as_utf8, conversion, likely_encoding
 from tolka.text.file_types import binary_kind
 
-UTF32_BOMS = codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE  # the first begins with UTF-16's
-_WIDE_BOMS = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *UTF32_BOMS
 _SAMPLE_BYTES = 2**14  # by which the encoding of a file that is not UTF-8 is recognised
 # Read beside a line's bytes, so that one of exactly the limit is seen whole.
 _BOM_AND_LINE_END = len(codecs.BOM_UTF8) + len(b"\r\n")
+ADDRESS = re.compile(r"(?:https?|ftp|s3|gs|hf):/|(?:opus|mtdata):", re.IGNORECASE)
+"""What the name of a file elsewhere begins with, or of a text that another program would download."""
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """Errors that reading a truncated or damaged file raises."""
+_MOST_BLANK_LINES = 2**20  # in a row: a small archive may hold hundreds of millions, each of which is a pair to examine
 
 
 def _zstandard(path: Path, mode: str) -> IO[bytes]:
@@ -72,29 +74,54 @@ def refuse_pipe(path: Path) -> None:
         raise DataError(f"{path}: {error}") from None
 
 
+def refuse_binary(path: Path) -> None:
+    """Raise DataError for a file whose first bytes say that it is no text."""
+    if error := _binary_file_error(str(path), next(read_blocks(path), b"")):
+        raise error
+
+
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, plain or compressed (COMPRESSIONS); DataError if it cannot be opened."""
+    """Open a file for reading, plain or compressed (COMPRESSIONS); DataError if it cannot be opened.
+
+    UTF-16 and UTF-32 with a byte order mark are read as UTF-8.
+    """
     opener = _COMPRESSIONS.get(path.suffix.lower(), Path.open)
     try:
-        return cast(IO[bytes], opener(path, "rb"))
+        stream = cast(IO[bytes], opener(path, "rb"))
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file{_neighbours(path)}") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: cannot be read, as it is a folder{held_files(path)}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    try:
+        return as_utf8(stream)
+    except BROKEN as error:
+        stream.close()
+        raise _broken_error(f"{path}:1", error) from None
 
 
-def _advice(error: UnicodeDecodeError, stream: IO[bytes], is_utf8: bool) -> str:
-    """Return advice for a line that is not UTF-8. stream: after the line. is_utf8: whether a line before it is."""
+def _broken_error(place: str, error: Exception) -> DataError:
+    return DataError(f"{place}: cannot be read further ({error}); is the file complete?")
+
+
+def _advice(error: UnicodeDecodeError, stream: IO[bytes], name: str, *, is_utf8: bool, is_last: bool) -> str:
+    """Return advice for a line that is not UTF-8.
+
+    stream: after the line. is_utf8: whether a line before it is. is_last: whether no line feed ends it.
+    """
+    # Only after other characters of several bytes: in Latin-1, too, a line may end in a byte that begins one in UTF-8.
+    is_cut = error.reason == "unexpected end of data" and (is_utf8 or not error.object[: error.start].isascii())
+    if is_cut and is_last:
+        return "the file ends inside a character: it is cut off, so get it once more"
     if is_utf8:
         return "lines before it are: mt-train --check counts those that are not, and says how to convert them alone"
-    before = error.object[: error.start]
-    # Only after other characters of several bytes: in Latin-1, too, a line may end in a byte that begins one in UTF-8.
-    if error.reason == "unexpected end of data" and not before.isascii():
+    if is_cut:
         return "the line ends inside a character: was the text cut by bytes?"
     # One line often fits several languages; but a pipe may have no more for a while.
     following = stream.read(_SAMPLE_BYTES) if stream.seekable() else b""
     encoding = likely_encoding(error.object + b"\n" + following.rpartition(b"\n")[0])
-    return f"convert the file first, for example: iconv -f {encoding} -t UTF-8"
+    return f"convert the file first, for example: {conversion(name, encoding)}"
 
 
 Repair = Callable[[int, bytes], str]
@@ -139,7 +166,7 @@ def read_lines(
 
     stream: read in place of the file, and left open.
     """
-    with open_bytes(path) if stream is None else nullcontext(stream) as lines:
+    with open_bytes(path) if stream is None else nullcontext(as_utf8(stream, closes=False)) as lines:
         yield from decode_lines(lines, str(path), repair, limit)
 
 
@@ -147,7 +174,7 @@ def decode_lines(
     stream: IO[bytes], name: str, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT
 ) -> Iterator[str]:
     """Yield the lines of a byte stream, split at line feeds; DataError with `name` and line number."""
-    number, head = 0, b""
+    number, head, blank = 0, b"", 0
     is_utf8 = False  # whether an earlier line was UTF-8 beyond ASCII
     # No more is read of a line: a small compressed file may unpack to gigabytes without a line feed.
     raw_lines = iter(partial(stream.readline, limit.max_bytes + _BOM_AND_LINE_END), b"")
@@ -155,8 +182,6 @@ def decode_lines(
         for number, raw in enumerate(raw_lines, start=1):
             if number == 1:
                 head = raw
-                if raw.startswith(_WIDE_BOMS):
-                    raise _wide_encoding_error(name, raw)
                 raw = raw.removeprefix(codecs.BOM_UTF8)
             # One carriage return, as files from Windows have it; a second one is text.
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
@@ -164,6 +189,9 @@ def decode_lines(
                 raise _binary_file_error(name, head) or _nul_error(name, number)
             if len(line) > limit.max_bytes:
                 raise limit.error(f"{name}:{number}", "the line")
+            blank = 0 if line else blank + 1
+            if blank > _MOST_BLANK_LINES:
+                raise DataError(f"{name}:{number}: more than {_MOST_BLANK_LINES} blank lines in a row; is this text?")
             try:
                 text = line.decode("utf-8")
             except UnicodeDecodeError as error:
@@ -173,18 +201,18 @@ def decode_lines(
                 # The kind of a binary file says more than its first wrong byte.
                 raise _binary_file_error(name, head) or DataError(
                     f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at column {error.start + 1}); "
-                    + _advice(error, stream, is_utf8)
+                    + _advice(error, stream, name, is_utf8=is_utf8, is_last=not raw.endswith(b"\n"))
                 ) from None
             is_utf8 = is_utf8 or not text.isascii()
             yield text
     except BROKEN as error:
-        raise DataError(f"{name}:{number + 1}: cannot be read further ({error}); is the file complete?") from None
+        raise _broken_error(f"{name}:{number + 1}", error) from None
 
 
 def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, str]:
     """Return the number of lines (an unfinished last one counts) and the SHA-256 of the content, in one pass.
 
-    DataError for UTF-16, for NUL bytes and for a line far longer than `limit`: such a file is not text. A line that is
+    DataError for NUL bytes and for a line far longer than `limit`: such a file is not text. A line that is
     only a little longer is reported by `decode_lines`.
     """
     count, digest, head = 0, hashlib.sha256(), b""
@@ -192,8 +220,6 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
     for block in read_blocks(path):
         if not head:
             head = block
-            if head.startswith(_WIDE_BOMS):
-                raise _wide_encoding_error(str(path), head)
             # A text may begin with PAR1 or %PDF- as well.
             if (error := _binary_file_error(str(path), head)) and not _is_utf8(head):
                 raise error
@@ -225,7 +251,8 @@ def read_blocks(path: Path) -> Iterator[bytes]:
 def count_ahead(stream: IO[bytes]) -> int:
     """Return the number of lines from a seekable stream's position on, which stays; an unfinished last one counts."""
     start, count, last = stream.tell(), 0, b"\n"
-    while block := stream.read(2**20):
+    text = as_utf8(stream, closes=False)
+    while block := text.read(2**20):
         count, last = count + block.count(b"\n"), block[-1:]
     stream.seek(start)
     return count + (last != b"\n")
@@ -239,14 +266,9 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _wide_encoding_error(name: str, head: bytes) -> DataError:
-    encoding = "UTF-32" if head.startswith(UTF32_BOMS) else "UTF-16"
-    return DataError(f"{name}:1: this is {encoding}; convert it first: iconv -f {encoding} -t UTF-8")
-
-
 def _binary_file_error(name: str, head: bytes) -> DataError | None:
     """Return the error for a binary file whose kind is recognised by its first bytes, else None."""
-    kind, advice = binary_kind(head)
+    kind, advice = binary_kind(head, name)
     return DataError(f"{name}: this is {kind}, not plain text; {advice}") if kind else None
 
 
@@ -264,7 +286,11 @@ def _nul_error(name: str, number: int) -> DataError:
 
 
 def near_path(path: Path) -> str:
-    """Return ". Did you mean 'X'?" with an existing path like a missing one; "" if none is like it."""
+    """Return ". Did you mean 'X'?" with an existing path like a missing one, or what it is if it exists, or ""."""
+    if ADDRESS.match(str(path)):
+        return "; it names what is elsewhere, and files are read: download it first"
+    if path.exists():
+        return f"; it is {'a file' if path.is_file() else 'a folder' if path.is_dir() else 'a pipe, socket or device'}"
     near = _nearest(path)
     return f". Did you mean '{near}'?" if near else ""
 
@@ -286,6 +312,11 @@ def _neighbours(path: Path) -> str:
         return near
     if not path.parent.is_dir():
         return f" (and no folder {path.parent})"
-    names = sorted(p.name for p in path.parent.iterdir() if p.is_file())
+    return held_files(path.parent).replace("; it", "; its folder", 1)
+
+
+def held_files(folder: Path) -> str:
+    """Return "; it holds: a.en, b.en", the first files of a folder, for messages."""
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
     first_names = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
-    return f"; its folder holds: {first_names}" if names else "; its folder holds no files"
+    return f"; it holds: {first_names}" if names else "; it holds no files"

@@ -1,6 +1,7 @@
 """Pairs of a source sentence and its translation, as streams: nothing here holds a corpus in memory."""
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -121,13 +122,15 @@ class Scored(PairSource):
                 yield pair
                 continue
             try:
-                is_low = not float(scored.target) >= self._least  # also of nan
+                score = float(scored.target)
             except ValueError:
+                score = math.nan
+            if not math.isfinite(score):
                 raise DataError(
-                    f"{self.name}: the score of pair {number} ({scored.target!r:.60}) is not a number: corpus.score "
-                    "names the wrong column or file"
-                ) from None
-            yield replace(pair, flaw=f"{LOW_SCORE}{self._least:g}") if is_low else pair
+                    f"{self.name}: the score of pair {number} ({scored.target!r:.60}) is not a finite number: does "
+                    "corpus.score name the wrong column or file?"
+                )
+            yield replace(pair, flaw=f"{LOW_SCORE}{self._least:g}") if score < self._least else pair
 
     def fingerprint(self) -> str:
         return f"{self._pairs.fingerprint()} scored {self._scores.fingerprint()} {self._least!r}"

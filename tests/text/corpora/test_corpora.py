@@ -65,9 +65,11 @@ def test_the_same_file_twice(tmp_path: Path, link: object) -> None:
         ParallelFiles(tmp_path / "t.xa", tmp_path / "t.xb", name="t").count()
 
 
-def test_one_utf16_side_is_named_rather_than_its_line_count(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"t.xa:1: this is UTF-16"):
-        files(tmp_path, "kettle\npebble\n".encode("utf-16-le").join([codecs.BOM_UTF16_LE, b""]), b"a\nb\n").count()
+def test_a_side_in_utf_16(tmp_path: Path) -> None:
+    assert list(files(tmp_path, "kettle\npebble\n".encode("utf-16"), b"a\nb\n").read()) == [
+        Pair("kettle", "a"),
+        Pair("pebble", "b"),
+    ]
 
 
 def test_a_blank_side_drops_the_pair_and_later_pairs_stay_aligned(tmp_path: Path) -> None:
@@ -281,3 +283,34 @@ def test_a_list_without_brackets(tmp_path: Path, typed: str, meant: str) -> None
     (tmp_path / f"{typed}.en").touch()  # a comma in a name
     (tmp_path / f"{typed}.de").touch()
     assert len(config.open().train) == 1
+
+
+def test_what_is_typed_in_place_of_a_text_is_named(tmp_path: Path) -> None:
+    def complaint(train: str) -> str:
+        with pytest.raises((ConfigError, DataError)) as error:
+            FilesConfig("xa", "xb", root=str(tmp_path), train=[train], valid=["valid"]).open()
+        return str(error.value)
+
+    for name in ("valid.xa", "valid.xb", "memory.tmx", "notes.txt"):
+        (tmp_path / name).write_text("a\n")
+    assert "(https://x.org/a.tmx) names what is elsewhere" in complaint("https://x.org/a.tmx")
+    assert "(opus:Books) names what is elsewhere" in complaint("opus:Books")
+    (tmp_path / "folder").mkdir()
+    assert f"{tmp_path / 'folder'} is a folder; it has no text of xa and xb" in complaint("folder")
+    assert "is a folder; type corpus.train=" in complaint(f"../{tmp_path.name}")
+    (tmp_path / "text.docx").write_bytes(b"PK\x03\x04 a")
+    assert f"{tmp_path / 'text.docx'}: this is a Word document, not plain text; save it as plain" in complaint(
+        "text.docx"
+    )
+    os.mkfifo(tmp_path / "pipe")
+    assert "it is a pipe or a device" in complaint("pipe")
+
+
+def test_all_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as error:
+        FilesConfig("xa", "xb", root=str(tmp_path), train=["one"], valid=["two"], test=["three"]).open()
+    assert [name for name in ("one", "two", "three") if f"there is no {tmp_path}/{name}.xa" in str(error.value)] == [
+        "one",
+        "two",
+        "three",
+    ]

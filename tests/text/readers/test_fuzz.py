@@ -189,7 +189,7 @@ def test_workbooks(tmp_path: Path) -> None:
     with zipfile.ZipFile(stream) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
 
-    @fuzz
+    @settings(fuzz, max_examples=30)  # each is read by processes of its own
     @given(DAMAGES, st.sampled_from(["", *members]))
     def run(damages: list[tuple[float, int, bytes]], member: str) -> None:
         """Damage a member, or the archive."""

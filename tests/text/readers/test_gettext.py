@@ -103,3 +103,23 @@ def test_the_form_for_one_thing_translates_msgid(tmp_path: Path, rule: str, form
     body = PLURAL + "".join(f'msgstr[{n}] "form {n}"\n' for n in range(forms))
     pairs = read(po(tmp_path / "a.po", body, plural=rule))
     assert pairs == [Pair(source, f"form {n}") for n, source in enumerate(sources)]
+
+
+KEPT = '#: a.c:1\nmsgid "Keep me"\nmsgstr "Behalte mich"\n'
+
+
+@needs_msgfmt
+@pytest.mark.parametrize(
+    "obsolete",
+    [
+        '#, fuzzy\n#~| msgid "Old"\n#~ msgid "Older"\n#~ msgstr "Alt"\n\n',
+        '#, fuzzy\n#~ msgctxt "menu"\n#~ msgid "Old"\n#~ msgstr "Alt"\n',
+        '#, c-format, fuzzy\n#~ msgid "Old"\n#~ msgid_plural "Olds"\n#~ msgstr[0] "Alt"\n#~ msgstr[1] "Alte"\n',
+    ],
+)
+def test_the_flag_of_an_obsolete_message_is_its_own(tmp_path: Path, obsolete: str) -> None:
+    path = po(tmp_path / "a.po", obsolete + KEPT)
+    assert read(path) == [Pair("Keep me", "Behalte mich")]
+    assert translations(path) == of_msgfmt(path)
+    fuzzy = po(tmp_path / "b.po", f"#, fuzzy\n{KEPT}{obsolete}")
+    assert read(fuzzy) == [Pair("Keep me", "Behalte mich", "fuzzy translation")]

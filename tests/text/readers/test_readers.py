@@ -128,7 +128,7 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path) -> None:
         ".xlsx": as_workbook(tmp_path / "a.xlsx", [LANGUAGES, *rows]),
         ".xml": write(tmp_path / "a.xml", wmt([s for s, _ in rows], [t for _, t in rows])),
     }
-    assert files.keys() == FORMATS.keys() - {".xliff"}
+    assert files.keys() == FORMATS.keys() - {".xliff", ".xlsb", ".xls", ".ods"}
     for path in files.values():
         flaw = "untranslated" if path.suffix in (".po", ".xlf") else ""
         assert read(path) == [replace(pair, flaw="" if pair.target else flaw) for pair in PAIRS], path
@@ -296,10 +296,15 @@ def tmx(path: Path, *units: str) -> list[Pair]:
         ("One<ut>{\\line }</ut>two", "One two"),
         ("One<ph>&lt;text:s/&gt;</ph>two", "One two"),
         ("H<ph>&lt;s&gt;</ph>ello", "Hello"),
-        ("One<ph>{0}</ph>two", "One two"),
-        ("One<ph>{0}</ph>.", "One."),
-        ("One <ph>{0}</ph> two", "One two"),
-        ("(<ph>{0}</ph>one)", "(one)"),
+        ("One<ph>[1]</ph>two", "One two"),
+        ("One<ph>[1]</ph>.", "One."),
+        ("One <ph>[1]</ph> two", "One two"),
+        ("(<ph>[1]</ph>one)", "(one)"),
+        # What a reader of the program sees in its place stands in both languages.
+        ("Hello <ph>{0}</ph>!", "Hello {0}!"),
+        ("Hello <ph type='var'>%1$s</ph>, <ph> {{ name }} </ph>", "Hello %1$s, {{ name }}"),
+        ("<ut>${name}</ut>: <ph>%(count)d</ph> of <ph>%d</ph>", "${name}: %(count)d of %d"),
+        ("100<ph>%</ph> of <ph>{</ph>it", "100 of it"),
         # A highlighted part of a word.
         ("H<bpt i='1' type='bold'>&lt;b&gt;</bpt>e<ept i='1'>&lt;/b&gt;</ept>llo", "Hello"),
         ("H<bpt i='1'>{1}</bpt>e<ept i='1'>{1}</ept>llo", "Hello"),
@@ -350,7 +355,11 @@ def test_a_unit_that_is_not_closed_costs_no_other(tmp_path: Path) -> None:
 def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
     path, unit = tmp_path / "a.tmx", UNIT[len("<tmx><body>") : -len("</body></tmx>")]
     for encoding, why in (
-        ("UTF-8", "not UTF-8, perhaps WINDOWS-1252: iconv -f WINDOWS-1252 -t UTF-8 would convert the file"),
+        (
+            "UTF-8",
+            "not UTF-8, perhaps WINDOWS-1252; iconv -f WINDOWS-1252 -t UTF-8 "
+            f"{path} > {tmp_path / 'a-utf8.tmx'} would convert the file",
+        ),
         ("EUC-KR", "a byte that is not EUC-KR, which the file says it is in"),
     ):
         units = [unit.format(text, text).encode() for text in "abc"]
@@ -613,6 +622,26 @@ def test_files_by_pattern(tmp_path: Path) -> None:
         corpus_of(tmp_path, "x.tmx")
 
 
+@pytest.mark.parametrize(
+    ("outside", "inside", "flaw"),
+    [
+        ("", "", ""),
+        ("", 'approved="no"', "not approved"),
+        ("", 'approved="yes"', ""),
+        ("", 'translate="no"', "not to be translated"),
+        ('translate="no"', "", "not to be translated"),
+        ('translate="no"', 'translate="yes"', ""),
+    ],
+)
+def test_xliff_units_that_nobody_stands_for(tmp_path: Path, outside: str, inside: str, flaw: str) -> None:
+    one = "<source>a</source><target>b</target>"
+    units = f"<group {outside}><trans-unit {inside}>{one}</trans-unit></group><trans-unit>{one}</trans-unit>"
+    assert read(write(tmp_path / "a.xlf", XLIFF.format(units))) == [Pair("a", "b", flaw), Pair("a", "b")]
+    # A broken unit says nothing of the next.
+    broken = units.replace("<source>a", "<source>a & b", 1)
+    assert read(write(tmp_path / "b.xlf", XLIFF.format(broken)))[1:] == [Pair("a", "b")]
+
+
 def test_an_ending_in_capitals_is_compressed_too(tmp_path: Path) -> None:
     path = write(tmp_path / "a.TSV.GZ", gzip.compress(b"en\tde\na\tb\n"))
     assert read(path) == [Pair("a", "b")]
@@ -641,10 +670,18 @@ def test_a_quotation_mark_that_is_closed_much_later_takes_no_line_in_silence(tmp
         ("1.2", '<source>a</source><target state="translated">b</target>', Pair("a", "b")),
         ("1.2", "<source>a</source>", Pair("a", "", "untranslated")),
         ("1.2", '<source>a</source><target state="new">b</target>', Pair("a", "b", "untranslated")),
-        (
-            "1.2",
-            '<source>a</source><target state="needs-review-translation">b</target>',
-            Pair("a", "b", "needs review"),
+        *(
+            ("1.2", f"<source>a</source><target {attributes}>b</target>", Pair("a", "b", flaw))
+            for attributes, flaw in (
+                ('state="needs-review-translation"', "needs review"),
+                ('state-qualifier="fuzzy-match"', "needs review"),
+                ('state="signed-off" state-qualifier="rejected-grammar"', "rejected"),
+                ('state-qualifier="rejected-length"', "rejected"),
+                ('state="translated" state-qualifier="leveraged-mt"', "machine translation"),
+                ('state-qualifier="mt-suggestion"', "machine translation"),
+                ('state="final" state-qualifier="leveraged-mt"', ""),
+                ('state="translated" state-qualifier="exact-match"', ""),
+            )
         ),
         ("1.2", "<source>a</source><seg-source>x</seg-source><target>b</target>", Pair("a", "b")),
         (
@@ -658,7 +695,9 @@ def test_a_quotation_mark_that_is_closed_much_later_takes_no_line_in_silence(tmp
             '<source>a<x id="1" ctype="lb"/>b</source><target>c<g id="2" ctype="bold">d</g></target>',
             Pair("a b", "cd"),
         ),
-        ("1.2", '<source>a<x id="1"/>b <ph id="2">%s</ph></source><target>c</target>', Pair("a b", "c")),
+        ("1.2", '<source>a<x id="1"/>b <ph id="2">%s</ph></source><target>c</target>', Pair("a b %s", "c")),
+        ("1.2", '<source>a <x id="1" equiv-text="{{name}}"/></source><target>c</target>', Pair("a {{name}}", "c")),
+        ("2.0", '<source>a <ph id="1" equiv="{0}"/></source><target>c</target>', Pair("a {0}", "c")),
         (
             "1.2",  # as Angular writes it
             '<source>a<x id="START_BOLD_TEXT" ctype="x-b" equiv-text="&lt;b&gt;"/>b</source><target>c</target>',

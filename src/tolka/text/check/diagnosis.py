@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tolka.text.cleaning.cleaner import comparison_form, marks_of, near_key, pla
 from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, steps_of
 from tolka.text.direction import Direction
-from tolka.text.encodings import likely_encoding
+from tolka.text.encodings import conversion, likely_encoding
 from tolka.text.languages import certain_language, installed_identifier
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import EBIBLE_VERSES, FURTHER, NO_PAIR, Pair, PairSource, ParallelFiles, joined_verses
@@ -54,6 +55,7 @@ class Finding:
     """One kind of problem, in `count` of the `looked_at` pairs: all of the text, or a sample of them.
 
     examples: number (from 1), source and target. encoding: that of lines that are not UTF-8, probably.
+    conversion: the command that converts their file.
     """
 
     what: str
@@ -61,6 +63,7 @@ class Finding:
     looked_at: int = 0
     examples: list[tuple[int, str, str]] = field(default_factory=list)
     encoding: str = ""
+    conversion: str = ""
 
     def add(self, number: int, pair: Pair) -> None:
         """Add a pair to the counts."""
@@ -199,6 +202,13 @@ class _LenientReader:
         else:
             self._lines = [source.count()] * 2
 
+    def _path(self, side: int) -> Path:
+        """Return the file of a side, 0 or 1."""
+        if isinstance(self._source, BothSides):
+            return self._source.path
+        assert isinstance(self._source, ParallelFiles), "no other text is repaired"
+        return self._source.paths[side]
+
     def count(self) -> int:
         """Return about how many pairs there are."""
         return min(self._lines)
@@ -246,7 +256,9 @@ class _LenientReader:
         longer = "the source" if self._lines[0] > self._lines[1] else "the target"
         unequal = Finding(f"lines that {longer} has more than the other side", surplus, max(self._lines))
         names = ("line", "") if self._in_one_file else ("source", "target")
-        for finding, name, has_utf8 in zip(self._undecoded, names, self._has_utf8, strict=True):
+        for side, (finding, name, has_utf8) in enumerate(zip(self._undecoded, names, self._has_utf8, strict=True)):
+            if finding.count:
+                finding.conversion = conversion(str(self._path(side)), finding.encoding, is_mixed=has_utf8)
             finding.what = f"{name} not UTF-8" + (", others are" if has_utf8 else "")
         return [unequal, *self._undecoded]
 

@@ -202,7 +202,8 @@ def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Ta
     pairs = list(judge(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
     tally.kept = len(pairs)
     if not pairs:
-        raise DataError(f"no pair of {name} is left after cleaning ({tally.summary()}); check that file")
+        none = f"is left after cleaning ({tally.summary()})" if tally.total else "is in its file"
+        raise DataError(f"no pair of {name} {none}; check that file")
     return pairs, tally
 
 

@@ -7,17 +7,26 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError, DataError, all_of
 from tolka.options.settings import setting
 from tolka.system.package_data import sample_dir
 from tolka.system.surrogates import printable
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
 from tolka.text.corpora.sacrebleu_sets import SACREBLEU, sacrebleu_files
 from tolka.text.direction import Direction
-from tolka.text.lines import COMPRESSIONS, near_path, refuse_pipe, user_path, without_compression
+from tolka.text.lines import (
+    ADDRESS,
+    COMPRESSIONS,
+    near_path,
+    refuse_binary,
+    refuse_pipe,
+    user_path,
+    without_compression,
+)
 from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource, ParallelFiles, Scored
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
@@ -75,7 +84,9 @@ class FilesConfig(CorpusConfig):
                     + ("; or have pairs of the training text set aside: corpus.valid=auto" if key == "valid" else "")
                 )
         sizes = {key: size for key in ("valid", "test") if (size := self._size(key))}
-        train, valid, tests = (self._entries(key) if key not in sizes else [] for key in ("train", "valid", "test"))
+        entries = dict[str, list[list[PairSource]]]()
+        all_of(*(partial(self._add_entries, entries, key) for key in ("train", "valid", "test") if key not in sizes))
+        train, valid, tests = (entries.get(key, []) for key in ("train", "valid", "test"))
         sources = [*chain(*train), *chain(*valid), *chain(*tests)]
         if self.columns and not any(getattr(source, "columns", ()) for source in sources):
             raise ConfigError(
@@ -94,7 +105,8 @@ class FilesConfig(CorpusConfig):
         is_text = base.name and (base.is_file() or _side_files(base, self.direction.source))
         return None if is_text else SetSize.of(key, entries)
 
-    def _entries(self, key: str) -> list[list[PairSource]]:
+    def _add_entries(self, found: dict[str, list[list[PairSource]]], key: str) -> None:
+        """Add the sources of each entry of corpus.<key> to those of other keys."""
         entries = [self._texts(*self.split_entry(entry), key) for entry in getattr(self, key)]
         names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
@@ -106,11 +118,11 @@ class FilesConfig(CorpusConfig):
             elif isinstance(source, ParallelFiles) and is_alone and not self.root:
                 exchanged = shlex.quote(f"corpus.{key}=[[{source.paths[1]},{source.paths[0]}]]")
                 source.exchange += f", or type {exchanged}"
-        return sources
+        found[key] = sources
 
     def _texts(self, entry: str | list[str], direction: Direction, key: str) -> list["_Text"]:
         if isinstance(entry, str) and entry.startswith(SACREBLEU):
-            source, target = sacrebleu_files(entry, direction, key)
+            source, target = sacrebleu_files(entry, direction, f"corpus.{key}")
             return [_Text(source, direction, [], target, name=entry.removeprefix(SACREBLEU).replace("/", "-"))]
         if isinstance(entry, str):
             return [_Text(base, direction, self.columns) for base in self._expanded(entry, direction, key)]
@@ -128,6 +140,11 @@ class FilesConfig(CorpusConfig):
 
     def _expanded(self, entry: str, direction: Direction, key: str) -> list[Path]:
         """Return the prefixes and files of an entry: itself, or a pattern's matches, sorted by name."""
+        if ADDRESS.match(entry):
+            raise ConfigError(
+                f"corpus.{key} ({entry}) names what is elsewhere, and files are read: download and unpack it first; a "
+                "dataset of Hugging Face is named by corpus=hub corpus.path=OWNER/NAME"
+            )
         base = self._folder() / user_path(entry)
         if not entry or not base.name:
             raise ConfigError(
@@ -143,15 +160,13 @@ class FilesConfig(CorpusConfig):
             return [base]
         # Only the entry is a pattern: the folder's name may have brackets, too.
         pattern = os.path.join(glob.escape(str(self._folder())), user_path(entry))
-        files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
-        endings = [f".{direction.source}{ending}" for ending in _SIDE_ENDINGS]
-        prefixes = {Path(path.removesuffix(ending)) for ending in endings for path in glob.glob(pattern + ending)}
-        if not files | prefixes:
+        found = _matching(pattern, direction)
+        if not found:
             raise DataError(
                 f"corpus.{key}: nothing is called {base}: no file with both sides, and none with .{direction.source} "
                 f"after that name{_ending_hint(base, direction)}"
             )
-        return sorted(files | prefixes)
+        return found
 
     def _in_brackets(self, names: str, direction: Direction) -> str:
         """Return names joined by commas as they are typed: texts in a list, or the two files of one text."""
@@ -176,6 +191,10 @@ class FilesConfig(CorpusConfig):
                 raise ConfigError(f"corpus.score ({self.score}) names a column, and {base} has none")
             return Scored(pairs, reader(base, name, direction, [[*columns, *direction][0], self.score]), self.min_score)
         refuse_pipe(base)
+        if base.is_dir() and not _side_files(base, direction.source):
+            held = [str(each) for each in _matching(os.path.join(glob.escape(str(base)), "*"), direction)]
+            advice = f"type corpus.{key}={held[0]}, or another of {', '.join(held[:6])}" if held else "it has no text"
+            raise DataError(f"corpus.{key}: {base} is a folder; {advice} of {' and '.join(direction)}")
         if text.columns and base.is_file() and not _side_files(base, direction.source):
             return TsvFile(base, name, direction, text.columns)
         hint = _ending_hint(base, direction)
@@ -211,6 +230,13 @@ class SampleConfig(FilesConfig):
 
     def _folder(self) -> Path:
         return user_path(self.root) if self.root else sample_dir()
+
+
+def _matching(pattern: str, direction: Direction) -> list[Path]:
+    """Return the files with both sides and the prefixes that match a pattern, sorted by name."""
+    files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
+    endings = [f".{direction.source}{ending}" for ending in _SIDE_ENDINGS]
+    return sorted(files | {Path(path.removesuffix(end)) for end in endings for path in glob.glob(pattern + end)})
 
 
 def _names(bases: Sequence[Path]) -> list[str]:
@@ -265,6 +291,7 @@ def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
     refuse_pipe(Path(plain))
     # Likely a table without an ending, or the source's file in place of a prefix.
     if base.is_file() and not hint:
+        refuse_binary(base)
         columns, both = (shlex.quote(f"corpus.{key}=[[{base},{others}]]") for others in ("1,2", "TARGETS"))
         raise DataError(
             f"corpus.{key}: {base} is one file, and does not end like one with both sides ({', '.join(FORMATS)}). If "

@@ -15,16 +15,16 @@ SACREBLEU = "sacrebleu:"
 def sacrebleu_files(entry: str, direction: Direction, key: str) -> tuple[Path, Path]:
     """Return the files of sources and of first references of a set, in the direction of the text.
 
-    entry: as it is typed, as in sacrebleu:wmt22. ConfigError for a set or a direction that sacreBLEU does not have;
-    DataError if it cannot be downloaded.
+    entry: as it is typed, as in sacrebleu:wmt22. key: of its setting. ConfigError for a set or a direction that
+    sacreBLEU does not have; DataError if it cannot be downloaded.
     """
     sets: dict[str, Any] = import_module("sacrebleu.dataset").DATASETS
     name, pair = entry.removeprefix(SACREBLEU), "-".join(map(plain_code, direction))
     if name not in sets:
-        raise ConfigError(f"corpus.{key} ({entry}): sacreBLEU has no such set.{did_you_mean(name, sets)}")
+        raise ConfigError(f"{key} ({entry}): sacreBLEU has no such set.{did_you_mean(name, sets)}")
     if pair not in sets[name].langpairs:
         known = some_of(sorted(sets[name].langpairs), f"sacrebleu --list -t {name}")
-        raise ConfigError(f"corpus.{key} ({entry}) is not in {pair}, but in {known}")
+        raise ConfigError(f"{key} ({entry}) is not in {pair}, but in {known}")
     try:
         source, reference, *_ = (
             Path(sets[name].get_source_file(pair)),
@@ -35,7 +35,7 @@ def sacrebleu_files(entry: str, direction: Direction, key: str) -> tuple[Path, P
     except (Exception, SystemExit) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(
-            f"corpus.{key}: {entry} is not on this machine, and cannot be downloaded ({reason}); with a "
+            f"{key}: {entry} is not on this machine, and cannot be downloaded ({reason}); with a "
             f"network, sacrebleu -t {name} -l {pair} --echo src gets it, into ~/.sacrebleu"
         ) from None
     return source, reference

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import IO, cast
 
 from tolka.errors import DataError
-from tolka.text.lines import decode_lines, open_bytes
+from tolka.text.lines import decode_lines, open_bytes, read_blocks
 from tolka.text.pairs import EXCHANGE_LANGUAGES, Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 from tolka.text.readers.xml_encoding import codec_of
@@ -20,10 +20,11 @@ _ESCAPED_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b":
 _CHARSET = re.compile(rb'Content-Type:[^"\n]*charset=([\w.:-]+)', re.IGNORECASE)
 _BEGINNING = re.compile(r"\s*(?:$|#|msgctxt\b|msgid\b)")  # of a line that begins a message, or stands before one
 _HEAD_BYTES = 2**16  # in which the header stands, after comments with its authors
+_FUZZY = re.compile(r"#,(?:.*[,\s])?fuzzy(?:[,\s]|$)")
 _PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.IGNORECASE)
 
-Message = dict[str, str]
-"""The texts of a message by keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0] and so on."""
+Message = dict[str, list[str]]
+"""The parts of the texts of a message by keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0] and so on."""
 
 
 @register_reader(".po")
@@ -35,8 +36,9 @@ class GettextFile(BothSides):
     """
 
     has_columns = False
-    version = "2"
+    version = "3"
     exchange = EXCHANGE_LANGUAGES
+    _size = 0  # bytes of the text that is being read
 
     def read(self) -> Iterator[Pair]:
         message: Message = {}
@@ -50,11 +52,13 @@ class GettextFile(BothSides):
                 for kind, value in self._tokens(line, number):
                     # After msgstr, whatever is not its text or a plural form begins the next message.
                     if key.startswith("msgstr") and (kind == "comment" or value in ("msgctxt", "msgid", "domain")):
-                        singular = _singular_form(message, singular)
-                        yield from _pairs(message, is_fuzzy, singular)
+                        texts = _joined(message)
+                        singular = _singular_form(texts, singular)
+                        yield from _pairs(texts, is_fuzzy, singular)
                         message, is_fuzzy, key = {}, False, ""
                     if kind == "comment":
-                        is_fuzzy |= value.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", value)
+                        # The flags before an obsolete message (#~) are its own.
+                        is_fuzzy = not value.startswith("#~") and (is_fuzzy or _FUZZY.match(value) is not None)
                     else:
                         key = self._add(message, kind, value, key, number)
             except DataError as error:
@@ -63,12 +67,12 @@ class GettextFile(BothSides):
                     raise
                 yield Pair(str(error), "", "not a gettext message")
                 message, is_fuzzy, key, is_broken = {}, False, "", True
-        yield from _pairs(message, is_fuzzy, _singular_form(message, singular))
+        texts = _joined(message)
+        yield from _pairs(texts, is_fuzzy, _singular_form(texts, singular))
 
     def _text_lines(self) -> Iterator[str]:
         # The header's msgstr names the encoding, which reading that very text needs: so it is looked for in the bytes.
-        with open_bytes(self.path) as stream:
-            charset = _CHARSET.search(stream.read(_HEAD_BYTES))
+        charset = _CHARSET.search(next(read_blocks(self.path), b"")[:_HEAD_BYTES])
         codec = codec_of(charset[1].decode()) if charset else None
         with open_bytes(self.path) as stream:
             lines = _Transcoded(stream, codec.name) if codec and codec.name != "utf-8" else stream
@@ -89,18 +93,21 @@ class GettextFile(BothSides):
         """Add a token to a message; return the keyword that the next text belongs to. key: that of this one."""
         if kind == "form":
             # The number follows its keyword at once; after a text, msgstr would no longer be blank.
-            if key != "msgstr" or message.pop(key):
+            if key != "msgstr" or any(message.pop(key)):
                 raise self._unexpected(number)
             value = f"msgstr[{int(value)}]"
         if kind != "text":
             if value in message:
                 raise DataError(f"{self.path}:{number}: a second {value} in one message")
-            message[value] = ""
+            message[value], self._size = [], 0
             return value
         if not key:
             raise self._unexpected(number)
-        message[key] += _unescaped(value)
-        self.limit.check(message[key], f"{self.path}:{number}", f"the {key}")
+        text = _unescaped(value)
+        message[key].append(text)
+        self._size += len(text.encode())
+        if self._size > self.limit.max_bytes:
+            raise self.limit.error(f"{self.path}:{number}", f"the {key}")
         return key
 
     def _unexpected(self, number: int) -> DataError:
@@ -142,7 +149,11 @@ def _unescaped_byte(match: re.Match[bytes]) -> bytes:
     return bytes([(int(octal, 8) if octal else int(hexadecimal[-2:], 16)) % 256])
 
 
-def _singular_form(message: Message, known: int) -> int:
+def _joined(message: Message) -> dict[str, str]:
+    return {key: "".join(parts) for key, parts in message.items()}
+
+
+def _singular_form(message: dict[str, str], known: int) -> int:
     """Return the number of the plural form for one thing, if the message is the header; -1 if there is only one form.
 
     known: what earlier messages said.
@@ -158,7 +169,7 @@ def _singular_form(message: Message, known: int) -> int:
         return known
 
 
-def _pairs(message: Message, is_fuzzy: bool, singular: int) -> Iterator[Pair]:
+def _pairs(message: dict[str, str], is_fuzzy: bool, singular: int) -> Iterator[Pair]:
     """Yield the pairs of a message. singular: see `_singular_form`."""
     source = message.get("msgid", "")
     if not source and not message.get("msgctxt"):  # the header, or nothing

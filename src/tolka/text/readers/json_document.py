@@ -8,7 +8,8 @@ from functools import cached_property
 from itertools import chain
 
 from tolka.errors import DataError
-from tolka.text.lines import BROKEN, open_bytes
+from tolka.text.encodings import conversion, likely_encoding
+from tolka.text.lines import read_blocks
 from tolka.text.readers.base import register_reader
 from tolka.text.readers.jsonl import JsonLinesFile
 
@@ -51,6 +52,7 @@ class JsonFile(JsonLinesFile):
                     raise DataError(f"{self.path}:{line_of_begin}: not JSON from here on ({error})") from None
                 buffer, place = buffer[place:] + block, 0
                 continue
+            self.limit.check(buffer[begin:end], f"{self.path}:{line_of_begin}", "the object")
             yield line_of_begin, buffer[begin:end]
             line, place = line_of_begin + buffer.count("\n", begin, end), end
 
@@ -58,20 +60,19 @@ class JsonFile(JsonLinesFile):
         """Yield the file's text in blocks; DataError if it is not UTF-8."""
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
-            with open_bytes(self.path) as stream:
-                while block := stream.read(_BLOCK):
-                    yield decoder.decode(block)
+            for block in read_blocks(self.path):
+                yield decoder.decode(block)
             decoder.decode(b"", True)
         except UnicodeDecodeError as error:
-            raise DataError(f"{self.path}: not UTF-8 (byte 0x{error.object[error.start]:02x})") from None
-        except BROKEN as error:
-            raise DataError(f"{self.path}: cannot be read further ({error}); is the file complete?") from None
+            advice = "it ends inside a character: it is cut off, so get it once more"
+            if error.reason != "unexpected end of data":
+                advice = conversion(str(self.path), likely_encoding(error.object[:_BLOCK]))
+            raise DataError(f"{self.path}: not UTF-8 (byte 0x{error.object[error.start]:02x}); {advice}") from None
 
     @cached_property
     def _start(self) -> re.Match[str] | None:
         """The beginning of the list; None for JSON lines."""
-        with open_bytes(self.path) as stream:
-            return _LIST.match(stream.read(_BLOCK).decode(errors="replace"))
+        return _LIST.match(next(read_blocks(self.path), b"")[:_BLOCK].decode(errors="replace"))
 
     def count(self) -> int:
         """Return the number of lines, or about that of the objects in a list."""

@@ -17,9 +17,8 @@ from tolka.text.readers.xml_stream import UnitHandler, XmlFile
 
 SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
-_DOCUMENT = re.compile(r"""<doc\b[^>]*?\bdocid\s*=\s*["']?([^"'\s>]+)""", re.IGNORECASE)
-_SEGMENT = re.compile(r"""<seg\b(?:[^>]*?\bid\s*=\s*["']?([^"'\s>]*))?[^>]*>""", re.IGNORECASE)
-_END = re.compile(r"</seg\s*>", re.IGNORECASE)
+_TAG = re.compile(r"<(?P<end>/?)(?:doc\b(?P<document>[^<>]*)|seg\b(?P<segment>[^<>]*)>)", re.IGNORECASE)
+_ID = re.compile(r"""\b(?:doc)?id\s*=\s*["']?([^"'\s]+)""", re.IGNORECASE)
 
 
 def is_sgm(path: Path) -> bool:
@@ -35,7 +34,7 @@ class SgmFiles(PairSource):
         self.exchange = f"exchange the names of {source} and {target}"
 
     def read(self) -> Iterator[Pair]:
-        sides = (_segments(path, self._limit) for path in self.paths)
+        sides = (segments(path, self._limit) for path in self.paths)
         for source, target in zip_longest(*sides, fillvalue=("the end", "")):
             if source[0] != target[0]:
                 raise DataError(
@@ -45,38 +44,41 @@ class SgmFiles(PairSource):
             yield Pair(source[1], target[1])
 
     def count(self) -> int:
-        return sum(1 for _ in _segments(self.paths[0], self._limit))
+        return sum(1 for _ in segments(self.paths[0], self._limit))
 
     def fingerprint(self) -> str:
         digests = "".join(count_and_digest(path, self._limit)[1] for path in self.paths)
         return hashlib.sha256(f"sgm{digests}".encode()).hexdigest()
 
 
-def _segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
+def segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
     """Yield the name of each segment, of its document and its number in the file, and its text; DataError for none."""
     document, number, name, parts, size = "", 0, "", list[str](), 0
     for line_number, line in enumerate(read_lines(path, limit=limit), 1):
-        if tag := _DOCUMENT.search(line):
-            document = tag[1]
+        place = 0
         # A line may have several segments, and a segment several lines; `name` is that of the open one.
-        while line:
-            if not name:
-                if not (start := _SEGMENT.search(line)):
-                    break
-                number += 1
-                name, line = f"segment {number} (document '{document}', id '{start[1] or ''}')", line[start.end() :]
-            end = _END.search(line)
-            parts.append(line[: end.start()] if end else line)
-            size += len(parts[-1])
-            if size > limit.max_bytes:
-                raise limit.error(f"{path}:{line_number}", "a segment")
-            # An end that is missing would make one segment of two, and shift all later ones.
-            if _SEGMENT.search(parts[-1]):
-                raise DataError(f"{path}:{line_number}: {name} has no end before the next one")
-            if not end:
+        for tag in [*_TAG.finditer(line), None]:
+            if name:
+                parts.append(line[place : tag.start() if tag else None])
+                size += len(parts[-1])
+                if size > limit.max_bytes:
+                    raise limit.error(f"{path}:{line_number}", "a segment")
+            if tag is None:
                 break
-            yield name, single_spaced(html.unescape(" ".join(parts)))
-            name, parts, size, line = "", [], 0, line[end.end() :]
+            place = tag.end()
+            id_of = _ID.search(tag["segment"] or tag["document"] or "")
+            if tag["segment"] is None:
+                document = id_of[1] if id_of else document
+            elif tag["end"]:
+                if name:
+                    yield name, single_spaced(html.unescape(" ".join(parts)))
+                name, parts, size = "", [], 0
+            # An end that is missing would make one segment of two, and shift all later ones.
+            elif name:
+                raise DataError(f"{path}:{line_number}: {name} has no end before the next one")
+            else:
+                number += 1
+                name = f"segment {number} (document '{document}', id '{id_of[1] if id_of else ''}')"
     if name:
         raise DataError(f"{path}: {name} has no end; is the file complete?")
     if not number:
@@ -108,7 +110,7 @@ class _Documents(UnitHandler):
             self.text = None
         elif name == "doc":
             sources, references = (
-                [texts for each, code, texts in self._sides if each == kind and self.has_language(code, language)]
+                [texts for each, of, texts in self._sides if each == kind and self.has_language(of, language or of)]
                 for kind, language in zip(("src", "ref"), self.direction, strict=True)
             )
             first = sources[0] if sources else {}

@@ -4,12 +4,11 @@ import codecs
 import re
 
 from tolka.errors import DataError
-from tolka.text.lines import UTF32_BOMS
 
 _HEAD_BYTES = 1024
 _DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]{1,100})["']""")
-# Declared in ASCII, UTF-16 is wrong: a program has converted the file and not its declaration.
-_LIKE_UTF8 = frozenset({"utf-8", "utf-8-sig", "ascii", "utf-16", "utf-16-le", "utf-16-be"})
+# Declared in ASCII, UTF-16 is wrong: a program, or reading, has converted the file and not its declaration.
+_LIKE_UTF8 = re.compile("utf-8(-sig)?|ascii|utf-(16|32)(-[lb]e)?")
 # Files that declare the first encoding are often in its superset; browsers do the same (WHATWG Encoding, section 4.2).
 _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs"}
 _ALIASES = {  # names on Windows and in browsers of encodings that Python has under another name
@@ -50,10 +49,6 @@ class XmlDecoder:
 
 def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
     """Return the name of the encoding and its codec; no codec for UTF-8."""
-    if head.startswith(UTF32_BOMS):
-        return "UTF-32", codecs.lookup("utf-32")
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "UTF-16", codecs.lookup("utf-16")
     if head[:2] in (b"<\0", b"\0<"):
         return "UTF-16", codecs.lookup("utf-16-le" if head[:1] == b"<" else "utf-16-be")
     match = _DECLARED.match(head)
@@ -67,7 +62,9 @@ def _encoding_of(name: str, head: bytes) -> tuple[str, codecs.CodecInfo | None]:
             "Windows-1250 to 1258, KOI8-R, GB2312, GB18030, Big5, Shift_JIS, EUC-JP, EUC-KR and the others of Python's "
             "codecs; correct the file's first line, or convert it: iconv -f ... -t UTF-8"
         )
-    if head.startswith(codecs.BOM_UTF8) or codec.name in _LIKE_UTF8:  # a byte order mark overrides the declaration
+    if head.startswith(codecs.BOM_UTF8) or _LIKE_UTF8.fullmatch(
+        codec.name
+    ):  # a byte order mark overrides the declaration
         return "UTF-8", None
     return declared, codec
 

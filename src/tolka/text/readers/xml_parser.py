@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from tolka.errors import DataError
-from tolka.text.encodings import likely_encoding
+from tolka.text.encodings import conversion, likely_encoding
 from tolka.text.lines import BROKEN, LineLimit, open_bytes
 from tolka.text.readers.xml_encoding import XmlDecoder
 from tolka.text.readers.xml_segment import RefusedError, SegmentText
@@ -55,7 +55,7 @@ class _NotClosedError(Exception):
 
 def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
     """Parse a file; yield after each block. DataError with the line for what is not XML, or of another kind."""
-    stream = _Stream(handler, limit)
+    stream = _Stream(str(path), handler, limit)
     try:
         with open_bytes(path) as file:
             block = file.read(BLOCK)
@@ -84,10 +84,11 @@ class _Stream:
     After an error it skips to where the unit ends, by its tags alone, and begins again in the elements around the unit.
     """
 
-    def __init__(self, handler: XmlHandler, limit: LineLimit) -> None:
+    def __init__(self, name: str, handler: XmlHandler, limit: LineLimit) -> None:
+        """name: of the file, for messages."""
         self.has_root = False
         self.decode: XmlDecoder | None = None
-        self._handler, self._limit = handler, limit
+        self._name, self._handler, self._limit = name, handler, limit
         self._open: list[str] = []  # names of the open elements
         self._unit_depth: int | None = None  # of the current unit's element
         self._part_depth: int | None = None  # of that of its current part
@@ -128,7 +129,21 @@ class _Stream:
         words = expat.ErrorString(error.code)
         if words != expat.errors.XML_ERROR_INVALID_TOKEN or self.decode is None:
             return words
-        return self.decode.flaw or _not_utf8(self._block, self._parser.ErrorByteIndex - self._fed_before) or words
+        return self.decode.flaw or self._not_utf8(self._parser.ErrorByteIndex - self._fed_before) or words
+
+    def _not_utf8(self, place: int) -> str:
+        """Return a note that the text around a place of the block is not UTF-8, and what it may be; "" if it is."""
+        place = max(place, 0)
+        # The block may begin inside a character, whose first bytes ended the block before.
+        before = self._block[:place].lstrip(_CONTINUATION_BYTES).rpartition(b">")[2]
+        text, end, _ = (before + self._block[place:]).partition(b"<")
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            if end or error.reason != "unexpected end of data":  # else the rest of a character may be in the next block
+                encoding = likely_encoding(text)
+                return f"not UTF-8, perhaps {encoding}; {conversion(self._name, encoding)} would convert the file"
+        return ""
 
     def feed(self, block: bytes) -> None:
         """Parse the next block. ExpatError outside of units."""
@@ -221,18 +236,3 @@ class _Stream:
 
     def _refuse(self, name: str, *_: object) -> None:
         raise RefusedError(f"it declares an entity ('{name}'), and {self._handler.kind} needs none")
-
-
-def _not_utf8(block: bytes, place: int) -> str:
-    """Return a note that the text around a place of a block is not UTF-8, and what it may be; "" if it is UTF-8."""
-    place = max(place, 0)
-    # The block may begin inside a character, whose first bytes ended the block before.
-    before = block[:place].lstrip(_CONTINUATION_BYTES).rpartition(b">")[2]
-    text, end, _ = (before + block[place:]).partition(b"<")
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        if end or error.reason != "unexpected end of data":  # else the rest of a character may be in the next block
-            encoding = likely_encoding(text)
-            return f"not UTF-8, perhaps {encoding}: iconv -f {encoding} -t UTF-8 would convert the file"
-    return ""

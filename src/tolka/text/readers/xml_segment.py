@@ -27,6 +27,10 @@ _FORMATTING = re.compile(
     r"|\})",
     re.IGNORECASE,
 )
+# Text that both sides have: %s, %1$d, %(name)s, %name%, {0}, {{ name }}, ${name}, $name$.
+_PLACEHOLDER = re.compile(
+    r"%(?:\d+\$)?(?:\(\w+\))?[-+#0]*\d*(?:\.\d+)?[a-zA-Z@]|%\w+%|\$?\{\{?\s*[\w.]+\s*\}\}?|\$\w+\$"
+)
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)\0+(?=\w)")
 
 
@@ -63,12 +67,12 @@ class SegmentText:
         if self._codes:
             return
         code = "".join(content)
-        # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. Any other
-        # code that stands alone parts two letters, and leaves no blank elsewhere.
+        # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. A code
+        # that stands alone is a placeholder, or else parts two letters, and leaves no blank elsewhere.
         if kind in _BREAK_TYPES or _BREAK.match(code):
             self._parts.append(" ")
         elif element in _LONE_CODES and kind not in _FORMATTING_TYPES and not _FORMATTING.match(code):
-            self._parts.append(self._JOINT)
+            self._parts.append(code.strip() if _PLACEHOLDER.fullmatch(code.strip()) else self._JOINT)
 
     def add_entity(self, name: str) -> None:
         """Add an undeclared entity: HTML's, or else the segment is flawed."""
