@@ -177,7 +177,7 @@ def test_curves_texts_pictures_and_the_model_are_sent_once(
     fake(monkeypatch, sent)
     run = tmp_path / "run"
     (run / "plots").mkdir(parents=True)
-    (run / "plots" / "curves.png").touch()
+    (run / "plots" / "nll_over_updates.png").touch()
     first = kind()
     first.on_start(Beginning(run, CONFIG, log.append))
     lines = [{"update": update, "train_loss": 1 / update, "lr": 0.1} for update in (2, 4)]
@@ -195,7 +195,7 @@ def test_curves_texts_pictures_and_the_model_are_sent_once(
     assert sent.texts["validation/bleu signature"] == "nrefs:1"
     assert sent.texts["test/fresh/bleu signature"] == "nrefs:2"
     others = f"{sent.others} {sent.texts}"
-    assert "curves.png" in others
+    assert "nll_over_updates.png" in others
     assert "b | c | d |" in others or "['a|b', 'c', 'd']" in others  # of the samples, a table in Markdown or W&B's
     assert "layers" in str(sent.opened)
     again = kind()
