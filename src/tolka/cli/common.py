@@ -215,6 +215,11 @@ def models_of(text: str) -> list[Path]:
     return models
 
 
+def examples(name: str) -> str:
+    """Return what --help of a command shows before its settings. name: of its module."""
+    return Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8")
+
+
 def settings_help(name: str) -> str:
     """Return every setting of configs/<name>.yaml with its default and help line, read from the files as text."""
     # As text, since a YAML parser drops the comments, which are the help; and without imports, to answer in 0.3 s.
