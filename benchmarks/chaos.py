@@ -76,12 +76,12 @@ DAMAGES = ("a byte flipped", "a file cut short", "a file deleted")
 def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) -> None:
     """Train; at the `count`th time that a point is reached, do what is asked for: a signal, or ENOSPC for a while."""
     import tolka.cli  # first, for its word on Ctrl-C  # noqa: F401
-    from tolka.cli.common import guarded
+    from tolka.cli.common import exit_code
     from tolka.cli.train import run
     from tolka.evaluation.validator import Validator
     from tolka.losses.objective import Objective
     from tolka.model_directory import write as snapshot
-    from tolka.system import atomic
+    from tolka.system import atomic, interrupts
     from tolka.training.data_position import DataPosition
     from tolka.training.trainer import Trainer
 
@@ -135,7 +135,8 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     current = [0]
     Path.rename, DataPosition.group, Objective.forward = renamed, next_group, forward  # type: ignore[method-assign, assignment]
     assert atomic.Path is Path  # type: ignore[attr-defined]
-    sys.exit(guarded(run, settings))
+    interrupts.handle_signals_until_exit()
+    sys.exit(exit_code(run, settings))
 
 
 # In the process that interrupts --------------------------------------------------------------------------------------

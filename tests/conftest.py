@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 import pytest
 import torch
+from guarded_command import guarded
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import IConfigRepository
 from hydra._internal.defaults_list import DefaultsList, create_defaults_list
@@ -24,7 +25,6 @@ from hypothesis import settings
 from omegaconf import OmegaConf
 
 from tolka.cli import evaluate, train, translate
-from tolka.cli.common import guarded
 from tolka.config.choices import presets_of_classes
 from tolka.config.schemas import REGISTRIES
 from tolka.errors import TolkaError

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import torch
 from damage import complaint, damaged, outcomes
+from guarded_command import guarded
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
 from safetensors.torch import load, load_file, save
 
 from conftest import arguments_of, write_corpus
 from tolka.cli import train
-from tolka.cli.common import guarded
 from tolka.engines.options import DecodingConfig
 from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.resume_state import load_state, restoring

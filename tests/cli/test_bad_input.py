@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
+from guarded_command import guarded
 from safetensors.torch import load_file, save_file
 
-from tolka.cli.common import guarded
 from tolka.errors import CheckpointError, ConfigError, DataError
 
 Command = Callable[..., Any]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from guarded_command import guarded
 from safetensors.torch import load_file
 
 import tolka
@@ -16,7 +17,6 @@ from conftest import arguments_of
 from tolka.auto.memory import ModelSize
 from tolka.auto.rules import TUNING_SIZES
 from tolka.cli import train
-from tolka.cli.common import guarded
 from tolka.config.command_line import train_config
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.read import load_model

@@ -224,11 +224,11 @@ def test_without_any_plugin_of_hydra_s(tiny: list[str]) -> None:
     """As in an environment without the extra `sweep`: mt-train works, and a sweep names the extra."""
     start = """import sys
 sys.modules['hydra_plugins'] = sys.modules['optuna'] = None
-from tolka.cli.common import guarded
+from tolka.cli.common import exit_code
 from tolka.cli.train import run
 joblib = ["-m", "run.seed=1,2", "hydra/launcher=joblib"]
 optuna = ["-m", "hydra/sweeper=optuna", "optimizer.lr=interval(0.001,0.01)"]
-sys.exit([guarded(run, [*sys.argv[1:], *more]) for more in (["--print-config"], joblib, optuna)] != [0, 2, 2])
+sys.exit([exit_code(run, [*sys.argv[1:], *more]) for more in (["--print-config"], joblib, optuna)] != [0, 2, 2])
 """
     done = subprocess.run([sys.executable, "-c", start, *tiny], capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()) == (

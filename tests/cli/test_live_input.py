@@ -14,9 +14,9 @@ from select import select
 from typing import Any
 
 import pytest
+from guarded_command import guarded
 
 from tolka.cli import translate
-from tolka.cli.common import guarded
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits for a pipe with select, and needs terminals")
 QUICK = ["search=greedy", "search.max_length_factor=0", "search.max_length_extra=3"]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from guarded_command import guarded
 
-from tolka.cli.common import guarded
 from tolka.system import interrupts
 
 PROCESS = """

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from guarded_command import guarded
 
-from tolka.cli.common import guarded
 from tolka.data.shards import Shard, Task
 from tolka.data.workers import save_plan
 from tolka.evaluation import tester

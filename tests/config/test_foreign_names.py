@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from tolka.config import foreign_names
 from tolka.config.choices import choices_of, known_keys
-from tolka.config.foreign_names import meaning, table
+from tolka.config.foreign_names import meaning
+from tolka.system.package_data import table_beside
 
 Command = Callable[..., Any]
 KNOWN = {*known_keys("train"), *known_keys("translate"), *known_keys("evaluate"), "search.prefix"}
+TABLE = table_beside(foreign_names.__file__)
 
 
 def test_every_setting_in_the_table_exists() -> None:
-    assert {*table()["names"]} - KNOWN == {"hypothesis", "reference", "source", "language"}
-    sentences = " ".join(text for command in table()["sentences"].values() for text in command.values())
+    assert {*TABLE["names"]} - KNOWN == {"hypothesis", "reference", "source", "language"}
+    sentences = " ".join(text for command in TABLE["sentences"].values() for text in command.values())
     groups = "|".join({key.split(".")[0] for key in KNOWN})
     named = set(re.findall(rf"\b((?:{groups})\.\w+)", sentences))
     assert named - KNOWN == set()

@@ -26,11 +26,11 @@ COMMANDS = """
 import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
 from tolka.cli import evaluate, train, translate
-from tolka.cli.common import guarded
+from tolka.cli.common import exit_code
 def run(module, arguments, text):
     sys.stdin, out, err = io.TextIOWrapper(io.BytesIO(text.encode())), io.TextIOWrapper(io.BytesIO()), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = guarded(globals()[module].run, arguments)
+        code = exit_code(globals()[module].run, arguments)
     out.seek(0)
     return [code, out.read(), err.getvalue()]
 print(json.dumps([run(*given) for given in json.loads(sys.argv[1])]))

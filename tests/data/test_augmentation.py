@@ -76,8 +76,9 @@ def test_joined_pairs_are_of_one_part_and_a_leading_symbol_stays(tokenizer: Toke
 @pytest.mark.slow
 def test_a_training_reads_them_and_goes_on_exactly(tiny: list[str], tmp_path: Path) -> None:
     """Interrupted in the second epoch, it has the same weights in the end."""
+    from guarded_command import guarded
+
     from tolka.cli import train
-    from tolka.cli.common import guarded
 
     settings = [*tiny, "batching.augment=[upper:0.3,typos:0.3]", "batching.sampling=0.1", "trainer.validate_every=3"]
     settings = [each for each in settings if not each.startswith(("trainer.updates", "run.dir"))]

@@ -108,7 +108,7 @@ def test_commands_and_settings_of_the_pages_need_no_more_quotes() -> None:
 
 def test_settings_in_messages_help_and_comments_need_no_more_quotes() -> None:
     source = ROOT / "src" / "tolka"
-    files = [*source.rglob("*.py"), *source.rglob("*.md"), *source.rglob("*.yaml"), *source.rglob("*.html")]
+    files = [path for kind in ("py", "md", "txt", "yaml", "html") for path in source.rglob(f"*.{kind}")]
     files += [*(ROOT / "configs").rglob("*.yaml"), ROOT / "Makefile"]
     found = [
         f"{path.relative_to(ROOT)}: {match.group()}"
@@ -121,10 +121,10 @@ def test_settings_in_messages_help_and_comments_need_no_more_quotes() -> None:
 
 
 def messages() -> dict[Path, list[str]]:
-    """The strings of the package's modules, without names that are removed and those of other programs."""
+    """The strings of the package's modules and of the files beside them, without names of other programs."""
     source = ROOT / "src" / "tolka"
-    others = ("upgrade.py", "foreign_names.py")
-    return {path: [*texts_of(path)] for path in source.rglob("*.py") if path.name not in others}
+    paths = [path for kind in ("py", "txt", "yaml") for path in source.rglob(f"*.{kind}")]
+    return {path: [*texts_of(path)] for path in paths if path.stem != "foreign_names"}
 
 
 def test_every_setting_that_a_message_advises_is_there() -> None:

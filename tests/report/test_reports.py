@@ -1,14 +1,13 @@
 """What is left for people to read: the plot, the model card, the closing words."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tolka.errors import TolkaError
 from tolka.model_directory.card import model_card
-from tolka.report.plots import gradient_flow_curves
+from tolka.report.comparison import compare_runs
+from tolka.report.runs import FinishedRun
 from tolka.report.summary import closing_words
 
 TYPED = "mt-translate M FILE"
@@ -21,21 +20,10 @@ TESTS = {
 }
 
 
-def write_metrics(run: Path) -> None:
-    lines: list[dict[str, Any]] = [
-        {"update": n, "train_loss": 5.0 / n, "lr": 0.1, "tokens_per_second": 9.0} for n in (1, 2)
-    ]
-    lines.append(
-        {"update": 2, "valid_loss": 3.0, "ppl": 20.0, "bleu": 7.0, "chrf": 9.0, "signatures": {"bleu": SIGNATURE}}
-    )
-    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path) -> None:
-    write_metrics(tmp_path)
     with pytest.raises(TolkaError, match=r"pip install 'tolka\[plots\]'"):
-        gradient_flow_curves(tmp_path)
+        compare_runs([FinishedRun("a", {"model": {}}, {}, [{"update": 1, "train_loss": 5.0}], [])], tmp_path)
 
 
 def test_the_card_has_every_score_with_its_signature() -> None:

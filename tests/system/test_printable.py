@@ -46,7 +46,7 @@ def test_every_message(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    from tolka.cli.common import guarded
+    from guarded_command import guarded
 
     def fails(arguments: object) -> int:
         raise DataError("a\x1bb\nc\x85d: there is no such file")

@@ -1,15 +1,12 @@
 """Shared parts of the commands: exit codes, one-line errors, and help read from the YAML files."""
 
 import argparse
-import glob
-import logging
 import os
 import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from errno import EACCES, ENOENT, EROFS
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,36 +34,15 @@ def own_process(command: Callable[[Sequence[str]], int]) -> NoReturn:
     os.close(unused)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the process ends
-    interrupts.exit_process(_exit_code(command, sys.argv[1:]))
+    interrupts.exit_process(exit_code(command, sys.argv[1:]))
 
 
-def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
+def exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
     """Run a command; every error that a user can cause becomes one line on stderr and an exit code.
 
     0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 and 129 after SIGTERM and SIGHUP. A reader that closes the
     pipe ends the command in silence.
     """
-    hooks, environment, log = (sys.excepthook, sys.unraisablehook), dict(os.environ), logging.getLogger()
-    handlers, level = list(log.handlers), log.level  # Hydra and the trackers configure the root logger
-    path = list(sys.path)
-    interrupts.install_hooks()
-    replaced = interrupts.listen()
-    try:
-        return _exit_code(command, arguments)
-    finally:  # the process is as before, for a program that continues after a command
-        interrupts.forget_signal()
-        for number, handler in replaced.items():
-            signal.signal(number, handler)
-        sys.excepthook, sys.unraisablehook = hooks
-        log.handlers[:] = handlers
-        log.setLevel(level)
-        for name in os.environ.keys() - environment.keys():
-            del os.environ[name]
-        os.environ.update(environment)
-        sys.path[:] = path
-
-
-def _exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
     # Read once, when torch loads GNU's OpenMP: by default a thread that waits for another one spins for milliseconds,
     # and a busy neighbour on the machine slows training down 4.5 times; with this, 2 times, and 1 % when alone.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -215,6 +191,11 @@ def models_of(text: str) -> list[Path]:
     return models
 
 
+def examples(name: str) -> str:
+    """Return what --help of a command shows before its settings. name: of its module."""
+    return Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8")
+
+
 def settings_help(name: str) -> str:
     """Return every setting of configs/<name>.yaml with its default and help line, read from the files as text."""
     # As text, since a YAML parser drops the comments, which are the help; and without imports, to answer in 0.3 s.
@@ -248,34 +229,3 @@ def print_json(value: Any) -> None:
     from tolka.system.number_format import json_text
 
     print(json_text(value, ensure_ascii=False, indent=1))
-
-
-@dataclass(frozen=True)
-class Subcommand:
-    """A command of mt-train beside training, with its own options.
-
-    usage: its arguments, as in "MODEL -o OUT". add_options: to its parser. run: does the work.
-    """
-
-    usage: str
-    summary: str
-    add_options: Callable[[Parser], None]
-    run: Callable[[argparse.Namespace], None]
-
-
-def add_output(parser: Parser) -> None:
-    """Add the option -o OUT, the folder to write."""
-    parser.add_argument("-o", "--output", metavar="OUT", help="the folder to write, which is not there yet")
-
-
-def new_folder(options: argparse.Namespace, command: str, models: Sequence[Path]) -> Path:
-    """Return the folder of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
-    if options.output is None:
-        raise ConfigError(f"mt-train {command} needs -o OUT, the folder to write")
-    out = names.model_path(options.output)
-    if os.path.lexists(out):  # a link to nothing, too
-        raise ConfigError(f"{out} is there already; name another folder to write")
-    names.check_outside(out, models)
-    if left := sorted(out.parent.glob(f".{glob.escape(out.name)}.*.partial")):
-        say(f"note: {left[0]} is what a command that was killed has left of {out}: remove it, unless one runs now")
-    return out

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tolka.cli.common import DONE, MODEL_HELP, Parser, models_of, print_json, separate_files, settings_help
+from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, models_of, print_json, separate_files, settings_help
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.names import check_outside
 from tolka.system.atomic import check_output, whole_file
@@ -21,23 +21,6 @@ if TYPE_CHECKING:
     from tolka.api.compare import CompareResult
     from tolka.evaluation.robustness import Robustness
     from tolka.metrics.tables import Form
-
-_EXAMPLES = """examples:
-  mt-eval runs/sample source=test.en reference=test.ko    translate and score
-  mt-eval runs/sample source=test.tmx                     the same, of a file with both sides
-  mt-eval hypothesis=mine.de reference=test.de language=de only score
-  mt-eval hypothesis=mine.de 'reference=[a.de,b.de]' --lines lines.tsv
-                                                          several references; a score for each line
-  mt-eval compare runs/a runs/b theirs.de source=test.en reference=test.de
-                                                          which is better, and by more than chance?
-  mt-eval robustness runs/a source=test.en reference=test.de
-                                                          what capitals, typing errors or tags in a text cost
-  mt-eval calibrate runs/sample source=valid.en reference=valid.ko search.n_best=5
-                                                          let mt-translate estimate the quality of each line
-source, hypothesis, reference and language are short for files.source and so on.
-
-settings (key=value):
-"""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -86,7 +69,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-o", "--output", type=Path, metavar="OUT", help="write the model's translations there")
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
-        parser.epilog = _EXAMPLES + settings_help("evaluate")
+        parser.epilog = examples("evaluate") + settings_help("evaluate")
     return parser.parse_intermixed_args(arguments)
 
 

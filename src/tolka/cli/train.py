@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tolka.cli.common import DONE, FAILED, Parser, own_process, print_json, settings_help
+from tolka.cli.common import DONE, FAILED, Parser, examples, own_process, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.distributed import slurm
 from tolka.errors import ConfigError, DataError
@@ -22,30 +22,6 @@ if TYPE_CHECKING:
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 _INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "info", "shell_completion", "hydra_help", "run")
-_EXAMPLES = """examples:
-  mt-train                                      train on the embedded English-Korean sample
-  mt-train corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid \\
-           corpus.test=data/test run.name=mine   train on data/train.en and data/train.de, and so on
-  mt-train corpus=files corpus.source=en corpus.target=de corpus.train=memory.tmx corpus.valid=auto corpus.test=500
-                                                of one file, with held-out pairs set aside
-  mt-train --check corpus=files corpus.source=en corpus.target=de corpus.train=data/train corpus.valid=data/valid
-                                                what is in the text, and what is wrong with it
-  mt-train --prepare experiment=multi30k corpus.root=DIR run.prepared=SHARED
-                                                only prepare the text, for trainings with the same run.prepared
-  mt-train experiment=multi30k corpus.root=DIR  a recipe of configs/experiment
-  mt-train run.init_from=runs/mine corpus=files corpus.train=... run.name=tuned   fine-tune it on other text;
-                                                languages, sizes and tokenizer are the model's
-  mt-train recipe=back_translation corpus.monolingual=news.de corpus=files corpus.source=en corpus.target=de \\
-           corpus.train=data/train corpus.valid=data/valid corpus.test=data/test run.name=more
-                                                with text in German alone, too; --check shows the steps
-  mt-train -m experiment=multi30k model=lstm,gru   each in turn, in runs/multi30k/lstm and runs/multi30k/gru
-  mt-train --rerun runs/mine                    the same once more, in runs/mine-again
-  mt-train --resume runs/mine trainer.epochs=40 go on with it, for longer than was said
-The same command again continues where the run stopped. With text of your own and no model=..., model, vocabulary,
-batch, rate and end are chosen for the text (model=auto): --check shows them with reasons, and what is typed wins.
-
-settings (key=value; a list is in quotes, 'key=[a,b]'):
-"""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -187,7 +163,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     own.add_argument("--experimental-rerun", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
-        parser.epilog = f"{subcommands_help()}\n{_EXAMPLES}{settings_help('train')}{settings_help('recipe')}"
+        parser.epilog = f"{subcommands_help()}\n{examples('train')}{settings_help('train')}{settings_help('recipe')}"
     return parser.parse_intermixed_args(arguments)
 
 

@@ -2,69 +2,60 @@
 
 import argparse
 import difflib
-from collections.abc import Sequence
+import glob
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tolka.cli.common import DONE, Parser, Subcommand, add_output, new_folder
-from tolka.cli.interchange_commands import EXPORT, IMPORT
-from tolka.errors import ConfigError
-from tolka.model_directory.names import model_path
+from tolka.cli.common import DONE, Parser
+from tolka.errors import ConfigError, DataError
+from tolka.model_directory.names import check_outside, model_path
 from tolka.system.progress import say
 
+if TYPE_CHECKING:
+    from tolka.text.direction import Direction
 
-def _add_average(parser: Parser) -> None:
-    # "*", not "+": argparse's complaint about none would not say what they are for.
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="model directories or runs' folders, at least two")
-    add_output(parser)
+_LANGUAGES = ("corpus.source", "corpus.target")
+_TRIMMED = ("languages", "text")
+_TARGETS = ("huggingface", "ctranslate2")
 
 
+@dataclass(frozen=True)
+class Subcommand:
+    """A command of mt-train beside training, with its own options.
+
+    usage: its arguments, as in "MODEL -o OUT". arguments: name -> what argparse's `add_argument` takes; -o is added
+    where `usage` has it. run: does the work; its `models` and its `output`, which is not there yet, are checked paths.
+    """
+
+    usage: str
+    summary: str
+    arguments: Mapping[str, Mapping[str, Any]]
+    run: Callable[[argparse.Namespace], None]
+
+
+# What was typed is checked before torch is imported, which takes more than a second.
 def _average(options: argparse.Namespace) -> None:
-    # What was typed is checked before torch is imported, which takes more than a second; so below.
-    models = [model_path(name) for name in options.models]
-    out = new_folder(options, "average", models)
-
     from tolka.model_directory.combine import average_models
 
-    average_models(models, out)
-    say(f"written: {out}")
-
-
-def _add_merge(parser: Parser) -> None:
-    parser.add_argument("models", nargs="*", metavar="MODEL ADAPTER", help="the model, and the run with an adapter")
-    add_output(parser)
+    average_models(options.models, options.output)
 
 
 def _merge(options: argparse.Namespace) -> None:
-    models = [model_path(name) for name in options.models]
-    out = new_folder(options, "merge", models)
-    if len(models) != 2:
+    if len(options.models) != 2:
         raise ConfigError("merge takes a model and a run with an adapter: mt-train merge MODEL ADAPTER -o OUT")
 
     from tolka.model_directory.combine import merge_adapter
 
-    merge_adapter(models[0], models[1], out)
-    say(f"written: {out}")
-
-
-def _add_quantise(parser: Parser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model directory, or a run's folder (its best/)")
-    add_output(parser)
+    merge_adapter(*options.models, options.output)
 
 
 def _quantise(options: argparse.Namespace) -> None:
-    model = model_path(options.model)
-    out = new_folder(options, "quantise", [model])
-
     from tolka.model_directory.combine import quantise_model
 
-    quantise_model(model, out)
-    say(f"written: {out}")
-
-
-def _add_publish(parser: Parser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model directory, or a run's folder (its best/)")
-    parser.add_argument("repository", metavar="OWNER/NAME", help="on the Hugging Face Hub; made if it is not there")
-    parser.add_argument("--private", action="store_true", help="so that only you see it")
-    parser.add_argument("--licence", default="", metavar="NAME", help="in place of run.licence, as in cc-by-4.0")
+    quantise_model(*options.models, options.output)
 
 
 def _publish(options: argparse.Namespace) -> None:
@@ -72,20 +63,139 @@ def _publish(options: argparse.Namespace) -> None:
     from tolka.options.checks import check_licence
 
     check_licence(options.licence, "--licence")
-    print(publish(model_path(options.model), options.repository, options.private, options.licence, say))
+    print(publish(*options.models, options.repository, options.private, options.licence, say))
 
 
+def _import(options: argparse.Namespace) -> None:
+    from tolka.config.plugins import load_plugins
+    from tolka.formats.hub import local_folder
+    from tolka.interchange.import_huggingface import import_huggingface
+    from tolka.text.lines import user_path
+
+    # A plugin may register the family of the model.
+    settings = load_plugins(options.settings, say)
+    direction = _direction([each for each in settings if each.partition("=")[0] not in _TRIMMED])
+    languages, texts = (_list(settings, key) for key in _TRIMMED)
+    if texts and not languages:
+        raise ConfigError(
+            "text=... are files in the languages that a model is trimmed to: name these, 'languages=[en,de]'"
+        )
+    (model,), paths = options.typed_models, [user_path(text) for text in texts]
+    import_huggingface(local_folder(model), options.output, direction, _sample(options), say, languages, paths)
+
+
+def _export(options: argparse.Namespace) -> None:
+    from tolka.config.plugins import load_plugins
+
+    if others := load_plugins(options.plugins, say):
+        raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
+    if options.to == "huggingface":
+        from tolka.interchange.export_huggingface import export_huggingface as export
+    else:
+        from tolka.interchange.export_ctranslate2 import export_checked as export
+    export(*options.models, options.output, options.dtype, _sample(options), say)
+
+
+def _list(settings: Sequence[str], key: str) -> list[str]:
+    """Return the items typed for a key; none where it is not typed."""
+    from tolka.config.typed import value_of
+
+    values = [value_of(key, text.partition("=")[2]) for text in settings if text.startswith(f"{key}=")]
+    return [str(item) for value in values for item in (value if isinstance(value, list) else [value])]
+
+
+def _direction(settings: Sequence[str]) -> "Direction | None":
+    """Return the languages that are typed; None if there are none. ConfigError for anything else, and for only one."""
+    from tolka.text.direction import Direction
+    from tolka.text.scripts import check_code
+
+    typed = [setting.partition("=")[::2] for setting in settings]
+    keys = [key for key, _ in typed]
+    for key, code in typed:
+        if key not in _LANGUAGES:
+            raise ConfigError(f"{key}={code}: mt-train import takes {', '.join((*_LANGUAGES, *_TRIMMED))}")
+        if keys.count(key) > 1:
+            raise ConfigError(f"{key} is given {keys.count(key)} times: give it once")
+        if len(keys) == 1 or not code:
+            raise ConfigError(f"give both languages: {'=en '.join(_LANGUAGES)}=de")
+        check_code(key, code)
+    return Direction(*(dict(typed)[key] for key in _LANGUAGES)) if typed else None
+
+
+def _sample(options: argparse.Namespace) -> list[str]:
+    """Return the lines of --sample; none without it. DataError if it is empty."""
+    from tolka.text.lines import read_lines
+
+    lines = list(read_lines(options.sample)) if options.sample else []
+    if options.sample and not lines:
+        raise DataError(f"--sample {options.sample} is empty: it must have source lines to compare")
+    return lines
+
+
+_MODEL = {"nargs": 1, "metavar": "MODEL", "help": "a model directory, or a run's folder (its best/)"}
+_SAMPLE = {"type": Path, "metavar": "FILE", "help": "source lines that both programs translate, to be compared"}
+# Of several models "*", not "+": argparse's complaint about none would not say what they are for.
 SUBCOMMANDS = {
-    "average": Subcommand("MODEL MODEL ... -o OUT", "the mean of finished models of one shape", _add_average, _average),
+    "average": Subcommand(
+        "MODEL MODEL ... -o OUT",
+        "the mean of finished models of one shape",
+        {"models": {"nargs": "*", "metavar": "MODEL", "help": "model directories or runs' folders, at least two"}},
+        _average,
+    ),
     "merge": Subcommand(
-        "MODEL ADAPTER -o OUT", "a model with the adapter of a run with finetuning.lora_rank", _add_merge, _merge
+        "MODEL ADAPTER -o OUT",
+        "a model with the adapter of a run with finetuning.lora_rank",
+        {"models": {"nargs": "*", "metavar": "MODEL ADAPTER", "help": "the model, and the run with an adapter"}},
+        _merge,
     ),
-    "import": IMPORT,
-    "export": EXPORT,
+    "import": Subcommand(
+        "FOLDER -o OUT",
+        "a model of another program as a model directory",
+        {
+            "models": {
+                **_MODEL,
+                "metavar": "FOLDER",
+                "help": "a folder of a Hugging Face model (Marian), or hub:OWNER/NAME",
+            },
+            "settings": {
+                "nargs": "*",
+                "metavar": "key=value",
+                "help": "corpus.source and corpus.target, if the folder lacks them; 'languages=[en,de]' to trim it, "
+                "'text=[FILE]'",
+            },
+            "--sample": _SAMPLE,
+        },
+        _import,
+    ),
+    "export": Subcommand(
+        f"MODEL --to {'|'.join(_TARGETS)} -o OUT",
+        "a model for another program",
+        {
+            "models": _MODEL,
+            "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
+            "--dtype": {
+                "default": "float32",
+                "help": "of the weights: float32, float16, bfloat16; ctranslate2: int8",
+            },
+            "plugins": {"nargs": "*", "metavar": "'plugins=[MODULE]'", "help": "modules of families of your own"},
+            "--sample": _SAMPLE,
+        },
+        _export,
+    ),
     "quantise": Subcommand(
-        "MODEL -o OUT", "a model with its weights in int8, to translate on a CPU", _add_quantise, _quantise
+        "MODEL -o OUT", "a model with its weights in int8, to translate on a CPU", {"models": _MODEL}, _quantise
     ),
-    "publish": Subcommand("MODEL OWNER/NAME", "upload a model to the Hugging Face Hub", _add_publish, _publish),
+    "publish": Subcommand(
+        "MODEL OWNER/NAME",
+        "upload a model to the Hugging Face Hub",
+        {
+            "models": _MODEL,
+            "repository": {"metavar": "OWNER/NAME", "help": "on the Hugging Face Hub; made if it is not there"},
+            "--private": {"action": "store_true", "help": "so that only you see it"},
+            "--licence": {"default": "", "metavar": "NAME", "help": "in place of run.licence, as in cc-by-4.0"},
+        },
+        _publish,
+    ),
 }
 
 
@@ -113,9 +223,33 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         usage=f"mt-train {name} {command.usage}",
         description=f"{command.summary[:1].upper()}{command.summary[1:]}.",
     )
-    command.add_options(parser)
-    command.run(parser.parse_intermixed_args(arguments))
+    for argument, properties in command.arguments.items():
+        parser.add_argument(argument, **properties)
+    writes = command.usage.endswith("-o OUT")
+    if writes:
+        parser.add_argument("-o", "--output", metavar="OUT", help="the folder to write, which is not there yet")
+    options = parser.parse_intermixed_args(arguments)
+    options.typed_models = options.models
+    options.models = [model_path(each) for each in options.models]
+    if writes:
+        options.output = _new_folder(options.output, name, options.models)
+    command.run(options)
+    if writes:
+        say(f"written: {options.output}")
     return DONE
+
+
+def _new_folder(typed: str | None, command: str, models: Sequence[Path]) -> Path:
+    """Return the folder of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
+    if typed is None:
+        raise ConfigError(f"mt-train {command} needs -o OUT, the folder to write")
+    out = model_path(typed)
+    if os.path.lexists(out):  # a link to nothing, too
+        raise ConfigError(f"{out} is there already; name another folder to write")
+    check_outside(out, models)
+    if left := sorted(out.parent.glob(f".{glob.escape(out.name)}.*.partial")):
+        say(f"note: {left[0]} is what a command that was killed has left of {out}: remove it, unless one runs now")
+    return out
 
 
 def subcommands_help() -> str:

@@ -2,13 +2,9 @@
 
 import functools
 import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-import yaml
 
 from tolka.config.choices import known_keys
+from tolka.system.package_data import table_beside
 from tolka.text.scripts import code_named
 
 _MOST_OWN = 3  # of our settings that end in the name, as input.format and output.format do; more are no help
@@ -19,7 +15,7 @@ def meaning(name: str, value: str, command: str) -> str:
 
     value: as it was typed. command: train, translate or evaluate; "" for others.
     """
-    if command not in table()["sentences"]:
+    if command not in table_beside(__file__)["sentences"]:
         return ""
     plain = name.lstrip("-+~").lower().replace("-", "_")
     known, group = known_keys(command), re.split(r"[./]", plain)[0]
@@ -43,7 +39,7 @@ def _typed(key: str, value: str) -> str:
 @functools.cache
 def _sentences(command: str) -> dict[str, str]:
     """Return the names elsewhere -> the sentence that helps."""
-    rows = table()["sentences"].get(command, {})
+    rows = table_beside(__file__)["sentences"].get(command, {})
     return {name: sentence for names, sentence in rows.items() for name in names.split()}
 
 
@@ -53,11 +49,5 @@ def _ours(command: str) -> dict[str, str]:
     short = ("hypothesis", "reference", "source", "language") if command == "evaluate" else ()
     known = {*known_keys(command), *short}
     # Reversed, so that of several settings with a name the first remains.
-    rows = reversed(table()["names"].items())
+    rows = reversed(table_beside(__file__)["names"].items())
     return {name: ours for ours, names in rows if ours in known for name in names.split()}
-
-
-@functools.cache
-def table() -> Mapping[str, Any]:
-    """Return the content of foreign_names.yaml."""
-    return dict(yaml.safe_load(Path(__file__).with_name("foreign_names.yaml").read_text(encoding="utf-8")))

@@ -5,20 +5,9 @@ from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.options.registry import did_you_mean
+from tolka.system.package_data import table_beside
 from tolka.system.surrogates import is_utf8, printable
 
-# https://huggingface.co/docs/hub/repositories-licenses
-LICENCES = """
-apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0 bigcode-openrail-m
-afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear c-uda cc cc0-1.0 cc-by-2.0 cc-by-2.5
-cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0 cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0
-cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cdla-sharing-1.0 cdla-permissive-1.0
-cdla-permissive-2.0 wtfpl ecl-2.0 epl-1.0 epl-2.0 etalab-2.0 eupl-1.1 eupl-1.2 agpl-3.0 gfdl gpl gpl-2.0 gpl-3.0 lgpl
-lgpl-2.1 lgpl-3.0 isc h-research intel-research lppl-1.3c ms-pl apple-ascl apple-amlr mpl-2.0 odc-by odbl openmdw-1.0
-openrail++ osl-3.0 postgresql ofl-1.1 ncsa unlicense zlib pddl lgpl-lr deepfloyd-if-license
-fair-noncommercial-research-license llama2 llama3 llama3.1 llama3.2 llama3.3 llama4 grok2-community gemma unknown
-other
-""".split()  # noqa: SIM905  (a list would take seventy lines)
 MOST_THREADS = 1024  # or processes; with more, OpenMP ends the process for want of memory
 
 
@@ -66,8 +55,8 @@ def one_of(config: Any, group: str, key: str, allowed: Iterable[str]) -> None:
 def check_licence(name: str, key: str) -> None:
     """Raise ConfigError for a name that is not a licence's on the Hugging Face Hub; "" stands for no licence."""
     # The Hub refuses the model card of a model with any other name.
-    if name and name not in LICENCES:
-        nearest = did_you_mean(name.lower().replace(" ", "-"), LICENCES).split(" Known:")[0]
+    if name and name not in (licences := table_beside(__file__)):
+        nearest = did_you_mean(name.lower().replace(" ", "-"), licences).split(" Known:")[0]
         raise ConfigError(
             f"{key} ('{name}') is not a licence that the Hugging Face Hub knows, as apache-2.0 and cc-by-4.0 are; for "
             f"one that is not in its list, type other.{nearest}"

@@ -170,7 +170,7 @@ def _flow(index: int) -> _Plot:
         if not recorded:
             return False
         for flow in recorded[index]["gradient_flow"]:
-            # Every recurrent encoder has this layer; plots/gradient_flow.png of a run has all of them.
+            # Every recurrent encoder has this layer.
             if flow["layer"] == "encoder.0.forward":
                 line_style = style if flow["state"] == "h" else {"color": style["color"], "linestyle": ":"}
                 axes.plot(flow["norms"], **line_style)

@@ -6,53 +6,12 @@ from typing import Any
 from tolka.auto.rules import choices_table, usual_share
 from tolka.metrics.tables import table
 from tolka.system.number_format import count_text
+from tolka.system.package_data import table_beside
 from tolka.system.surrogates import JOINERS
 
 MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
 _FEW_PAIRS = 100_000  # of which a model that was trained on millions knows more
 _SHOWN = 60  # characters of an example
-_MIXED = "convert those lines alone: CONVERSION"
-_USUAL_SPELLING = "cleaning.typography=standard writes the usual spelling, in the model's input as well"
-# Beginning of a finding's description -> (share of the pairs above which to act, advice, key of the group `cleaning`
-# that the advice sets, or ""). CONVERSION: of the finding. The first that fits counts: the more special come
-# first.
-_CURES = {
-    "source not UTF-8, others are": (0.0, f"in the source, {_MIXED}", ""),
-    "target not UTF-8, others are": (0.0, f"in the target, {_MIXED}", ""),
-    "line not UTF-8, others are": (0.0, _MIXED, ""),
-    "source not UTF-8": (0.0, "convert the source: CONVERSION", ""),
-    "target not UTF-8": (0.0, "convert the target: CONVERSION", ""),
-    "line not UTF-8": (0.0, "convert the file: CONVERSION", ""),
-    "a carriage return inside a text": (0.0, "cleaning.control=strip, as cleaning=standard does", "control"),
-    "a carriage return": (0.0, "are those the ends of lines? tr '\\r' '\\n' makes them so", ""),
-    "lines that": (0.0, "find the line that one side lacks, and align the files again", ""),
-    "broken encoding": (0.001, "mend the encoding (the Python package ftfy does), or leave those pairs out", ""),
-    "markup": (0.01, "cleaning.markup=strip, or drop", "markup"),
-    "control or invisible": (0.001, "cleaning.control=strip, as cleaning=standard does", "control"),
-    "source copied": (0.01, "cleaning.copies=true, unless names and codes are to be copied", "copies"),
-    "few letters": (0.02, "cleaning.min_letters=0.5", "min_letters"),
-    "numbers that differ": (0.02, "cleaning.numbers=true", "numbers"),
-    "another script": (0.005, "cleaning.script=true", "script"),
-    "source in another spelling": (0.01, _USUAL_SPELLING, "typography"),
-    "target in another spelling": (0.01, _USUAL_SPELLING, "typography"),
-    "source surely in another": (0.01, "cleaning.language=true", "language"),
-    "target surely in another": (0.01, "cleaning.language=true", "language"),
-    "a pair that came before": (0.05, "cleaning.duplicates=exact, as cleaning=standard does", "duplicates"),
-    "nearly a pair": (0.05, "cleaning.duplicates=near", "duplicates"),
-    "one side over": (0.001, "cleaning.max_ratio=9, as cleaning=standard does", "max_ratio"),
-}
-# The same for a fault of most pairs: a step that drops them would leave little.
-_WRONG_COLUMN = "is it the right file, or the right column (corpus.columns)?"
-_MOST_CURES = {
-    "a blank side": f"most pairs have a blank side: {_WRONG_COLUMN}",
-    "source copied": f"most targets equal their sources: {_WRONG_COLUMN}",
-    "few letters": f"most pairs have few letters: {_WRONG_COLUMN}",
-    "another script": f"most pairs have a side in another script than its language's: {_WRONG_COLUMN}",
-    "source surely in another": f"most of the source is not in the language of corpus.source: {_WRONG_COLUMN}",
-    "target surely in another": f"most of the target is not in the language of corpus.target: {_WRONG_COLUMN}",
-    "numbers that differ": "the sides of most pairs have different numbers: are they translations of each other?",
-    "one side over": "most pairs have a side that is far longer: are they translations of each other?",
-}
 # Of a text whose sides or languages are swapped, these are consequences: no advice of their own.
 _SWAP_FINDINGS = ("source copied", "another script", "source surely in another", "target surely in another")
 _LEAKS = {
@@ -115,15 +74,13 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
     cleaning: the settings of that group.
     """
     share = finding["count"] / finding["looked_at"]
+    cures = [cure for start, cure in table_beside(__file__).items() if finding["what"].startswith(start)]
     # Whatever the settings are: cleaning would silently leave next to nothing.
-    for beginning, cure in _MOST_CURES.items():
-        if share > 0.5 and finding["what"].startswith(beginning):
-            return cure
-    for beginning, (least, cure, key) in _CURES.items():
-        if finding["what"].startswith(beginning) and share > least:
-            cure = cure.replace("CONVERSION", finding.get("conversion", ""))
-            return "" if key and cleaning[key] not in ("keep", False, 0) else cure
-    return ""
+    if share > 0.5 and (advice := next((cure["most"] for cure in cures if "most" in cure), "")):
+        return str(advice)
+    cure = next((cure for cure in cures if share > cure.get("above", 1)), {"advice": ""})
+    is_done = "key" in cure and cleaning[cure["key"]] not in ("keep", False, 0)
+    return "" if is_done else str(cure["advice"]).replace("CONVERSION", finding.get("conversion", ""))
 
 
 def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,30 +10,10 @@ from functools import cache
 from pathlib import Path
 
 from tolka.system.loggers import loggers_at
+from tolka.system.package_data import table_beside
 
 _DEFAULT = "DejaVu Sans"  # comes with matplotlib
 _OF_DEFAULT = re.compile("[\0-\u06ff\u2000-\u2bff]*")  # Latin, Greek, Cyrillic, Arabic, Hebrew and many signs
-# East Asian families as FreeType names them, the plainest first: a plain face before brush, serif and monospaced ones.
-# Korean ones come last, since many of them have kana and some Chinese characters too.
-_PREFERRED = (
-    # All scripts: Debian's fonts-noto-cjk (JP is the one that matplotlib before 3.11 sees), Adobe's builds of the same;
-    # one script each, as Google distributes them.
-    *("Noto Sans CJK JP", "Noto Sans CJK", "Source Han Sans"),
-    *("Noto Sans JP", "Noto Sans SC", "Noto Sans TC", "Noto Sans HK"),
-    # Japanese: macOS; Windows; Debian's fonts-ipaexfont, -ipafont, -takao, -vlgothic, -sawarabi-gothic, -mplus.
-    *("Hiragino Sans", "Hiragino Kaku Gothic", "Yu Gothic", "Meiryo", "MS PGothic", "MS Gothic"),
-    *("IPAexGothic", "IPAPGothic", "IPAGothic", "TakaoPGothic", "TakaoGothic", "VL PGothic", "VL Gothic"),
-    *("Sawarabi Gothic", "M PLUS 1"),
-    # Chinese: macOS; Windows; Debian's fonts-wqy-zenhei, -wqy-microhei, -arphic-uming, -droid-fallback.
-    *("Heiti SC", "Heiti TC", "STHeiti", "PingFang", "Microsoft YaHei", "Microsoft JhengHei", "DengXian", "SimHei"),
-    *("SimSun", "PMingLiU", "MingLiU", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei", "Droid Sans Fallback"),
-    "AR PL UMing",
-    # Korean: macOS; Windows; Debian's fonts-nanum, -unfonts-core, -baekmuk.
-    *("Noto Sans KR", "Apple SD Gothic Neo", "AppleGothic", "Malgun Gothic", "Gulim", "Dotum"),
-    *("NanumGothic", "Nanum Gothic", "NanumBarunGothic", "UnDotum", "Baekmuk Dotum", "Baekmuk Gulim"),
-    # Many scripts: macOS and Microsoft Office.
-    "Arial Unicode MS",
-)
 # Fonts that have a box, or nothing, for every character. Those of macOS whose name begins with a dot are for itself.
 _WITHOUT_GLYPHS = ("Last Resort", "LastResort", "Adobe Blank", ".")
 # Python packages that bring fonts, in their folder `fonts`: all East Asian scripts, Korean, Japanese.
@@ -89,9 +69,9 @@ def _installed_families() -> list[str]:
 
 
 def _rank_families(names: Iterable[str]) -> list[str]:
-    """Return the preferred families in the order of _PREFERRED, then the others, without any that has no glyphs."""
+    """Return the preferred families in the order of fonts.yaml, then the others, without any that has no glyphs."""
     usable = sorted(name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
-    preferred = [name for start in _PREFERRED for name in usable if name.startswith(start)]
+    preferred = [name for start in table_beside(__file__) for name in usable if name.startswith(start)]
     return list(dict.fromkeys([*preferred, *usable]))
 
 

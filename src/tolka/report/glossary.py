@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-import yaml
+from tolka.system.package_data import table_beside
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,7 @@ class Term:
 @cache
 def _terms() -> dict[str, Term]:
     """Return anchor -> entry, in the glossary's order."""
-    text = Path(__file__).with_name("glossary.yaml").read_text(encoding="utf-8")
-    return {anchor: Term(anchor, **fields) for anchor, fields in yaml.safe_load(text).items()}
+    return {anchor: Term(anchor, **fields) for anchor, fields in table_beside(__file__).items()}
 
 
 def entry(anchor: str) -> Term:

@@ -1,4 +1,4 @@
-"""Plots of a finished run, drawn from its files. Needs the extra `plots`."""
+"""Figures of matplotlib as PNG and SVG. Needs the extra `plots`."""
 
 import re
 from io import BytesIO, StringIO
@@ -7,40 +7,11 @@ from typing import Any
 
 from tolka.errors import TolkaError
 from tolka.report.fonts import quiet_fonts
-from tolka.report.runs import read_metrics
 from tolka.system import interrupts
 from tolka.system.atomic import replace_bytes
 
 # The date and matplotlib's version would make every page of the same run different.
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-
-
-def gradient_flow_curves(run: Path) -> Path:
-    """Draw plots/gradient_flow.png from a run's metrics.jsonl: norms by distance, one panel per layer; return its path.
-
-    TolkaError when matplotlib is not installed.
-    """
-    recorded = [line for line in read_metrics(run) if "gradient_flow" in line]
-    # Five validations, evenly spaced, the first and the last among them: more curves cannot be told apart.
-    chosen = [recorded[round(n * (len(recorded) - 1) / 4)] for n in range(5)] if len(recorded) > 5 else recorded
-    layers = list(dict.fromkeys(flow["layer"] for line in chosen for flow in line["gradient_flow"]))
-    figure = new_figure(1 + 4.5 * len(layers), 4)
-    from matplotlib import colormaps
-
-    panels = figure.subplots(1, len(layers), sharey=True, squeeze=False)[0]
-    for axes, layer in zip(panels, layers, strict=True):
-        for number, line in enumerate(chosen):
-            color = colormaps["viridis"](0.9 * number / max(1, len(chosen) - 1))
-            for flow in line["gradient_flow"]:
-                if flow["layer"] == layer:
-                    label = f"update {line['update']}, {flow['state']}"
-                    axes.plot(flow["norms"], "-" if flow["state"] == "h" else "--", color=color, label=label)
-        axes.set(yscale="log", title=layer, xlabel="steps before the recurrence's end")
-        axes.grid(alpha=0.3)
-    panels[0].set_ylabel("norm of d loss / d state (nats)")
-    panels[-1].legend(fontsize=7)
-    save_figure(figure, path := run / "plots" / "gradient_flow.png")
-    return path
 
 
 def new_figure(width: float, height: float) -> Any:

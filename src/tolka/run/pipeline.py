@@ -31,7 +31,7 @@ from tolka.run.claim import claim
 from tolka.run.inputs import Inputs
 from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
-from tolka.run.results import draw_gradient_flow, write_report
+from tolka.run.results import write_report
 from tolka.run.training_setup import build_trainer, check_start, decoding_options, gradient_flow_meter, ready_device
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
@@ -253,11 +253,9 @@ def _report(
     translator: Translator[TorchEngine],
     tests: Sequence[TestResult],
 ) -> None:
-    """Show samples of the last validation, draw the plots, and write the page."""
+    """Show samples of the last validation, and write the page with its plots."""
     if texts.samples:
         run.log(texts.samples)
-    if config.report.plots and config.trainer.gradient_flow:
-        draw_gradient_flow(run)
     if config.report.page:
         # The first test set, or else the validation set.
         (direction, known), *_ = inputs.validation.items()

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tolka.engines.torch_engine import TorchEngine
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import ConfigError
 from tolka.metrics.scores import line_chrf
 from tolka.report.attention import write_numbers
 from tolka.report.page import write_page
-from tolka.report.plots import gradient_flow_curves
 from tolka.report.runs import EXAMPLES, LINES, read_run, worst_and_best
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
@@ -19,14 +18,6 @@ from tolka.translation.translator import Translator
 # Of the sentences that are shorter than those shown.
 _SHARES = (0.1, 0.5, 0.9)
 _MOST_LINES = 1000  # on the page, of the first test set; and of all others together
-
-
-def draw_gradient_flow(run: RunFolder) -> None:
-    """Draw the gradient flow if matplotlib is installed, and log the picture's path, or why there is none."""
-    try:
-        run.log(f"gradient flow: {gradient_flow_curves(run.path)}")
-    except TolkaError as error:
-        run.log(str(error))
 
 
 def write_report(

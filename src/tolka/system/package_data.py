@@ -1,6 +1,8 @@
 """The files that come with the package: the checkout's own folders, else the copies inside the wheel."""
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tolka.errors import TolkaError
 
@@ -15,6 +17,14 @@ def config_dir() -> Path:
 def sample_dir() -> Path:
     """Return the folder of the embedded English-Korean corpus."""
     return _find("data/sample", "_data/sample")
+
+
+@cache
+def table_beside(module: str) -> Any:
+    """Return the content of the YAML file that has the name of a module, and is beside it. module: its `__file__`."""
+    import yaml  # which the commands' --help can do without
+
+    return yaml.safe_load(Path(module).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 
 def _find(in_checkout: str, in_wheel: str) -> Path:

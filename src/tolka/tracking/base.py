@@ -174,9 +174,9 @@ class Tracker(Callback, ABC):
     def note(self, name: str, text: str, update: int) -> None:
         """Add a text to the run, as of an update. name: what it is shown under."""
 
-    @abstractmethod
     def samples(self, samples: Sequence[Sample], update: int) -> None:
-        """Add translations of a validation."""
+        """Add translations of a validation; by default as a note, a table in Markdown."""
+        self.note("validation/samples", samples_table(samples), update)
 
     @abstractmethod
     def picture(self, path: Path, update: int) -> None:

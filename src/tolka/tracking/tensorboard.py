@@ -1,11 +1,10 @@
 """TensorBoard: files in the run's folder; `tensorboard --logdir runs` shows all runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tolka.metrics.validation import Sample
-from tolka.tracking.base import FOLDER, TrackedRun, Tracker, samples_table
+from tolka.tracking.base import FOLDER, TrackedRun, Tracker
 from tolka.training.callbacks import CALLBACKS
 
 
@@ -31,9 +30,6 @@ class TensorBoard(Tracker):
 
     def note(self, name: str, text: str, update: int) -> None:
         self._writer.add_text(name, text, update)
-
-    def samples(self, samples: Sequence[Sample], update: int) -> None:
-        self._writer.add_text("validation/samples", samples_table(samples), update)
 
     def picture(self, path: Path, update: int) -> None:
         import numpy as np

@@ -2,13 +2,12 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tolka.metrics.validation import Sample
-from tolka.tracking.base import TrackedRun, Tracker, samples_table
+from tolka.tracking.base import TrackedRun, Tracker
 from tolka.training.callbacks import CALLBACKS
 
 
@@ -44,9 +43,6 @@ class Trackio(Tracker):
         import trackio
 
         self._run.log({name: trackio.Markdown(text)}, step=update)
-
-    def samples(self, samples: Sequence[Sample], update: int) -> None:
-        self.note("validation/samples", samples_table(samples), update)
 
     def picture(self, path: Path, update: int) -> None:
         import trackio

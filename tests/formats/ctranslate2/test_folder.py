@@ -638,8 +638,8 @@ def test_facts_are_read_as_they_are_written(exported: Path) -> None:
 def run_apart(arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:
     """mt-translate in a process of its own, which at its end prints whether torch was imported."""
     code = (
-        "import sys; from tolka.cli import translate; from tolka.cli.common import guarded;"
-        "code = guarded(translate.run, sys.argv[1:]); sys.stdout.flush();"
+        "import sys; from tolka.cli import translate; from tolka.cli.common import exit_code;"
+        "code = exit_code(translate.run, sys.argv[1:]); sys.stdout.flush();"
         "print(sorted({'torch', 'hydra', 'transformers'} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
     )
     return subprocess.run(

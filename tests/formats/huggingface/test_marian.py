@@ -196,8 +196,9 @@ def test_half_precision_comes_in_and_goes_out(usual: Path, tmp_path: Path, monke
 @pytest.fixture(scope="module", params=[["tokenizer.byte_fallback=true"], ["tokenizer.shared=false"]])
 def own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of model=transformer_marian."""
+    from guarded_command import guarded
+
     from tolka.cli import train
-    from tolka.cli.common import guarded
 
     folder = tmp_path_factory.mktemp("own")
     arguments = arguments_of(write_corpus(folder / "corpus"), folder / "run")
