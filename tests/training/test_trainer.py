@@ -27,8 +27,7 @@ from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
 from tolka.optim.optimizers.sgd import SGDConfig
 from tolka.optim.schedules.base import LearningRate
-from tolka.optim.schedules.constant import ConstantConfig
-from tolka.optim.schedules.linear import LinearConfig
+from tolka.optim.schedules.formulas import ConstantConfig, LinearConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.system.device import Precision
 from tolka.training import precision as precision_module
