@@ -56,8 +56,7 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled():
-        result: Tensor = _Matmul.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-        return result
+        return _Matmul.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     if x.numel() * weight.size(0) < _MIN_MULTIPLICATIONS:
         return F.linear(x, weight, bias)
     # In decoding the number of rows changes at nearly every step: rounded up, oneDNN compiles few kernels.
@@ -78,8 +77,7 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
 
 
 def _onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return result
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
 def with_padding_rows(rows: Tensor) -> Tensor:
@@ -123,5 +121,4 @@ def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     _, filter_gradient, _ = torch.ops.aten.convolution_backward(
         *images, weight[:, :, None, None], None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1, (False, True, False)
     )
-    result: Tensor = filter_gradient
-    return result[:, :, 0, 0]
+    return filter_gradient[:, :, 0, 0]

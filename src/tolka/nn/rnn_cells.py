@@ -113,8 +113,7 @@ class RecurrentLayer(nn.RNNBase):
         """(B, L, X), state (B, H) -> h at every position (B, L, H). Forward only."""
         # Padding is computed too: it follows the tokens, whose states it cannot change.
         before = tuple(tensor[None].contiguous() for tensor in state)
-        outputs: Tensor = super().forward(x, before if self.tensors > 1 else before[0])[0]
-        return outputs
+        return super().forward(x, before if self.tensors > 1 else before[0])[0]
 
 
 def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State, list[list[State]]]:

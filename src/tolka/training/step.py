@@ -288,5 +288,4 @@ def _of_rank(rank: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _total_norm(gradients: list[Tensor]) -> Tensor:
     """Return the norm of all gradients, (), also where each rank has a part of them."""
     norm = get_total_norm(gradients)
-    whole: Tensor = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-    return whole
+    return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
