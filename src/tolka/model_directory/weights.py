@@ -1,6 +1,7 @@
 """The weights of a model directory: reading, verifying and averaging them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, in
     """
     # A directory may come from anybody: no memory is allocated for sizes that it only claims. Single options come
     # first, since even the shapes of billions of layers would fill the memory.
-    tensors, size = len(_tensor_names(path)), path.stat().st_size
+    with _reading(path), safe_open(path, framework="pt") as opened:
+        tensors, size = len(list(opened.keys())), path.stat().st_size
     for key, value in asdict(config).items():
         most = tensors if key.endswith("layers") else size
         if isinstance(value, int) and value > most:
@@ -48,11 +50,11 @@ def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, in
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 
 
-def _tensor_names(path: Path) -> list[str]:
-    """Return the names of a file's tensors."""
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Raise CheckpointError instead of safetensors' own error."""
     try:
-        with safe_open(path, framework="pt") as opened:
-            return list(opened.keys())
+        yield
     except SafetensorError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from None
 
@@ -130,12 +132,12 @@ def _check_finite(non_finite: Sequence[str], count: int, path: Path) -> None:
 def fill(model: Seq2Seq, folder: Path) -> None:
     """Load the weights of a verified directory; CheckpointError if they do not fit the model."""
     path, expected = folder / WEIGHTS, unique_tensors(model.state_dict())
-    try:
+    non_finite = []
+    with _reading(path):
         with safe_open(path, framework="pt") as opened:
             names = _stored_names(list(opened.keys()), model.state_dict())
             # Mapped from the file: their shapes are known, and nothing is read.
             check_fit({ours: opened.get_tensor(stored).to("meta") for ours, stored in names.items()}, expected, folder)
-        non_finite = []
         for name, weight in expected.items():
             # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
             with safe_open(path, framework="pt") as opened:
@@ -143,8 +145,6 @@ def fill(model: Seq2Seq, folder: Path) -> None:
                 weight.copy_(stored)
             if not is_finite(stored):
                 non_finite.append(names[name])
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
     _check_finite(non_finite, len(names), path)
 
 
@@ -159,10 +159,8 @@ def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], fol
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; CheckpointError if it is damaged."""
-    try:
+    with _reading(path):
         return load_file(path)
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
 def _differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
