@@ -14,8 +14,8 @@ from tolka.data.augmentation import Augmenter
 from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import REJECTED, Order, Prepared, prepare
+from tolka.data.rewriting import SubwordSampler
 from tolka.data.stream_loader import StreamLoader
-from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.evidence import FEW_PAIRS
