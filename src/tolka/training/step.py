@@ -265,9 +265,8 @@ class TrainStep:
         self.scaler.load_state_dict(facts["scaler"])
         # Under FSDP all ranks must have the same number of passes, so that none may halve its batch.
         if not self.parallel.shares_weights:
-            self._most_positions = facts.get("most_positions", sys.maxsize)
-        if "random" in facts:
-            set_random_state(facts["random"])
+            self._most_positions = facts["most_positions"]
+        set_random_state(facts["random"])
         self._load_generators(tensors)
         if not any(name.startswith(RAW) for name in tensors):
             self.parallel.load_weights(load_weights)
