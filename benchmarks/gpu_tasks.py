@@ -25,7 +25,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import TolkaError
 from tolka.models.transformer import TransformerConfig
 from tolka.models.transformer.model import Transformer
-from tolka.optim.optimizers.adam import AdamWConfig
+from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, has_fast_bf16

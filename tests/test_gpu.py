@@ -17,9 +17,8 @@ from tolka.data.store import TokenStore
 from tolka.losses.objective import Objective
 from tolka.models.rnn.config import PRESETS
 from tolka.models.transformer import TransformerConfig
-from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OPTIMIZERS
-from tolka.optim.optimizers.sgd import SGDConfig
+from tolka.optim.optimizers.of_torch import AdamWConfig, SGDConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish

@@ -14,8 +14,8 @@ from tolka.data.store import TokenStore
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
-from tolka.optim.optimizers.adam import AdamWConfig
-from tolka.optim.schedules.linear import LinearConfig
+from tolka.optim.optimizers.of_torch import AdamWConfig
+from tolka.optim.schedules.formulas import LinearConfig
 from tolka.run.inputs import Inputs
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair

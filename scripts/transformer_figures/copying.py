@@ -11,7 +11,7 @@ from tolka.data.batch import UNK
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader, in_order
 from tolka.data.store import TokenStore
-from tolka.optim.schedules.linear import LinearConfig
+from tolka.optim.schedules.formulas import LinearConfig
 from transformer_figures.common import BLUE, GREEN, GREY, ORANGE, PURPLE, Numbers, mean_and_range, table, train
 from transformer_figures.exposure_bias import LossByPosition, loss_by_position
 from transformer_figures.positions import KINDS, build

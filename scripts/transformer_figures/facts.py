@@ -14,7 +14,7 @@ from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
 from tolka.nn.attention import attention_weights
 from tolka.nn.positions import sinusoids
-from tolka.optim.schedules.noam import NoamConfig
+from tolka.optim.schedules.formulas import NoamConfig
 from transformer_figures.common import SMOOTHING, Numbers, table
 
 MODELS = ("transformer_tiny", "transformer_small", "transformer_base")

@@ -15,7 +15,7 @@ from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.verify import TrainingSources
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
-from tolka.optim.schedules.linear import LinearConfig
+from tolka.optim.schedules.formulas import LinearConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.request import Request

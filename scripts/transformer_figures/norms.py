@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from tolka.losses.objective import Objective
 from tolka.models.transformer import TransformerConfig
-from tolka.optim.schedules.linear import LinearConfig
+from tolka.optim.schedules.formulas import LinearConfig
 from transformer_figures.common import (
     BLUE,
     FP32,

@@ -11,7 +11,7 @@ from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.model import Transformer
 from tolka.nn.positions import LearnedPositions, sinusoids
-from tolka.optim.schedules.linear import LinearConfig
+from tolka.optim.schedules.formulas import LinearConfig
 from tolka.text.pairs import Pair
 from transformer_figures.common import BLUE, FP32, GREEN, GREY, ORANGE, Numbers, Sample, mean_and_range, table, train
 

@@ -19,9 +19,7 @@ from safetensors.torch import load_file
 from tolka.config.command_line import evaluate_config, train_config
 from tolka.metrics.command import without_folders
 from tolka.optim.schedules.base import SchedulerConfig
-from tolka.optim.schedules.constant import ConstantConfig
-from tolka.optim.schedules.cosine import CosineConfig
-from tolka.optim.schedules.noam import NoamConfig
+from tolka.optim.schedules.formulas import ConstantConfig, CosineConfig, NoamConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.training import memory
 from tolka.training.run_folder import RunFolder

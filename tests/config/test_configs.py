@@ -21,7 +21,7 @@ from tolka.errors import ConfigError
 from tolka.models.base import MODELS
 from tolka.optim.optimizers.base import OPTIMIZERS
 from tolka.optim.schedules.base import SCHEDULERS
-from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
+from tolka.optim.schedules.formulas import InverseSqrtConfig
 from tolka.options.parsing import build
 from tolka.search.base import SEARCHES
 from tolka.system.package_data import config_dir

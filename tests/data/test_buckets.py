@@ -15,7 +15,6 @@ from tolka.data.buckets import (
     evenly_longest_first,
     longest_first,
     make_batches,
-    tokens_per_batch,
 )
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
@@ -88,7 +87,10 @@ def test_padding_is_under_ten_percent() -> None:
 
 
 def test_tokens_per_batch_by_hand() -> None:
-    assert tokens_per_batch(np.array([4, 2, 6], np.int32), [np.array([0, 1]), np.array([2])]) == (5 + 3 + 7) / 2
+    rows = [[4] * 4, [4] * 2, [4] * 6]
+    # With </s> 3 and 5 tokens, which fit together, and 7.
+    loader = Loader(TokenStore.from_rows(rows, rows), BatchingConfig(tokens=10, max_length=9), seed=1)
+    assert loader.tokens_per_batch(0) == (5 + 3 + 7) / 2
 
 
 def test_the_loader_can_be_entered_anywhere() -> None:

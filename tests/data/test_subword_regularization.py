@@ -10,8 +10,8 @@ import pytest
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
+from tolka.data.rewriting import SubwordSampler
 from tolka.data.store import TokenStore, joined
-from tolka.data.subword_regularization import SubwordSampler
 from tolka.errors import ConfigError
 from tolka.text.pairs import Pair
 from tolka.tokenizer.resampling import Resampler

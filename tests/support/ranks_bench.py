@@ -25,7 +25,7 @@ from tolka.model_directory.shards import Shards
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
-from tolka.optim.optimizers.adam import AdamWConfig
+from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.system.device import Precision
 from tolka.training.data_position import DataPosition
 from tolka.training.options import TrainerConfig

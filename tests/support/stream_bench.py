@@ -11,10 +11,10 @@ import torch.distributed as dist
 
 from tolka.data import rewriting, stream_loader
 from tolka.data.buckets import BatchingConfig
+from tolka.data.rewriting import SubwordSampler
 from tolka.data.shards import Task
 from tolka.data.store import TokenStore
 from tolka.data.stream_loader import StreamLoader
-from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import Ranks, joined
 from tolka.errors import DataError
 from tolka.text.cleaning.cleaner import judge

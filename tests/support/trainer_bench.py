@@ -17,10 +17,10 @@ from tolka.metrics.validation import Validation
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.lora import add_adapters
-from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OptimizerConfig
+from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.optim.schedules.base import LearningRate, SchedulerConfig
-from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
+from tolka.optim.schedules.formulas import InverseSqrtConfig
 from tolka.system.device import Precision
 from tolka.training.callbacks import Callback
 from tolka.training.data_position import DataPosition

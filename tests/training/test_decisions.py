@@ -7,7 +7,7 @@ from rows import each_row
 
 from tolka.distributed.ranks import ALONE
 from tolka.optim.schedules.base import LearningRate, SchedulerConfig
-from tolka.optim.schedules.constant import ConstantConfig
+from tolka.optim.schedules.formulas import ConstantConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.training.decisions import Decisions
 from tolka.training.options import TrainerConfig

@@ -13,7 +13,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.mixture import Mixture
 from tolka.losses.objective import Objective
-from tolka.optim.optimizers.sgd import SGDConfig
+from tolka.optim.optimizers.of_torch import SGDConfig
 from tolka.training import memory
 from tolka.training.memory import Fit, fewest_batches
 

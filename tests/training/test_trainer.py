@@ -23,12 +23,10 @@ from tolka.model_directory.resume_state import ResumeState
 from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig
-from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
-from tolka.optim.optimizers.sgd import SGDConfig
+from tolka.optim.optimizers.of_torch import AdamWConfig, SGDConfig
 from tolka.optim.schedules.base import LearningRate
-from tolka.optim.schedules.constant import ConstantConfig
-from tolka.optim.schedules.linear import LinearConfig
+from tolka.optim.schedules.formulas import ConstantConfig, LinearConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 from tolka.system.device import Precision
 from tolka.training import precision as precision_module

@@ -14,7 +14,6 @@ from tolka.text.noise import KINDS
 
 _POSITION_BITS = 20  # of a sort key; those above are for lengths
 _SORTED_TOGETHER = 2**_POSITION_BITS  # rows of a block
-_MEASURED_BATCHES = 4000  # of an epoch, for statistics
 # Share of the pairs that gets a kind of noise: what costs a model most, and is learnt most slowly, comes more often
 # (docs/howto/train.md).
 _NOISE = {
@@ -160,16 +159,3 @@ def evenly_longest_first(lengths: Sequence[int], tokens: int, least: int, multip
         middle = (low + high) // 2
         low, high = (low, middle) if len(cut(descending, order, middle)) <= count else (middle, high)
     return [rows.tolist() for rows in cut(descending, order, high)]
-
-
-def largest_batch(source: Lengths, target: Lengths, batches: list[Indices]) -> int:
-    """Return the index of the batch with the most positions on both sides, among the first `_MEASURED_BATCHES`."""
-    measured = batches[:_MEASURED_BATCHES]
-    return int(np.argmax([len(rows) * (int(source[rows].max()) + int(target[rows].max()) + 2) for rows in measured]))
-
-
-def tokens_per_batch(target: Lengths, batches: list[Indices]) -> float:
-    """Return how many target tokens, with </s>, the first `_MEASURED_BATCHES` batches have on average."""
-    measured = batches[:_MEASURED_BATCHES]
-    rows = np.concatenate(measured)
-    return (int(target[rows].sum()) + len(rows)) / len(measured)

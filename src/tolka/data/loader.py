@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tolka.data.batch import Batch
-from tolka.data.buckets import BatchingConfig, Indices, largest_batch, make_batches, tokens_per_batch
+from tolka.data.buckets import BatchingConfig, Indices, make_batches
 from tolka.data.mixture import Mixture
 from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
 
+_MEASURED_BATCHES = 4000  # of a round, for statistics
 Resample = Callable[[TokenStore, int], TokenStore]
 """(store, epoch) -> the epoch's segmentation of the same pairs, in the same order."""
 
@@ -103,19 +106,23 @@ class Batches(ABC):
     def largest(self) -> Batch:
         """Return the batch with the most positions, which needs the most memory, of the current round, or the first."""
         current = self._round or self._at(0)
-        return self.batch(current.number, largest_batch(*current.store.lengths, current.batches))
+        source, target = current.store.lengths
+        measured = current.batches[:_MEASURED_BATCHES]
+        sizes = [len(rows) * (int(source[rows].max()) + int(target[rows].max()) + 2) for rows in measured]
+        return self.batch(current.number, int(np.argmax(sizes)))
 
     def tokens_per_batch(self, epoch: int) -> float:
-        """Return how many target tokens a batch of a round has on average."""
+        """Return how many target tokens, with </s>, a batch of a round has on average."""
         current = self._at(epoch)
-        return tokens_per_batch(current.store.lengths[1], current.batches)
+        measured = current.batches[:_MEASURED_BATCHES]
+        rows = np.concatenate(measured)
+        return (int(current.store.lengths[1][rows].sum()) + len(rows)) / len(measured)
 
     def state(self) -> dict[str, Any]:
         """Return plain values to resume from, besides the numbers of round and batch; there are none by default."""
         return {}
 
-    @abstractmethod
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:  # noqa: B027  (there is nothing in it by default)
         """Resume from what `state` returned."""
 
 
@@ -140,9 +147,6 @@ class Loader(Batches):
         if not self._resample:
             return self.store
         return replace(self._resample(self.store, number), tags=self.store.tags)
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Do nothing, as `state` is empty."""
 
 
 def in_order(store: TokenStore, tokens: int) -> Iterator[Batch]:

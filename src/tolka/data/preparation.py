@@ -251,7 +251,7 @@ class _Workshop:
 
     def clean(self) -> None:
         """Clean each shard by itself, then drop duplicates across all of them."""
-        self._run_step("clean")
+        self._run_step("clean", "cleaning")
         if duplicate_key(self._order.cleaning):
             seen = MarkSet()
             for shard in self._shards:
@@ -313,7 +313,7 @@ class _Workshop:
 
     def encode(self) -> None:
         """Encode the text of each shard as ids."""
-        self._run_step("encode")
+        self._run_step("encode", "encoding")
 
     def deliver(self, final: Path) -> None:
         """Write the store of the whole text, the tokenizer, the dropped pairs and the report."""
@@ -337,14 +337,9 @@ class _Workshop:
         }
         (final / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
 
-    def _run_step(self, step: str) -> None:
-        title = {"clean": "cleaning", "encode": "encoding"}[step]
+    def _run_step(self, step: str, title: str) -> None:
         with bar(title, sum(shard.count for shard in self._shards), " pairs") as progress:
-
-            def on_done(shard: Shard) -> None:
-                progress.update(shard.count)
-
-            work_on(self._work, step, self._processes, on_done)
+            work_on(self._work, step, self._processes, lambda shard: progress.update(shard.count))
 
     def _tally(self, step: str) -> Tally:
         """Return the tally of the whole text after a step (cleaned, encoded), pairs dropped earlier included."""

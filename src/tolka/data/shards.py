@@ -150,15 +150,11 @@ class Shard:
         tally = Tally()
         with replaced_files(self.folder, last="encoded.json") as new:
             with _rejects_file(new / "encoding.tsv") as rejects:
-
-                def reject(pair: Pair, reason: str) -> None:
-                    tally.dropped[reason] += 1
-                    rejects(pair, reason)
-
                 pairs, is_new = self._cleaned()
                 for pair in compress(pairs, map(not_, is_new)):
-                    reject(pair, duplicate_reason(task.cleaning))
-                fitting = list(fitting_rows(list(compress(pairs, is_new)), tokenizer, task.max_length, reject))
+                    tally.dropped[duplicate_reason(task.cleaning)] += 1
+                    rejects(pair, duplicate_reason(task.cleaning))
+                fitting = list(fitting_rows(list(compress(pairs, is_new)), tokenizer, task.max_length, tally, rejects))
             store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
             tally.kept = write_store(new, [store], (tokenizer.source_size, tokenizer.target_size))
             _write_tally(new / "encoded.json", tally)
@@ -177,15 +173,20 @@ class Shard:
 
 
 def fitting_rows(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, max_length: int, reject: Reject
+    pairs: Sequence[Pair],
+    tokenizer: Tokenizer,
+    max_length: int,
+    tally: Tally,
+    reject: Reject = lambda pair, reason: None,
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the ids of pairs with at most `max_length` subwords on each side; call `reject` with each of the others."""
+    """Yield the ids of pairs with at most `max_length` subwords on each side; count and `reject` each of the others."""
     sources = tokenizer.encode_source([pair.source for pair in pairs])
     targets = tokenizer.encode_target([pair.target for pair in pairs])
     for pair, source, target in zip(pairs, sources, targets, strict=True):
         if max(len(source), len(target)) <= max_length:
             yield source, target
         else:
+            tally.dropped[f"over {max_length} tokens"] += 1
             reject(pair, f"over {max_length} tokens")
 
 

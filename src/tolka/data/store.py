@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _SUMMARY = "store.json"
 _SIDES = ("source", "target")
-_CHUNK = 2**20  # lengths that are computed at once
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,11 @@ class TokenStore:
         return len(self.source_offsets) - 1
 
     @property
+    def sides(self) -> tuple[tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]], ...]:
+        """Ids and offsets of the sources, and those of the targets."""
+        return (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
+
+    @property
     def source_lengths(self) -> Lengths:
         """(pairs,): tokens of each source, without </s>."""
         return _lengths(self.source_offsets)
@@ -98,8 +103,7 @@ class TokenStore:
         """Return the Batch of the pairs with these numbers, in this order."""
         from tolka.data.batch import Flat, collate_flat  # torch, which processes that prepare text do without
 
-        sides = (self.source_ids, self.source_offsets), (self.target_ids, self.target_offsets)
-        source, target = (Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in sides)
+        source, target = (Flat(*_gather_rows(ids, offsets, rows)) for ids, offsets in self.sides)
         return collate_flat(source, target, self.tags.of(rows))
 
     def has(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[bool]:
@@ -161,21 +165,16 @@ def _gather_rows(
 
 def _lengths(offsets: npt.NDArray[np.int64]) -> Lengths:
     """Return the differences of the offsets."""
-    # In chunks: `np.diff` of a memory-mapped file would hold eight bytes for each pair besides the result.
-    lengths = np.empty(len(offsets) - 1, dtype=np.int32)
-    for start in range(0, len(lengths), _CHUNK):
-        part = offsets[start : start + _CHUNK + 1]
-        np.subtract(part[1:], part[:-1], out=lengths[start : start + _CHUNK], casting="same_kind")
-    return lengths
+    # Not `np.diff`, which for a memory-mapped file would hold eight bytes for each pair besides the result.
+    return np.subtract(offsets[1:], offsets[:-1], out=np.empty(len(offsets) - 1, dtype=np.int32), casting="same_kind")
 
 
 def joined(stores: Sequence[TokenStore]) -> TokenStore:
     """Return several stores as one, in memory."""
     arrays: list[Any] = []
-    for ids, offsets in (("source_ids", "source_offsets"), ("target_ids", "target_offsets")):
-        lengths = [np.diff(getattr(store, offsets)) for store in stores]
-        arrays.append(np.concatenate([getattr(store, ids) for store in stores]))
-        arrays.append(np.concatenate([[0], np.cumsum(np.concatenate(lengths))]))
+    for side in zip(*(store.sides for store in stores), strict=True):
+        arrays.append(np.concatenate([ids for ids, _ in side]))
+        arrays.append(np.concatenate([[0], np.cumsum(np.concatenate([np.diff(offsets) for _, offsets in side]))]))
     return TokenStore(*arrays)
 
 
@@ -188,44 +187,26 @@ def _map(path: Path, dtype: "np.dtype[Any]", count: int) -> npt.NDArray[Any]:
     return np.memmap(path, dtype=dtype, mode="r", shape=(count,))
 
 
-class _Side:
-    """Writes the ids and offsets of one side."""
-
-    def __init__(self, folder: Path, side: str, vocabulary: int) -> None:
-        # Two bytes a token where the ids fit: half the disk and the page cache.
-        self.dtype = np.dtype(np.uint16 if vocabulary <= 2**16 else np.int32)
-        self.ids: BinaryIO = (folder / f"{side}.ids").open("wb")
-        self.offsets: BinaryIO = (folder / f"{side}.offsets").open("wb")
-        self.tokens = 0
-        self.offsets.write(np.int64(0).tobytes())
-
-    def append(self, ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.int64]) -> None:
-        """Append the rows of a store, whose offsets begin with 0."""
-        self.ids.write(ids.astype(self.dtype, copy=False).tobytes())
-        self.offsets.write((offsets[1:] + self.tokens).tobytes())
-        self.tokens += len(ids)
-
-    def close(self) -> None:
-        self.ids.close()
-        self.offsets.close()
-
-
 def write_store(folder: Path, stores: Iterable[TokenStore], vocabularies: tuple[int, int]) -> int:
     """Write the pairs of several stores into `folder`, one store at a time; return the number of pairs."""
-    sides = [_Side(folder, side, size) for side, size in zip(_SIDES, vocabularies, strict=True)]
-    pairs = 0
-    try:
+    # Two bytes a token where the ids fit: half the disk and the page cache.
+    dtypes = [np.dtype(np.uint16 if size <= 2**16 else np.int32) for size in vocabularies]
+    pairs, tokens = 0, [0, 0]
+    with ExitStack() as files:
+        ids_files, offsets_files = (
+            [files.enter_context((folder / f"{side}.{kind}").open("wb")) for side in _SIDES]
+            for kind in ("ids", "offsets")
+        )
+        for file in offsets_files:
+            file.write(np.int64(0).tobytes())
         for store in stores:
-            sides[0].append(store.source_ids, store.source_offsets)
-            sides[1].append(store.target_ids, store.target_offsets)
+            for number, (ids, offsets) in enumerate(store.sides):
+                ids_files[number].write(ids.astype(dtypes[number], copy=False).tobytes())
+                # A store's own offsets begin with 0.
+                offsets_files[number].write((offsets[1:] + tokens[number]).tobytes())
+                tokens[number] += len(ids)
             pairs += len(store)
-    finally:
-        for side in sides:
-            side.close()
-    summary = {
-        "pairs": pairs,
-        "tokens": {name: side.tokens for name, side in zip(_SIDES, sides, strict=True)},
-        "dtypes": {name: side.dtype.name for name, side in zip(_SIDES, sides, strict=True)},
-    }
-    (folder / _SUMMARY).write_text(json.dumps(summary))
+    names = [dtype.name for dtype in dtypes]
+    summary = {"pairs": pairs, "tokens": dict(zip(_SIDES, tokens, strict=True))}
+    (folder / _SUMMARY).write_text(json.dumps({**summary, "dtypes": dict(zip(_SIDES, names, strict=True))}))
     return pairs

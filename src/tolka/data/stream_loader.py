@@ -104,22 +104,14 @@ class StreamLoader(Batches):
         """Read the next buffer; return those pairs of this rank's part that no step of the cleaning drops."""
         task, raw = self._task, self._stream.take(self._size)
         begin, end = (len(raw) * rank // self._ranks.size for rank in (self._ranks.rank, self._ranks.rank + 1))
-        return list(
-            judge(
-                raw[begin:end], task.cleaning, self._stream.direction, tally, lambda pair, reason: None, task.held_out
-            )
-        )
+        return list(judge(raw[begin:end], task.cleaning, self._stream.direction, tally, held_out=task.held_out))
 
     def _encoded(self, pairs: list[Pair], tally: Tally, title: str) -> TokenStore:
         """Encode pairs; those with too many tokens are left out and counted."""
-
-        def too_long(pair: Pair, reason: str) -> None:
-            tally.dropped[reason] += 1
-
         rows: list[tuple[list[int], list[int]]] = []
         with bar(title, len(pairs), " pairs") as progress:
             for chunk in in_chunks(pairs, _CHUNK_PAIRS):
-                rows += fitting_rows(chunk, self._tokenizer, self._task.max_length, too_long)
+                rows += fitting_rows(chunk, self._tokenizer, self._task.max_length, tally)
                 progress.update(len(chunk))
         tally.kept = len(rows)
         return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])

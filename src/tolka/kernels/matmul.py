@@ -55,10 +55,13 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Compute x W^T + b, as F.linear does up to rounding: x (..., I), weight (O, I), bias (O,) -> (..., O)."""
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
-    if not torch.is_grad_enabled():
-        return _without_gradient(x, weight, bias, _MIN_MULTIPLICATIONS)
-    result: Tensor = _Matmul.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-    return result
+    if torch.is_grad_enabled():
+        return _Matmul.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+    if x.numel() * weight.size(0) < _MIN_MULTIPLICATIONS:
+        return F.linear(x, weight, bias)
+    # In decoding the number of rows changes at nearly every step: rounded up, oneDNN compiles few kernels.
+    rows = x.flatten(0, -2)
+    return _onednn_linear(with_padding_rows(rows), weight, bias)[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
 
 
 def _suits(x: Tensor, weight: Tensor) -> bool:
@@ -74,17 +77,7 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
 
 
 def _onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return result
-
-
-def _without_gradient(x: Tensor, weight: Tensor, bias: Tensor | None, min_multiplications: int) -> Tensor:
-    """Compute `matmul` in decoding."""
-    if x.numel() * weight.size(0) < min_multiplications:
-        return F.linear(x, weight, bias)
-    # The number of rows changes at nearly every step: rounded up, oneDNN compiles few kernels.
-    rows = x.flatten(0, -2)
-    return _onednn_linear(with_padding_rows(rows), weight, bias)[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
 def with_padding_rows(rows: Tensor) -> Tensor:
@@ -128,5 +121,4 @@ def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     _, filter_gradient, _ = torch.ops.aten.convolution_backward(
         *images, weight[:, :, None, None], None, (1, 1), (0, 0), (1, 1), False, (0, 0), 1, (False, True, False)
     )
-    result: Tensor = filter_gradient
-    return result[:, :, 0, 0]
+    return filter_gradient[:, :, 0, 0]

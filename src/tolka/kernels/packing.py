@@ -70,8 +70,7 @@ class Packing:
         flat = padded.flatten(0, 1)
         if self.tokens is None:
             return flat
-        packed: Tensor = _Pack.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
-        return packed
+        return _Pack.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
 
     def token_rows(self, rows: Tensor, positions: Tensor) -> Tensor:
         """Return some of the rows (N, W). positions: of their tokens in (B, L), flattened, in ascending order."""

@@ -42,8 +42,7 @@ def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
     padding = _padding_keys(key.size(2))
     if padding:
         bias = F.pad(query.new_zeros(1, key.size(2)) if bias is None else bias, (0, padding), value=float("-inf"))
-    attended: Tensor = _Attention.apply(query, key, value, bias, padding)  # type: ignore[no-untyped-call]
-    return attended
+    return _Attention.apply(query, key, value, bias, padding)  # type: ignore[no-untyped-call]
 
 
 def _padding_keys(keys: int) -> int:

@@ -25,12 +25,6 @@ def chunk_size(model: Seq2Seq, features: Tensor) -> int:
     return max(1, values // model.vocabulary_size)
 
 
-def split_rows(tensor: Tensor, chunk: int) -> tuple[Tensor, ...]:
-    """Return views of `chunk` rows each; the last may have fewer."""
-    views: tuple[Tensor, ...] = torch.split(tensor, chunk)
-    return views
-
-
 def equal_chunk_size(count: int, chunk: int) -> int:
     """Return a size of about `chunk` or less, rounded, that splits `count` tokens into nearly equal chunks."""
     return rounded_row_count(-(-count // -(-count // chunk)))
@@ -90,7 +84,7 @@ class ChunkedLoss(torch.autograd.Function):
         weight_gradients = [torch.zeros_like(weight) for weight in weights]
         # The loss is a sum over tokens, so that each chunk's gradient is final at once: its logits are freed before the
         # next chunk's are computed.
-        for chunk_targets, rows in zip(split_rows(targets, chunk), split_rows(features, chunk), strict=True):
+        for chunk_targets, rows in zip(targets.split(chunk), features.split(chunk), strict=True):
             count = len(chunk_targets)
             leaf = _padded(rows.detach(), chunk if equal_rows else count).requires_grad_()
             with torch.enable_grad():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tolka.losses.chunks import chunk_size, fp32_or_wider, split_rows
+from tolka.losses.chunks import chunk_size, fp32_or_wider
 from tolka.models.base import Seq2Seq
 
 
@@ -67,6 +67,6 @@ def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Ten
     """Yield -log p of each reference token, in chunks: features (N, D), targets (N,) -> chunks of (N,), in order."""
     # logsumexp(logits) - logit of the reference, without a second matrix (C, V) for the log-softmax.
     chunk = chunk_size(model, features)
-    for chunk_features, chunk_targets in zip(split_rows(features, chunk), split_rows(targets, chunk), strict=True):
+    for chunk_features, chunk_targets in zip(features.split(chunk), targets.split(chunk), strict=True):
         logits = fp32_or_wider(model.logits(chunk_features))
         yield logits.logsumexp(dim=-1) - logits.gather(1, chunk_targets[:, None]).squeeze(1)

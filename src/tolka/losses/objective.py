@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from tolka.data.batch import Batch
 from tolka.kernels.matmul import row_counts_are_compiled
-from tolka.losses.chunks import ChunkedLoss, Gradients, chunk_size, equal_chunk_size, split_rows
+from tolka.losses.chunks import ChunkedLoss, Gradients, chunk_size, equal_chunk_size
 from tolka.losses.cross_entropy import LossSum, smoothed_gradient, taught_gradient, token_nll
 from tolka.models.base import Seq2Seq
 
@@ -57,7 +57,7 @@ class Objective(nn.Module):
             return partial(smoothed_gradient, smoothing=smoothing)
         (teacher,) = self._teacher
         with torch.no_grad():
-            parts = iter(split_rows(teacher(batch), chunk))
+            parts = iter(teacher(batch).split(chunk))
 
         def gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
             of_teacher = teacher.logits(next(parts))

@@ -33,7 +33,7 @@ def average_models(folders: Sequence[Path], out: Path) -> None:
         loaded.append(other.folder)
         sources.append(other.sources)
         del other  # at most two models are in memory
-    first.model.load_state_dict(average_weights(loaded, first.model), strict=False)
+    first.model.load_state_dict(average_weights(loaded), strict=False)
     _write(first, out, f"the mean of {', '.join(map(_public_name, folders))}", TrainingSources.combine(sources, max))
 
 

@@ -37,17 +37,10 @@ def fill_int8(model: Seq2Seq, folder: Path) -> None:
     if not supports_int8():
         raise CheckpointError(f"{folder} has its weights in int8, and this build of torch has no int8 multiplication")
     weights, expected = read_finite(folder / WEIGHTS), unique_tensors(model.state_dict())
-    layers = quantizable_layers(model)
-    for layer in layers:
-        (first,) = expected.keys() & set(layer.weight_names)
-        # A shared matrix is stored under the first of its names, which depends on the version that wrote it.
-        for name in layer.weight_names:
-            if name in weights and first not in weights:
-                weights[first] = weights.pop(name)
-                weights[first + _SCALE] = weights.pop(name + _SCALE, torch.empty(0))
-        rows = len(expected[first])
-        expected[first] = torch.empty_like(expected[first], dtype=torch.int8)
-        expected[first + _SCALE] = torch.empty(rows)
+    for layer in quantizable_layers(model):
+        (name,) = expected.keys() & set(layer.weight_names)
+        expected[name + _SCALE] = torch.empty(len(expected[name]))
+        expected[name] = torch.empty_like(expected[name], dtype=torch.int8)
     check_fit(weights, expected, folder)
     quantized = [name for name, tensor in expected.items() if tensor.dtype == torch.int8]
     matrices = {name: Int8Matrix(weights.pop(name), weights.pop(name + _SCALE)) for name in quantized}

@@ -5,11 +5,10 @@ the names of test sets, a SentencePiece model in its training options.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import accumulate, chain, count
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -167,26 +166,20 @@ def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:
     if len(set(ends)) == len(ends):
         return names
     files = [_last_name(entry).split(".") for entry in entries]
-    known = {".".join(parts[:count]) for parts in files for count in range(1, len(parts) + 1)}  # test.tsv, and test
-    short_names = []
-    for name, end in zip(names, ends, strict=True):
-        parts = name.split("-")
-        candidates = ["-".join(parts[start:]) for start in range(len(parts) - 1, -1, -1)]  # test, data-test, ...
+    known = {".".join(parts[:size]) for parts in files for size in range(1, len(parts) + 1)}  # test.tsv, and test
+
+    def short(name: str) -> str:
+        ends = accumulate(reversed(name.split("-")), lambda end, part: f"{part}-{end}")  # test, data-test, ...
         # An entry may be a pattern, as news*.
-        short_names.append(
-            next((each for each in candidates if any(each == stem or fnmatchcase(each, stem) for stem in known)), end)
-        )
-    return short_names
+        return next((end for end in ends if any(end == stem or fnmatchcase(end, stem) for stem in known)), "")
+
+    return [short(name) or end for name, end in zip(names, ends, strict=True)]
 
 
 def _with_numbers(names: Sequence[str]) -> list[str]:
     """Return the names, with a number behind those that there are several of."""
-    several, numbers = Counter(names), Counter[str]()
-    numbered = []
-    for name in names:
-        numbers[name] += 1
-        numbered.append(f"{name} ({numbers[name]})" if several[name] > 1 else name)
-    return numbered
+    number = {name: count(1) for name in names}
+    return [f"{name} ({next(number[name])})" if names.count(name) > 1 else name for name in names]
 
 
 def _read_config(path: Path) -> dict[str, Any]:

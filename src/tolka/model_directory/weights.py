@@ -1,6 +1,7 @@
 """The weights of a model directory: reading, verifying and averaging them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, in
     """
     # A directory may come from anybody: no memory is allocated for sizes that it only claims. Single options come
     # first, since even the shapes of billions of layers would fill the memory.
-    tensors, size = len(_tensor_names(path)), path.stat().st_size
+    with _reading(path), safe_open(path, framework="pt") as opened:
+        tensors, size = len(list(opened.keys())), path.stat().st_size
     for key, value in asdict(config).items():
         most = tensors if key.endswith("layers") else size
         if isinstance(value, int) and value > most:
@@ -48,11 +50,11 @@ def check_size(config: ModelConfig, sizes: tuple[int, int, bool], path: Path, in
         raise CheckpointError(f"the model that it describes has {needed} bytes of weights, and {path.name} has {size}")
 
 
-def _tensor_names(path: Path) -> list[str]:
-    """Return the names of a file's tensors."""
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Raise CheckpointError instead of safetensors' own error."""
     try:
-        with safe_open(path, framework="pt") as opened:
-            return list(opened.keys())
+        yield
     except SafetensorError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from None
 
@@ -63,16 +65,16 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
     fill(model, folder)
 
 
-def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor]:
+def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """Return the mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
 
-    model: one of the same shape. CheckpointError, with the tensors that differ, if another shape is among them.
+    CheckpointError, with the tensors that differ, if they are of several shapes.
     """
     totals: dict[str, Tensor] = {}
     shapes: dict[str, Tensor] = {}  # of the first, on the meta device: shapes and dtypes without values
     for folder in folders:
         verified_manifest(folder)
-        weights = _read_weights(folder, model)
+        weights = read_finite(folder / WEIGHTS)
         if shapes:
             differing = _differing(weights, shapes)
             if differing:
@@ -84,24 +86,6 @@ def average_weights(folders: Sequence[Path], model: Seq2Seq) -> dict[str, Tensor
         for name, weight in weights.items():
             totals[name] = totals[name] + weight.double() if name in totals else weight.double()
     return {name: (total / len(folders)).float() for name, total in totals.items()}
-
-
-def _read_weights(folder: Path, model: Seq2Seq) -> dict[str, Tensor]:
-    """Read a directory's weights, under the model's names for them; CheckpointError if one is NaN or inf."""
-    weights = read_finite(folder / WEIGHTS)
-    return {ours: weights[stored] for ours, stored in _stored_names(weights, model.state_dict()).items()}
-
-
-def _stored_names(stored: Collection[str], state: dict[str, Tensor]) -> dict[str, str]:
-    """Return the model's name for each stored tensor -> the name that it is stored under."""
-    first_names = {state[name].data_ptr(): name for name in unique_tensors(state)}
-    names = {name: name for name in stored}
-    # A shared matrix is stored under the first of its names, which depends on the version that wrote it.
-    for name in state.keys() & names.keys():
-        first_name = first_names[state[name].data_ptr()]
-        if first_name not in names:
-            names[first_name] = names.pop(name)
-    return names
 
 
 def read_finite(path: Path) -> dict[str, Tensor]:
@@ -130,22 +114,19 @@ def _check_finite(non_finite: Sequence[str], count: int, path: Path) -> None:
 def fill(model: Seq2Seq, folder: Path) -> None:
     """Load the weights of a verified directory; CheckpointError if they do not fit the model."""
     path, expected = folder / WEIGHTS, unique_tensors(model.state_dict())
-    try:
+    non_finite = []
+    with _reading(path):
         with safe_open(path, framework="pt") as opened:
-            names = _stored_names(list(opened.keys()), model.state_dict())
             # Mapped from the file: their shapes are known, and nothing is read.
-            check_fit({ours: opened.get_tensor(stored).to("meta") for ours, stored in names.items()}, expected, folder)
-        non_finite = []
+            check_fit({name: opened.get_tensor(name).to("meta") for name in opened.keys()}, expected, folder)  # noqa: SIM118
         for name, weight in expected.items():
             # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
             with safe_open(path, framework="pt") as opened:
-                stored = opened.get_tensor(names[name])
+                stored = opened.get_tensor(name)
                 weight.copy_(stored)
             if not is_finite(stored):
-                non_finite.append(names[name])
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
-    _check_finite(non_finite, len(names), path)
+                non_finite.append(name)
+    _check_finite(non_finite, len(expected), path)
 
 
 def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], folder: Path) -> None:
@@ -159,10 +140,8 @@ def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], fol
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; CheckpointError if it is damaged."""
-    try:
+    with _reading(path):
         return load_file(path)
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
 def _differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:

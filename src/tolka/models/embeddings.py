@@ -1,7 +1,7 @@
 """Source, target and output embeddings, and which of them share a matrix (Press and Wolf 2017)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -63,18 +63,7 @@ def with_new_rows(
     source, target: the old ids that spell each new subword. Its row, and its output bias, are the mean of theirs, the
     unknown ones left out.
     """
-    # Two names with one memory are one shared matrix, which is extended once.
-    of_memory: dict[int, Tensor] = {}
-    extended = {}
-    for name, tensor in state.items():
-        if name in VOCABULARY_TENSORS:
-            spelt = source if name == VOCABULARY_TENSORS[0] else target
-            if tensor.data_ptr() not in of_memory:
-                of_memory[tensor.data_ptr()] = torch.cat([tensor, _new_rows(tensor, spelt)]) if spelt else tensor
-            extended[name] = of_memory[tensor.data_ptr()]
-        else:
-            extended[name] = tensor
-    return extended
+    return _with_matrices(state, lambda old, new: torch.cat([old, _new_rows(old, new)]) if new else old, source, target)
 
 
 def with_rows(state: Mapping[str, Tensor], source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
@@ -82,14 +71,22 @@ def with_rows(state: Mapping[str, Tensor], source: Sequence[int], target: Sequen
 
     source, target: ids of the subwords that are left, in their new order.
     """
+    return _with_matrices(state, lambda old, ids: old[torch.tensor(ids)], source, target)
+
+
+def _with_matrices(
+    state: Mapping[str, Tensor], change: Callable[[Tensor, Any], Tensor], source: Any, target: Any
+) -> dict[str, Tensor]:
+    """Return a `state_dict` with the matrices of its subwords changed. source, target: second argument of `change`."""
+    changed = dict(state)
+    # Two names with one memory are one shared matrix, which is changed once.
     of_memory: dict[int, Tensor] = {}
-    for name, tensor in state.items():
-        if name in VOCABULARY_TENSORS and tensor.data_ptr() not in of_memory:
-            rows = source if name == VOCABULARY_TENSORS[0] else target
-            of_memory[tensor.data_ptr()] = tensor[torch.tensor(rows)]
-    return {
-        name: of_memory[tensor.data_ptr()] if name in VOCABULARY_TENSORS else tensor for name, tensor in state.items()
-    }
+    for name in state.keys() & {*VOCABULARY_TENSORS}:
+        memory = state[name].data_ptr()
+        if memory not in of_memory:
+            of_memory[memory] = change(state[name], source if name == VOCABULARY_TENSORS[0] else target)
+        changed[name] = of_memory[memory]
+    return changed
 
 
 def _new_rows(old: Tensor, spelt: Sequence[Sequence[int]]) -> Tensor:

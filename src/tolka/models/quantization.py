@@ -35,16 +35,14 @@ def quantizable_layers(model: Seq2Seq) -> list[QuantizableLayer]:
     read_by_logits = {id(parameter) for parameter in model.logits_parameters()}
     # With duplicates, as a shared module has to be replaced under each of its names.
     for name, module in model.named_modules(remove_duplicate=False):
-        if module in layers:
-            layers[module].names.append(name)
-        elif isinstance(module, TokenEmbedding):
+        if module not in layers and isinstance(module, TokenEmbedding):
             layers[module] = _embedding(module, id(module.weight) in read_by_logits)
-            layers[module].names.append(name)
-        elif isinstance(module, nn.Linear) and min(module.weight.shape) >= _SMALLEST_WIDTH:
+        elif module not in layers and isinstance(module, nn.Linear) and min(module.weight.shape) >= _SMALLEST_WIDTH:
             parent = model.get_submodule(name.rpartition(".")[0])
             # The outer layer reads what ReLU returns, which is never negative: int8's whole range is for the positive.
             relu = isinstance(parent, FeedForward) and parent.activation is ACTIVATIONS["relu"]
             layers[module] = _linear(module, relu and name.endswith(".outer"))
+        if module in layers:
             layers[module].names.append(name)
     return list(layers.values())
 

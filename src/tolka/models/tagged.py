@@ -25,8 +25,7 @@ class Tagged(Seq2Seq):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the features of a batch, whose rows have their tags from `collate`."""
-        features: Tensor = self.model(batch)
-        return features
+        return self.model(batch)
 
     def logits(self, features: Tensor) -> Tensor:
         return self.model.logits(features)

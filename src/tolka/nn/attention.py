@@ -49,8 +49,7 @@ class MultiHeadAttention(nn.Module):
 
     def join_heads(self, context: Tensor) -> Tensor:
         """(B, H, T, V) -> (B, T, D), through W_O."""
-        joined: Tensor = self.output(context.transpose(1, 2).flatten(2))
-        return joined
+        return self.output(context.transpose(1, 2).flatten(2))
 
     def attend(
         self,
@@ -76,8 +75,7 @@ class MultiHeadAttention(nn.Module):
             # Padding follows a sentence's tokens: the causal mask hides it from them already.
             maps.append(attention_weights(query, key, None if causal else source.mask, causal))
             context = rows.pack((maps[-1] @ value).transpose(1, 2).flatten(2))
-        result: Tensor = self.output(context)
-        return result
+        return self.output(context)
 
 
 class SelfAttention(MultiHeadAttention):

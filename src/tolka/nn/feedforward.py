@@ -42,5 +42,4 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
-        result: Tensor = self.outer(self.dropout(self.activation(self.inner(x))))
-        return result
+        return self.outer(self.dropout(self.activation(self.inner(x))))

@@ -27,8 +27,7 @@ class FusedLinear(Linear):
 
     def matrices(self) -> tuple[Tensor, ...]:
         """Return the weight of each layer, (widths[i], d_in), as views."""
-        views: tuple[Tensor, ...] = torch.split(self.weight, self.widths)
-        return views
+        return torch.split(self.weight, self.widths)
 
     def stacked(self) -> list[Tensor]:
         """Return the parameters that stack the layers' matrices, `widths` rows each."""

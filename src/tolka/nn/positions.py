@@ -68,8 +68,7 @@ class LearnedPositions(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """Return the vectors (length, width) of positions start .. start + length - 1, counted from 0."""
         positions = torch.arange(start, start + length, device=self.embedding.weight.device)
-        vectors: Tensor = self.embedding(positions.clamp(max=self.embedding.num_embeddings - 1))
-        return vectors
+        return self.embedding(positions.clamp(max=self.embedding.num_embeddings - 1))
 
 
 class RotaryPositions(nn.Module):

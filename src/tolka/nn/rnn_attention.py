@@ -31,8 +31,7 @@ class Alignment(nn.Module):
         # Once per sentence instead of once per step: W h_j for general, where s (W h) = (s W) h, U h_j for additive.
         if self.score == "dot":
             return encoded
-        keys: Tensor = self.key(encoded)
-        return keys
+        return self.key(encoded)
 
     def weights(self, states: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         """states (B, T, D), `keys(encoded)`, mask (B, S) true at tokens -> (B, T, S); each row sums to 1."""
@@ -43,5 +42,4 @@ class Alignment(nn.Module):
             # Unscaled, as in the paper: only the Transformer divides by sqrt(D).
             scores = states @ keys.transpose(1, 2)
         # exp(-inf) = 0: padding has weight 0, and the tokens' weights sum to 1.
-        weights: Tensor = scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
-        return weights
+        return scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)

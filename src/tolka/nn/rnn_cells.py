@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from tolka.kernels.lstm import padded_lstm, takes_padding
+from tolka.kernels.lstm import padded_lstm
 from tolka.kernels.matmul import matmul
 
 State = tuple[Tensor, ...]
@@ -113,8 +113,7 @@ class RecurrentLayer(nn.RNNBase):
         """(B, L, X), state (B, H) -> h at every position (B, L, H). Forward only."""
         # Padding is computed too: it follows the tokens, whose states it cannot change.
         before = tuple(tensor[None].contiguous() for tensor in state)
-        outputs: Tensor = super().forward(x, before if self.tensors > 1 else before[0])[0]
-        return outputs
+        return super().forward(x, before if self.tensors > 1 else before[0])[0]
 
 
 def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State, list[list[State]]]:
@@ -155,7 +154,7 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
                 bias[self.hidden_size : 2 * self.hidden_size] = 1.0
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        if takes_padding(x):
+        if x.device.type == "cpu":
             return padded_lstm(x, lengths, self.all_weights, self.training)
         return super().encode(x, lengths)
 

@@ -10,6 +10,7 @@ from tolka.config.schemas import TrainConfig
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.run.inputs import Inputs
+from tolka.run.text_faults import TextFaults
 from tolka.run.training_setup import build_trainer, ready_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import Say, bar, silent
@@ -56,24 +57,13 @@ def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEst
             found = asdict(diagnose(source, source.direction, held_out, progress.update))
             diagnoses.append({**found, "direction": list(source.direction)})
     leaks = {"valid": asdict(held_out.leaks(valid)), "test": asdict(held_out.leaks(tests))}
-    result: dict[str, Any] = {"training": diagnoses, "kept": None, "leaks": leaks}
-    result |= {
-        "overlaps": [],
-        "wrong_sides": {},
-        "unlike": [],
-        "varieties": [],
-        "pieces": None,
-        "pace": None,
-        "unfit": "",
-    }
-    result["cleaning"] = asdict(config.cleaning)
+    result: dict[str, Any] = {"training": diagnoses, "leaks": leaks, "cleaning": asdict(config.cleaning)}
+    result |= {"kept": None, "pieces": None, "pace": None, **asdict(TextFaults())}
     try:
-        faults = inputs.faults
-        result |= asdict(faults)
-        result["unfit"] = result.pop("refused")
-        unfit = faults.refused or inputs.loss
-        result |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store), "unfit": unfit}
-        if not unfit:
+        result |= asdict(inputs.faults)
+        result["unfit"] = result["unfit"] or inputs.loss
+        result |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store)}
+        if not result["unfit"]:
             result["pace"] = asdict(pace())
     # Text that cannot be trained on is a result too; what was found before stays.
     except DataError as error:

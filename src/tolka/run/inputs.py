@@ -14,8 +14,8 @@ from tolka.data.augmentation import Augmenter
 from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import REJECTED, Order, Prepared, prepare
+from tolka.data.rewriting import SubwordSampler
 from tolka.data.stream_loader import StreamLoader
-from tolka.data.subword_regularization import SubwordSampler
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.evidence import FEW_PAIRS
@@ -87,8 +87,8 @@ class Inputs:
         _ = self.validation, self.test_pairs
         # To look at the texts once more takes seconds; a run that is resumed has passed this.
         if not resuming:
-            if self.faults.refused:
-                raise DataError(f"{self.faults.refused} (cleaning.allow_loss=true trains all the same)")
+            if self.faults.unfit:
+                raise DataError(f"{self.faults.unfit} (cleaning.allow_loss=true trains all the same)")
             self._note(*self.faults.notes())
         form = self.config.cleaning.characters
         read = [form.of(direction).pair(pair) for direction, pairs in self.validation.items() for pair in pairs]

@@ -1,7 +1,7 @@
 """What is wrong with the texts of a training as they were given: sides, overlaps, tokenisation."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 
 from tolka.report.data_check import in_validation_set
@@ -18,14 +18,14 @@ class TextFaults:
     """wrong_sides: text -> what is wrong with its sides. overlaps: of test sets with the validation set.
 
     unlike: sentences about training text that is written otherwise than held-out text. varieties: about text of another
-    variety than the one asked for. refused: what a training stops for; "" if it goes on.
+    variety than the one asked for. unfit: what a training stops for; "" if it goes on.
     """
 
-    wrong_sides: dict[str, str]
-    overlaps: list[Finding]
-    unlike: list[str]
-    varieties: list[str]
-    refused: str
+    wrong_sides: dict[str, str] = field(default_factory=dict)
+    overlaps: list[Finding] = field(default_factory=list)
+    unlike: list[str] = field(default_factory=list)
+    varieties: list[str] = field(default_factory=list)
+    unfit: str = ""
 
     def notes(self) -> Iterator[str]:
         """Yield a sentence about each of them."""

@@ -115,9 +115,7 @@ class Decisions:
         before, minutes, state.seconds = self._rate.schedule.warmup, self._config.max_minutes, self.seconds
         if state.update == FIRST_UPDATES:
             state.paced_from = self.seconds
-        # A run of a version that did not note the time after the first updates keeps its warm-up.
-        is_known = state.update == 2 * FIRST_UPDATES and state.paced_from
-        if not (is_known and minutes and "scheduler.warmup" in self.chosen):
+        if not (state.update == 2 * FIRST_UPDATES and minutes and "scheduler.warmup" in self.chosen):
             return
         fitting = state.updates_in(60 * minutes)
         if (tenth := max(1, fitting // _TENTH)) < before:

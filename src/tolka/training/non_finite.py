@@ -1,7 +1,6 @@
 """Updates skipped because the loss or a gradient was NaN or inf: reported, and counted until there are too many."""
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,27 +22,17 @@ class LostError(Exception):
     """Training cannot recover from here; the message says why."""
 
 
-@dataclass(frozen=True)
-class _Update:
-    """An update, the epoch and number of its first batch, and whether it was applied, as in `UpdateResult`."""
-
-    number: int
-    epoch: int
-    batch: int
-    applied: Tensor
-
-
 class SkippedUpdates:
     """Counts and reports skipped updates; outcomes stay on the device until `check`, which waits for it."""
 
     def __init__(self, position: DataPosition, run: RunFolder, scaler: torch.amp.GradScaler) -> None:
         """scaler: fp16's, which finds its scale by updates that overflow; disabled in other precisions."""
         self._position, self._run, self._scaler = position, run, scaler
-        self._latest: list[_Update] = []
+        self._latest: list[tuple[int, tuple[int, int], Tensor]] = []  # as `add` gets them
 
     def add(self, number: int, place: tuple[int, int], applied: Tensor) -> None:
         """Note an update, applied or not. place: epoch and number of its first batch."""
-        self._latest.append(_Update(number, *place, applied))
+        self._latest.append((number, place, applied))
 
     def forget(self) -> None:
         """Drop the updates that have not been checked yet."""
@@ -58,14 +47,14 @@ class SkippedUpdates:
         if not latest:
             return
         # One copy from the device for all of them.
-        applied = torch.stack([update.applied for update in latest]).tolist()
-        for update, was_applied in zip(latest, applied, strict=True):
+        applied = torch.stack([each for *_, each in latest]).tolist()
+        for (number, place, _), was_applied in zip(latest, applied, strict=True):
             if was_applied:
                 state.skipped_in_row = 0
                 continue
             state.skipped += 1
             state.skipped_in_row += 1
-            self._report(update, state.skipped)
+            self._report(number, place, state.skipped)
             if self._scaler.is_enabled():
                 self._check_scale(state)
             elif state.skipped_in_row > _MOST_IN_ROW:
@@ -83,22 +72,22 @@ class SkippedUpdates:
                 f"or a lower optimizer.lr; {self._run.last} is from before, if it exists"
             )
 
-    def _report(self, update: _Update, so_far: int) -> None:
-        self._run.record({"update": update.number, "skipped": so_far})
+    def _report(self, update: int, place: tuple[int, int], so_far: int) -> None:
+        self._run.record({"update": update, "skipped": so_far})
         if so_far > _LOGGED_SINGLY and so_far % 100:
             return
         if self._scaler.is_enabled():  # usual in the first updates, and every few thousand: no text is at fault
             scale = self._scaler.get_scale()
             self._run.log(
-                f"update {update.number} was skipped, because its gradient is too large for fp16 ({so_far} so far); "
+                f"update {update} was skipped, because its gradient is too large for fp16 ({so_far} so far); "
                 f"the scale of the loss is now {scale:.4g}"
             )
             return
         what = ""
         # KeyError: a stream no longer has the text.
         with suppress(KeyError):
-            text = self._position.text(update.epoch, update.batch)
-            what = f"; what it read: {self._run.leave(f'skipped/{update.number:07d}.txt', text)}"
+            text = self._position.text(*place)
+            what = f"; what it read: {self._run.leave(f'skipped/{update:07d}.txt', text)}"
         self._run.log(
-            f"update {update.number} was skipped, because its loss or gradient is NaN or inf ({so_far} so far){what}"
+            f"update {update} was skipped, because its loss or gradient is NaN or inf ({so_far} so far){what}"
         )

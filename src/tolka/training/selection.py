@@ -174,7 +174,7 @@ class ModelSelection:
         if len(updates) < 2:
             self.run.log(f"note: no mean of checkpoints (trainer.average): {len(updates)} is there")
             return False
-        mean = average_weights([self.run.checkpoint(update) for update in updates], self.objective.model)
+        mean = average_weights([self.run.checkpoint(update) for update in updates])
         self.run.log(f"the mean of {len(updates)} checkpoints, of updates {', '.join(map(str, updates))}:")
         # Restored afterwards: a resumed run continues with the last update's weights, not with the mean.
         stale, latest = state.stale, self._latest

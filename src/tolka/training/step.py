@@ -265,9 +265,8 @@ class TrainStep:
         self.scaler.load_state_dict(facts["scaler"])
         # Under FSDP all ranks must have the same number of passes, so that none may halve its batch.
         if not self.parallel.shares_weights:
-            self._most_positions = facts.get("most_positions", sys.maxsize)
-        if "random" in facts:
-            set_random_state(facts["random"])
+            self._most_positions = facts["most_positions"]
+        set_random_state(facts["random"])
         self._load_generators(tensors)
         if not any(name.startswith(RAW) for name in tensors):
             self.parallel.load_weights(load_weights)
@@ -288,5 +287,4 @@ def _of_rank(rank: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _total_norm(gradients: list[Tensor]) -> Tensor:
     """Return the norm of all gradients, (), also where each rank has a part of them."""
     norm = get_total_norm(gradients)
-    whole: Tensor = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-    return whole
+    return norm.full_tensor() if hasattr(norm, "full_tensor") else norm

@@ -12,8 +12,8 @@ from tolka.models.base import Seq2Seq
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import FusedLinear
 from tolka.nn.lora import LoraLinear
-from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.muon import MuonConfig, orthogonalised
+from tolka.optim.optimizers.of_torch import AdamWConfig
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

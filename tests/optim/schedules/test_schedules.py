@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from tolka.errors import ConfigError
 from tolka.optim.schedules.base import SCHEDULERS, EndingConfig, LearningRate, SchedulerConfig
-from tolka.optim.schedules.constant import ConstantConfig
-from tolka.optim.schedules.cosine import CosineConfig
-from tolka.optim.schedules.inverse_sqrt import InverseSqrtConfig
-from tolka.optim.schedules.linear import LinearConfig
-from tolka.optim.schedules.noam import NoamConfig
+from tolka.optim.schedules.formulas import ConstantConfig, CosineConfig, InverseSqrtConfig, LinearConfig, NoamConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
 
 ENDING: list[type[EndingConfig]] = [LinearConfig, CosineConfig, WarmupStableDecayConfig]

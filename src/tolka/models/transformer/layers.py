@@ -48,14 +48,11 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """(..., D) -> (..., D)."""
-        result: Tensor
         if self.pre_norm:
             # x passes through all layers unchanged, and so does the gradient: deep stacks train with little warm-up.
-            result = x + self.dropout(sublayer(self.norm(x)))
-            return result
+            return x + self.dropout(sublayer(self.norm(x)))
         # Every layer's output has variance 1, but the gradient has to pass through every norm.
-        result = self.norm(x + self.dropout(sublayer(x)))
-        return result
+        return self.norm(x + self.dropout(sublayer(x)))
 
 
 class EncoderLayer(nn.Module):
@@ -72,8 +69,7 @@ class EncoderLayer(nn.Module):
         """(M, D) -> (M, D). maps: where given, gets the attention weights (B, H, S, S)."""
         # Every source token attends to all of its sentence, before and after it.
         x = self.around_attention(x, lambda y: self.attention(y, rows, causal=False, maps=maps))
-        output: Tensor = self.around_feedforward(x, self.feedforward)
-        return output
+        return self.around_feedforward(x, self.feedforward)
 
 
 class DecoderLayer(nn.Module):
@@ -105,5 +101,4 @@ class DecoderLayer(nn.Module):
         x = self.around_attention(x, lambda y: self.attention(y, rows, causal=True, maps=self_maps))
         # Only here does the decoder see the source.
         x = self.around_cross(x, lambda y: self.cross(y, rows, encoded, source, maps=cross_maps))
-        output: Tensor = self.around_feedforward(x, self.feedforward)
-        return output
+        return self.around_feedforward(x, self.feedforward)

@@ -78,8 +78,7 @@ class Transformer(Seq2Seq):
                 # Padded and packed again, so that gradients flow through the tensor that is returned.
                 inspection.encoder_states.append(rows.pad(x))
                 x = rows.pack(inspection.encoder_states[-1])
-        normed: Tensor = self.encoder_norm(x)
-        return normed
+        return self.encoder_norm(x)
 
     def _decode(
         self, batch: Batch, rows: Packing, encoded: Tensor, source: Packing, inspection: Inspection | None = None
@@ -93,8 +92,7 @@ class Transformer(Seq2Seq):
                 (inspection.attention[f"decoder.{number}.self"],) = maps[0]
                 (inspection.attention[f"decoder.{number}.cross"],) = maps[1]
         # Without padding rows: neither the norm nor the much wider output layer computes anything for them.
-        normed: Tensor = self.decoder_norm(rows.token_rows(x, batch.target_positions))
-        return normed
+        return self.decoder_norm(rows.token_rows(x, batch.target_positions))
 
     def _embed(self, ids: Tensor, rows: Packing, embedding: nn.Module, positions: nn.Module | None) -> Tensor:
         """(B, L) -> (N, D): sqrt(D) * embedding + position (section 3.4)."""
@@ -103,8 +101,7 @@ class Transformer(Seq2Seq):
         if positions is not None:
             # A row's place is its position within its sentence: (L, D) -> (N, D).
             x = x + positions(0, rows.longest).index_select(0, rows.places)
-        dropped: Tensor = self.dropout(x)
-        return dropped
+        return self.dropout(x)
 
     def _decoder_input(self, ids: Tensor) -> Tensor:
         """Return the ids whose embeddings the decoder reads: those of target_in, with the first one of its own."""
@@ -114,10 +111,8 @@ class Transformer(Seq2Seq):
         """Apply a layer; with `recompute` its activations are computed again for the backward pass."""
         # `checkpoint` restores the random state, so that dropout draws the same masks again.
         if self.recompute and self.training and torch.is_grad_enabled():
-            recomputed: Tensor = checkpoint(layer, *inputs, use_reentrant=False)
-            return recomputed
-        output: Tensor = layer(*inputs)
-        return output
+            return checkpoint(layer, *inputs, use_reentrant=False)
+        return layer(*inputs)
 
     def inspect(self, batch: Batch) -> Inspection:
         """Return the attention maps encoder.L.self, decoder.L.self and decoder.L.cross of every layer L."""

@@ -74,8 +74,7 @@ class Attention(nn.Module):
         # H heads of width D / H: (B, L, H * d) -> (B, H, L, d).
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in projected)
         heads = attend(query, key, value, mask)
-        result: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # side by side, through W_O
-        return result
+        return self.output(heads.transpose(1, 2).flatten(2))  # side by side, through W_O
 
 
 class FeedForward(nn.Module):
@@ -88,8 +87,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
-        result: Tensor = self.outer(self.activation(self.inner(x)))
-        return result
+        return self.outer(self.activation(self.inner(x)))
 
 
 def normalisation(config: Options) -> nn.Module:
@@ -109,8 +107,7 @@ class Residual(nn.Module):
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
         # Either way a sub-layer computes what is added to x, so that the gradient has a path around it.
-        result: Tensor = x + f(self.norm(x)) if self.pre else self.norm(x + f(x))
-        return result
+        return x + f(self.norm(x)) if self.pre else self.norm(x + f(x))
 
 
 class EncoderLayer(nn.Module):
@@ -124,8 +121,7 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
         x = self.around_attention(x, lambda x: self.attention(x, mask))
-        result: Tensor = self.around_feedforward(x, self.feedforward)
-        return result
+        return self.around_feedforward(x, self.feedforward)
 
 
 class DecoderLayer(nn.Module):
@@ -141,8 +137,7 @@ class DecoderLayer(nn.Module):
         """(B, T, D), (B, S, D) -> (B, T, D)."""
         x = self.around_attention(x, lambda x: self.attention(x, mask))
         x = self.around_cross(x, lambda x: self.cross(x, source_mask, encoded))
-        result: Tensor = self.around_feedforward(x, self.feedforward)
-        return result
+        return self.around_feedforward(x, self.feedforward)
 
 
 class PlainTransformer(nn.Module):
@@ -183,8 +178,7 @@ class PlainTransformer(nn.Module):
         x = self.embed(source, self.source_embedding)
         for layer in self.encoder:
             x = layer(x, mask)
-        states: Tensor = self.encoder_norm(x)
-        return states
+        return self.encoder_norm(x)
 
     def decode(self, target_in: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
         """(B, T), (B, S, D) -> (B, T, V): at each position, the logits of the next token."""

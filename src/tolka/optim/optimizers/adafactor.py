@@ -60,8 +60,7 @@ class Adafactor(torch.optim.Optimizer):
 def _averaged(state: dict[str, Any], key: str, new: Tensor, share: float) -> Tensor:
     """Update and return the running mean under `key`; share: weight of `new`. The first value is the mean itself."""
     state[key] = state[key].lerp_(new, share) if key in state else new
-    mean: Tensor = state[key]
-    return mean
+    return state[key]
 
 
 def _root_mean_square(tensor: Tensor) -> Tensor:

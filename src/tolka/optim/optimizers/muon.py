@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from tolka.models.base import Seq2Seq
 from tolka.nn.linear import FusedLinear
 from tolka.nn.rnn_cells import RecurrentLayer
-from tolka.optim.optimizers.adam import AdamWConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, trained_parameters, with_decayed_matrices
+from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.options.checks import share_below_one
 
 # Of Jordan et al.: five steps bring singular values from 0.004 of the matrix' norm up to between 0.68 and 1.21.

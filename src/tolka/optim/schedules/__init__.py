@@ -1,1 +1,1 @@
-"""Learning-rate schedules by name, one module each."""
+"""Learning-rate schedules by name."""

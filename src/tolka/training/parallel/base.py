@@ -30,8 +30,7 @@ class Parallel:
 
     def loss(self, batch: Batch, is_last: bool) -> LossSum:
         """Compute the loss of one part of the update's batches. is_last: whether it is the update's last one."""
-        sums: LossSum = self.objective(batch)
-        return sums
+        return self.objective(batch)
 
     def check_halves(self, batch: Batch, is_last: bool) -> None:
         """Raise LostProcessError if the batch, which did not fit into memory, must not go in halves."""

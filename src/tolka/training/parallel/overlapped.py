@@ -36,8 +36,7 @@ class Overlapped(Parallel):
     def loss(self, batch: Batch, is_last: bool) -> LossSum:
         # The pass through DDP's module begins the sums: once for each update, not for each of its batches.
         module = self._module if is_last else self.objective
-        sums: LossSum = module(batch)
-        return sums
+        return module(batch)
 
     def check_halves(self, batch: Batch, is_last: bool) -> None:
         """Raise LostProcessError where other ranks wait for the sums of this pass."""

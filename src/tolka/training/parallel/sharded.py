@@ -139,8 +139,7 @@ class Sharded(Parallel):
 def _placed(tensor: Tensor, weight: DTensor) -> DTensor:
     """Return a tensor that every rank has, shared out as a weight of its shape."""
     # No rank is the source: each takes its part of what it has, and nothing is sent.
-    placed: DTensor = distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
-    return placed
+    return distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
 
 
 def _whole(tensor: Tensor) -> Tensor:
