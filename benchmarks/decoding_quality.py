@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tolka.engines.options import DecodingConfig
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.pairwise import PairwiseChrf
+from tolka.metrics.pairwise import chrf_of
 from tolka.metrics.scores import score
 from tolka.model_directory.read import direction_of, load_model
 from tolka.model_directory.settings import digest
@@ -38,19 +38,16 @@ SEARCHES: dict[str, SearchConfig] = {
     "sampling": SamplingConfig(),
     "sampling, top_p 0.9": SamplingConfig(top_p=0.9),
     "sampling, epsilon 0.02": SamplingConfig(epsilon=0.02),
-    "MBR, chrF, epsilon 0.02": MbrConfig(samples=_SAMPLES),
-    "MBR, BLEU, epsilon 0.02": MbrConfig(samples=_SAMPLES, utility="bleu"),
-    "MBR, chrF, no epsilon": MbrConfig(samples=_SAMPLES, epsilon=0.0),
-    "MBR, chrF, beam": MbrConfig(samples=_SAMPLES, candidates="beam"),
-    "MBR, BLEU, beam": MbrConfig(samples=_SAMPLES, candidates="beam", utility="bleu"),
+    "MBR, epsilon 0.02": MbrConfig(samples=_SAMPLES),
+    "MBR, no epsilon": MbrConfig(samples=_SAMPLES, epsilon=0.0),
+    "MBR, beam": MbrConfig(samples=_SAMPLES, candidates="beam"),
 }
 
 
 def oracle(translations: list[Translation], references: list[str]) -> list[str]:
     """Return, of each line's translations, the one with the highest chrF to its reference."""
-    metric = PairwiseChrf()
     return [
-        max((each.text for each in found.candidates), key=lambda text: metric.score(text, reference))
+        max((each.text for each in found.candidates), key=lambda text: chrf_of(text, reference))
         for found, reference in zip(translations, references, strict=True)
     ]
 

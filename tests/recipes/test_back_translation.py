@@ -67,29 +67,13 @@ def test_both_models_are_compared_and_the_better_one_is_handed_over(
 
 
 def test_its_steps_can_be_looked_at_first(recipe: list[str], tmp_path: Path, command: Command, calls: Calls) -> None:
-    found = command("mt-train", "--check", *recipe, "recipe.rounds=2")
+    found = command("mt-train", "--check", *recipe)
     assert (found.code, calls) == (0, [])
     names = [line.split()[1] for line in found.err.splitlines() if line[:2].strip().isdigit()]
     assert names == [
-        *("texts", "monolingual", "forward"),
-        *(f"{name}-{number}" for number in (1, 2) for name in ("reverse", "check", "translated", "synthetic")),
-        *("final", "outcome"),
+        *("texts", "monolingual", "forward", "reverse", "check", "translated", "synthetic", "final", "outcome"),
     ]
     assert "together" in found.err
-
-
-@pytest.mark.slow
-def test_a_second_round_learns_from_the_first_one_s_pairs(
-    recipe: list[str], tmp_path: Path, command: Command, calls: Calls
-) -> None:
-    found = command("mt-train", *recipe, "recipe.rounds=2", "recipe.tag=false")
-    assert found.code == 0, found.err
-    assert calls == ["train", "train", "translate", "train", "translate", "train"]
-    steps = tmp_path / "run" / "steps"
-    config = (steps / "reverse-2" / "config.yaml").read_text(encoding="utf-8")
-    assert "synthetic-1/pairs" in config
-    assert "source: xb" in config
-    assert "synthetic-2/pairs" in (steps / "final" / "config.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -173,10 +157,9 @@ def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
     [
         (["recipe.search=best"], "recipe.search ('best') is unknown. Known: beam, greedy, noised, sampling"),
         (["recipe.share=1"], "recipe.share (1) must be at least 0 and below 1"),
-        (["recipe.rounds=0"], "recipe.rounds (0) must be from 1 to 5"),
         (["recipe=back_translatoin"], "Did you mean 'back_translation'?"),
         (["recipe.monolingual=[]"], "corpus.monolingual=FILE"),
-        (["corpus.both_directions=true", "recipe.rounds=2"], "whose model is its own reverse"),
+        (["corpus.both_directions=true", "recipe.reverse=runs/x"], "whose model is its own reverse"),
         (["corpus.temperature=2"], "joins all training texts: leave corpus.weights, corpus.temperature, corpus."),
         # What only the last training would find is found before the first.
         (["tokenizer.type=word"], "tokenizer.symbols have no effect where words are whole"),

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from conftest import Command, write_corpus
-from tolka.metrics.pairwise import pairwise
+from tolka.metrics.pairwise import chrf_of
 from tolka.recipes import outcome
 from tolka.recipes.speed import chosen_student, translated
 from tolka.recipes.task import RecipeTask
@@ -49,9 +49,8 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
     taught = {*zip(*(read_lines(steps / "lessons" / f"pairs.{code}") for code in ("xa", "xb")), strict=True)}
     sources = [*read_lines(tmp_path / "corpus" / "train.xa")]
     assert len(lists) == len(references) == 60
-    chrf = pairwise("chrf")
     for source, reference, texts in zip(sources, references, lists.values(), strict=True):
-        scores = {text: chrf.score(text, reference) for text in texts}
+        scores = {text: chrf_of(text, reference) for text in texts}
         assert any(scores[text] == max(scores.values()) and (not text or (source, text) in taught) for text in texts)
     saved = yaml.safe_load((steps / "student" / "config.yaml").read_text(encoding="utf-8"))["trainer"]
     assert (saved["teacher"], saved["teacher_weight"]) == (lesson[-1].partition("=")[2], 0.5)

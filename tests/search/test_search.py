@@ -1,7 +1,6 @@
 """Searches on a model whose probabilities are all known."""
 
 import dataclasses
-import importlib
 import math
 from typing import Any
 
@@ -106,10 +105,6 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     logit, token = most_likely_token(model, features[:, :1])
     assert torch.equal(token, features[:, :1].argmax(dim=-1))
     assert torch.equal(logit, features[:, :1].amax(dim=-1))
-
-
-def test_plugins_find_the_contract_where_it_was() -> None:
-    assert importlib.import_module("tolka.search.options.base").SearchConfig is SearchConfig
 
 
 def test_registered_names_and_complaints() -> None:

@@ -1,10 +1,8 @@
 """What a person should check: sentences as translators meet them, in several languages."""
 
 import math
-import random
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from rows import each_row
 from tolka.model_directory.verify import LengthRatio
 from tolka.translation.flags import (
     FLAGS,
-    _common,
     differing_numbers,
     differing_placeholders,
     flags,
@@ -242,31 +239,6 @@ def test_odd_lines_take_no_longer_than_their_length_allows(text: str) -> None:
     assert "missing_number" not in of(text, text)
     of(text, "Keine.")
     of("None.", text)
-
-
-def test_the_longest_common_subsequence_is_that_of_the_textbook() -> None:
-    draw = random.Random(3)
-    for _ in range(300):
-        size = draw.randint(1, 40)
-        one = [draw.choice("abcdefgh") for _ in range(size)]
-        other = list(one)
-        for _ in range(draw.randint(0, 3)):
-            other[draw.randrange(size)] = draw.choice("abcdefgh")
-        if draw.random() < 0.3:
-            draw.shuffle(other)
-        if draw.random() < 0.3:
-            draw.shuffle(other)
-        enough = sum((Counter(one) & Counter(other)).values()) >= 0.9 * size
-        assert _common(one, other) == (by_table(one, other) if enough else 0)
-
-
-def by_table(one: list[str], other: list[str]) -> int:
-    row = [0] * (len(other) + 1)
-    for word in one:
-        above, row = row, [0]
-        for place, each in enumerate(other):
-            row.append(above[place] + 1 if each == word else max(row[-1], above[place + 1]))
-    return row[-1]
 
 
 def test_flags_need_no_torch() -> None:

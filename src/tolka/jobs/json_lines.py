@@ -1,6 +1,6 @@
 """JSON lines, and attention maps, which take torch."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,12 @@ from tolka.jobs.formats import Format, Result, rounded_score
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import count_text, json_text
 from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
-from tolka.translation.quality import Features, Forecast, estimate
+from tolka.translation.quality import Features, estimate
 from tolka.translation.results import Candidate
 from tolka.translation.scoring import scores_of_texts
 from tolka.translation.translator import Translator
 
 _END = "</s>"
-_SECTION = 100  # lines; a forecast of fewer is too wide to find a weak one
-_Sums = npt.NDArray[np.float64]
 
 
 class AttentionMaps:
@@ -56,13 +54,12 @@ class AttentionMaps:
 class JsonLines(Format):
     """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
-    def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None, done: int = 0) -> None:
-        """attention: draws the pictures; None = no pictures. done: lines that an interrupted job has written."""
+    def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
+        """attention: draws the pictures; None = no pictures."""
         super().__init__(attention)
         self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
-        self._sections: dict[int, _Sums] = {}  # number -> what a forecast takes of its lines
-        self._count = done
+        self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
@@ -81,9 +78,8 @@ class JsonLines(Format):
             features = Features.of(scores[0], texts) if scores[0] else None
             quality = estimate(features, self._translator.calibration) if features else None
             if features:
-                section, values = self._count // _SECTION, np.array(features.values(with_agreement=False))
-                self._sections[section] = self._sections.get(section, np.zeros(len(values))) + values
-            self._count += 1
+                values = np.array(features.values(with_agreement=False))
+                self._totals = values if self._totals is None else self._totals + values
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             self.flagged.append(flags)
             value = quality and {quality.kind: rounded_score(quality.value)}
@@ -94,24 +90,12 @@ class JsonLines(Format):
 
     def last_notes(self) -> Iterator[str]:
         yield from super().last_notes()
-        if not self._sections or not (calibration := self._translator.calibration):
-            return
-        totals = np.sum([*self._sections.values()], axis=0)
-        yield (
-            f"expected: a mean chrF2 of {calibration.forecast(totals)} over {count_text(round(totals[0]), 'line')}, "
-            "if the text is of the kind that the model was calibrated on"
-        )
-        yield from self._extremes(calibration.forecast)
-
-    def _extremes(self, forecast: Callable[[_Sums], Forecast]) -> Iterator[str]:
-        """Yield which hundred lines have the lowest forecast and which the highest, where there are several."""
-        ranked = sorted((forecast(each), n) for n, each in self._sections.items() if each[0] > _SECTION / 2)
-        if len(ranked) > 1 and ranked[0][0] != ranked[-1][0]:
-            lowest, highest = (
-                f"{each} in lines {_SECTION * n + 1} to {min(self._count, _SECTION * (n + 1))}"
-                for each, n in (ranked[0], ranked[-1])
+        if self._totals is not None and (calibration := self._translator.calibration):
+            yield (
+                f"expected: a mean chrF2 of {calibration.forecast(self._totals)} over "
+                f"{count_text(round(self._totals[0]), 'line')}, if the text is of the kind that the model was "
+                "calibrated on"
             )
-            yield f"lowest: {lowest}; highest: {highest} of the output"
 
     def _hypothesis(
         self, candidate: Candidate, scores: Sequence[float], alignment: list[tuple[int, int]] | None

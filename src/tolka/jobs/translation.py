@@ -198,9 +198,7 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
 
     reads = job.attention is not None or (alignments and name == "text")
     attention = AttentionMaps(translator, job.attention, done) if reads else None
-    return (
-        JsonLines(translator, attention, done) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
-    )
+    return JsonLines(translator, attention) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
 
 
 def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[list[Pair]]:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from tolka.metrics.line_statistics import Statistics, line_statistics
 from tolka.metrics.options import MINIMIZED, PRINTED_NAMES
-from tolka.metrics.parallel import all_statistics
 from tolka.version import __version__
 
 Values = npt.NDArray[np.floating[Any]]
@@ -79,14 +78,12 @@ class SacrebleuMetric(Metric):
         """of_lines: the metric with the options that sacreBLEU takes for single sentences, if they are others."""
         super().__init__(PRINTED_NAMES[name])
         self.metric, self._of_lines = metric, of_lines or metric
-        self._is_registered = name in REGISTERED
-        if not self._is_registered:
+        if name not in REGISTERED:
             self.lowest, self.highest, self.digits = 0.0, math.inf if name in MINIMIZED else 100.0, 2
 
     def statistics(self, systems: Sequence[Sequence[str]], references: References) -> list[Statistics]:
         """Return (L, K) for each system."""
-        count = line_statistics if self._is_registered else all_statistics  # a plugin's need not be picklable
-        return count(self.metric, systems, references.lists)
+        return line_statistics(self.metric, systems, references.lists)
 
     def value(self, sums: Any) -> Any:
         """Return the score from sums over lines, (K,), in their type of numbers."""

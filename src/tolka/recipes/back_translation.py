@@ -51,8 +51,6 @@ class BackTranslationConfig(RecipeConfig):
     """share of the pairs to leave out as well: those that the model of the real pairs finds least likely"""
     share: float = 0.5
     """share of an epoch that is synthetic; 0 = as much as there is"""
-    rounds: int = 1
-    """how often: a second time the model of the other direction learns from the first one's pairs, too"""
 
     def __post_init__(self) -> None:
         one_of(self, "recipe", "search", _SEARCHES)
@@ -60,8 +58,6 @@ class BackTranslationConfig(RecipeConfig):
             raise ConfigError(f"recipe.share ({self.share:g}) must be at least 0 and below 1")
         if not 0 <= self.drop < 1:
             raise ConfigError(f"recipe.drop ({self.drop:g}) must be at least 0 and below 1")
-        if not 1 <= self.rounds <= 5:
-            raise ConfigError(f"recipe.rounds ({self.rounds}) must be from 1 to 5")
 
     def steps(self, task: RecipeTask) -> Iterator[Step]:
         if not self.monolingual:
@@ -69,10 +65,8 @@ class BackTranslationConfig(RecipeConfig):
                 f"recipe=back_translation needs text in {task.direction.target}, a sentence a line: "
                 "corpus.monolingual=FILE"
             )
-        if task.is_both and (self.reverse or self.rounds > 1):
-            raise ConfigError(
-                "recipe.reverse and recipe.rounds are not for corpus.both_directions, whose model is its own reverse"
-            )
+        if task.is_both and self.reverse:
+            raise ConfigError("recipe.reverse is not for corpus.both_directions, whose model is its own reverse")
         if self.reverse:
             task.check_model(self.reverse, task.direction.swapped)
         direction, files, train = task.direction, [user_path(each) for each in self.monolingual], task.texts.train
@@ -86,45 +80,32 @@ class BackTranslationConfig(RecipeConfig):
             task.check_run(Path(forward), "recipe.forward")
         else:
             yield task.train(forward, "train on the pairs alone, to compare", [train])
-        reverse, made = self.reverse, list[Path]()
-        for number in range(1, self.rounds + 1):
-            round_of = f"-{number}" if self.rounds > 1 else ""
-            if task.is_both:
-                reverse = str(task.model(forward))
-                yield check_useful(task, "check", task.model(forward))
-            elif not self.reverse or number > 1:
-                name = f"reverse{round_of}"
-                yield task.train(
-                    name,
-                    f"train {direction.swapped}, which makes sources",
-                    [train, *made],
-                    direction.swapped,
-                    self._mixed(made),
-                    count if made else 0,
-                )
-                reverse = str(task.model(name))
-                yield check_useful(task, f"check{round_of}", task.model(name))
-            found = f"translated{round_of}"
-            yield task.translate(
-                found,
-                f"translate it into {direction.source}",
-                reverse,
-                [lines],
-                direction.swapped,
-                _SEARCHES[self.search],
-                count,
-            )
-            texts, scores = [task.at(found, "lines.txt"), lines], f"scored{round_of}"
-            if self.drop:
-                first, title = str(task.model(forward)), "score the pairs by the first model"
-                yield task.translate(scores, title, first, texts, direction, {}, count)
-                texts.append(task.at(scores, "lines.txt"))
-            made = [task.at(f"synthetic{round_of}", "pairs")]
-            yield self._synthetic(task, f"synthetic{round_of}", texts, made[0])
-        synthetic = [*map(to_train, made)]
-        settings, symbols, title = self._mixed(made, 1 + task.is_both), [TAG] if self.tag else [], "train on both texts"
-        yield task.train("final", title, [train], settings=settings, more=count, one_way=synthetic, symbols=symbols)
-        yield choose(task, forward, "final", lambda: self._words(task, f"synthetic{round_of}"))
+        reverse = self.reverse
+        if not reverse:
+            if not task.is_both:
+                title = f"train {direction.swapped}, which makes sources"
+                yield task.train("reverse", title, [train], direction.swapped)
+            model = task.model(forward if task.is_both else "reverse")
+            yield check_useful(task, "check", model)
+            reverse = str(model)
+        title, search = f"translate it into {direction.source}", _SEARCHES[self.search]
+        yield task.translate("translated", title, reverse, [lines], direction.swapped, search, count)
+        texts = [task.at("translated", "lines.txt"), lines]
+        if self.drop:
+            first, title = str(task.model(forward)), "score the pairs by the first model"
+            yield task.translate("scored", title, first, texts, direction, {}, count)
+            texts.append(task.at("scored", "lines.txt"))
+        yield self._synthetic(task, texts)
+        yield task.train(
+            "final",
+            "train on both texts",
+            [train],
+            settings=self._mixed(real=1 + task.is_both),
+            more=count,
+            one_way=[to_train(task.at("synthetic", "pairs"))],
+            symbols=[TAG] if self.tag else [],
+        )
+        yield choose(task, forward, "final", lambda: self._words(task))
 
     def _monolingual(self, task: RecipeTask, files: Sequence[Path], lines: Path) -> Step:
         """Return the step that cleans the text in the target language."""
@@ -137,17 +118,18 @@ class BackTranslationConfig(RecipeConfig):
             given={"cleaning": asdict(task.config.cleaning)},
         )
 
-    def _mixed(self, made: Sequence[Path], real: int = 1) -> dict[str, str]:
+    def _mixed(self, real: int) -> dict[str, str]:
         """Return how texts of real and of synthetic pairs are mixed. real: in how many directions the former are."""
         shares = [f"{(1 - self.share) / real:g}"] * real + [f"{self.share:g}"]
-        return {"corpus.weights": f"[{','.join(shares)}]"} if made and self.share else {}
+        return {"corpus.weights": f"[{','.join(shares)}]"} if self.share else {}
 
-    def _synthetic(self, task: RecipeTask, name: str, texts: Sequence[Path], prefix: Path) -> Step:
+    def _synthetic(self, task: RecipeTask, texts: Sequence[Path]) -> Step:
         """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
+        prefix = task.at("synthetic", "pairs")
         writes = [*task.direction.files(prefix), *task.direction.files(to_train(prefix))]
         way = SyntheticPairs(self.filter, self.drop, self.tag, self.search == "noised")
         return Step(
-            name,
+            "synthetic",
             "make pairs of both",
             [*texts, *task.texts.files],
             writes,
@@ -155,8 +137,8 @@ class BackTranslationConfig(RecipeConfig):
             given=asdict(way),
         )
 
-    def _words(self, task: RecipeTask, made: str) -> str:
+    def _words(self, task: RecipeTask) -> str:
         """Return what a model card says of the pairs."""
-        kept, read = task.figures(made)["kept"], task.figures("monolingual")["lines"]
+        kept, read = task.figures("synthetic")["kept"], task.figures("monolingual")["lines"]
         names = ", ".join(user_path(each).name for each in self.monolingual)
         return f"back-translation: {count_text(kept, 'synthetic pair')} of {count_text(read, 'line')} of {names}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tolka.config.schemas import TrainConfig
 from tolka.errors import ConfigError, DataError
-from tolka.metrics.pairwise import pairwise
+from tolka.metrics.pairwise import chrf_of
 from tolka.model_directory.verify import LengthRatio
 from tolka.recipes.steps import Figures
 from tolka.run.inputs import Inputs
@@ -193,14 +193,14 @@ class SharedTexts:
 
         translations: n-best lists of the training text's sources, in Moses' format.
         """
-        chrf, left_out, pairs = pairwise("chrf"), Counter[str](), list[Pair]()
+        left_out, pairs = Counter[str](), list[Pair]()
         found = groupby((line.split(" ||| ") for line in read_lines(translations)), lambda parts: parts[0])
         # The text itself may have such bars in it.
         listed = [[" ||| ".join(parts[1:-2]) for parts in group] for _, group in found]
         with bar("comparing translations", len(listed), " lines") as progress:
             for source, reference, texts in zip(*self._sides, listed, strict=True):
                 progress.update(1)
-                best = max(texts, key=lambda text: chrf.score(text, reference)) if len(texts) > 1 else texts[0]
+                best = max(texts, key=lambda text: chrf_of(text, reference)) if len(texts) > 1 else texts[0]
                 if best.strip():
                     pairs.append(Pair(source, best))
                 else:

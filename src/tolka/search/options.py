@@ -1,7 +1,6 @@
 """The contract of a search, and what can be set for each kind; needs no torch."""
 
 import importlib
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -9,7 +8,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tolka.errors import ConfigError
-from tolka.metrics.pairwise import UTILITIES, pairwise
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
@@ -170,8 +168,6 @@ class Different(Selection):
 
 
 SEARCHES: Registry[SearchConfig] = Registry("search", "tolka.search.options")
-# Where plugins found the contract before.
-sys.modules[f"{__name__}.base"] = sys.modules[__name__]
 
 
 @SEARCHES.register("greedy")
@@ -350,19 +346,16 @@ class MbrConfig(SamplingConfig):
     """translations among which one is chosen, and with which it is compared; time and memory are proportional to it"""
     candidates: str = "sampling"
     """what they are: samples, or with beam the n-best list of a beam search of that size"""
-    utility: str = "chrf"
-    """how much one is like another one: chrf (chrF2 of the sentence) or bleu (smoothed BLEU of the sentence)"""
     epsilon: float = 0.02
     """only tokens with this probability are drawn (Freitag et al. 2023 recommend it for MBR); 0 = off"""
     n_best: int = 1
-    """translations returned for each sentence, the one with the highest mean utility first"""
+    """translations returned for each sentence, the one with the highest mean chrF2 first"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(self, "search", 2, "samples")
         at_most(self, "search", _MAX_SAMPLES, "samples")
         one_of(self, "search", "candidates", _CANDIDATES)
-        one_of(self, "search", "utility", UTILITIES)
         if self.n_best > self.samples:
             raise ConfigError(
                 f"search.n_best ({self.n_best}) must be at most search.samples ({self.samples}): raise that too"
@@ -386,8 +379,7 @@ class MbrConfig(SamplingConfig):
         # Of samples, equal ones count as often as they were drawn: that estimates their probability. A beam's list has
         # a text twice only because it can be spelt twice.
         different = Different(self.samples) if self.candidates == "beam" else None
-        of_utility = named("tolka.search.mbr:MinimumBayesRisk")
-        chosen: Selection = of_utility(pairwise(self.utility, language), self.n_best, different)
+        chosen: Selection = named("tolka.search.mbr:MinimumBayesRisk")(self.n_best, different)
         return chosen
 
     def _of_candidates(self) -> SearchConfig:

@@ -127,30 +127,15 @@ def words(text: str) -> list[str]:
 
 
 def is_copy(source: str, target: str) -> bool:
-    """Return whether the translation has nearly all words of the source in their order, and hardly any others."""
+    """Return whether the translation has nearly all words of the source, and hardly any others."""
     # Placeholders and numbers do not count: any translation copies them.
-    texts = [[word for word in words(_without_placeholders(text)) if not word.isdecimal()] for text in (source, target)]
-    if len(texts[0]) < _FEWEST_COPIED:
+    own, others = (
+        Counter(word for word in words(_without_placeholders(text)) if not word.isdecimal())
+        for text in (source, target)
+    )
+    if own.total() < _FEWEST_COPIED:
         return False
-    return _common(*texts) >= _COPIED * max(len(texts[0]), len(texts[1]))
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, 0 where it is too short for a copy."""
-    # Words in common in whatever order are a bound, which most pairs fail.
-    if sum((Counter(one) & Counter(other)).values()) < _COPIED * max(len(one), len(other)):
-        return 0
-    # The bit-parallel algorithm of Hyyrö (2004): len(other) operations on integers of len(one) bits. In the end
-    # `unmatched` has a zero for each word of the subsequence.
-    places: dict[str, int] = {}
-    for place, word in enumerate(one):
-        places[word] = places.get(word, 0) | 1 << place
-    every = (1 << len(one)) - 1
-    unmatched = every
-    for word in other:
-        matching = unmatched & places.get(word, 0)
-        unmatched = (unmatched + matching | unmatched - matching) & every
-    return len(one) - unmatched.bit_count()
+    return (own & others).total() >= _COPIED * max(own.total(), others.total())
 
 
 def repeats(source: str, target: str) -> bool:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
-from tolka.translation.number_words import scale_words
+from tolka.translation.number_words import roman_digits, scale_words, word_pattern
 
 _BLANKS = " \u00a0\u2009\u202f"
 _POWERS = {"십": 1, "十": 1, "백": 2, "百": 2, "천": 3, "千": 3, "조": 12, "兆": 12}
@@ -29,35 +29,36 @@ _HALF_OF_DAY = re.compile(r"(?:오전|오후|午前|午後|上午|下午|早上|
 _MONTH = re.compile(r" ?[월月]")
 _DECADE = re.compile(r"'?s\b|er\b|-?х\b|년대|年代")
 _RANGE = re.compile(r" ?(?:[-–~]|to|and|or|bis|und|oder) ?\d{1,9}(?:[.,]\d{1,9})?")  # 4.2-3.9 million
-_FRACTION = re.compile(r"(?<!\d)(\d*+)([½¼¾])")
+_DECIMAL_FRACTION = re.compile(r"(?<!\d)(\d*+)([½¼¾])")
 _FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
 _OTHER_FRACTION = re.compile("[⅐-⅞]")
+_WORDED_FRACTION = re.compile("([1-9]|1[0-2])/([3-9]|1[0-2])")  # of which both may be in words: "two thirds"
 _QUARTERS = {"1/2": "5e-1", "1/4": "25e-2", "3/4": "75e-2"}
 _POINT = re.compile(r"(?:^|[\s(\[$€£<>=-])\.$")  # .5
 _CLOCK = re.compile(r"(\d\d?)[:.h](\d\d)(?::\d\d)?")
+_O_CLOCK = re.compile(r"uhr|o['’]clock|heure|hora|[시時时點]", re.IGNORECASE)
 _MONTHS = range(1, 13)
-_LAST_ROMAN = 39
+_LAST_WORD, _LAST_ROMAN = 12, 39
+
+Words = tuple[re.Pattern[str], ...]
+"""Patterns, all of which a text has if it has a number in words."""
 
 
 class Number(NamedTuple):
     """A number as it stands in a text, from `place` on.
 
     readings: its possible values, the likeliest first; numbers that share one are equal. parts: of a date, a time, a
-    ratio or version, or of a text that may be several numbers. word: its value, if words or Roman digits may stand for
-    it. month: the one that it may be. is_round: whether words such as hundred may. is_time: whether it may be half past
-    something, or a half. in_list: whether another number is beside it. is_part: whether it is one of `parts`.
+    ratio or version, or of a text that may be several numbers. in_words: the ways in which words or Roman digits may
+    stand for it, or for this part of it. is_month: whether it may be one. in_list: whether another number is beside it.
     """
 
     text: str
     place: int
     readings: tuple[str, ...]
     parts: tuple["Number", ...] = ()
-    word: int | None = None
-    month: int | None = None
-    is_round: bool = False
-    is_time: bool = False
+    in_words: tuple[Words, ...] = ()
+    is_month: bool = False
     in_list: bool = False
-    is_part: bool = False
 
 
 def numbers_of(text: str, signed: bool) -> list[Number]:
@@ -89,7 +90,7 @@ def _number(text: str, start: int, end: int, signed: bool) -> Number:
     if (total := _sum(run)) is not None:
         # The sign may be another unit: then the digits alone are the number.
         raw = (_reading(*_as_decimal(run[:-1]) or ("", "")),) if run[-1] in _OFTEN_NO_UNIT else ()
-        return Number(run, start, (total, *raw), is_round=_is_round(total))
+        return Number(run, start, (total, *raw), in_words=(*_words_for(None, _is_round(total)),))
     is_hour = _HOUR.match(text, end) is not None or _HALF_OF_DAY.search(text[max(0, start - 3) : start]) is not None
     decimal = _as_decimal(run)
     if decimal is None or (is_hour and _minutes(run)):
@@ -111,16 +112,27 @@ def _number(text: str, start: int, end: int, signed: bool) -> Number:
     may_be_several = _IN_GROUPS.fullmatch(run) or (_is_date(groups) and text[end : end + 1] == ".")
     is_plain = len(groups) == 1 and not sign and not re.match("[A-Za-z]", text[start - 1 : start])
     value = int(run) if is_plain and len(run) < 3 else None  # of at most two digits: more are never spelt out
-    return Number(
-        (sign[1] if sign else "") + run,
-        start,
-        tuple(readings),
-        _of_parts(run, start, groups).parts if may_be_several else (),
-        value if value is not None and value <= _LAST_ROMAN else None,
-        value if value in _MONTHS and _MONTH.match(text, end) else None,
-        not sign and _is_round(readings[0]),
-        is_hour or readings[0] in _QUARTERS.values(),
-    )
+    is_month = value in _MONTHS and _MONTH.match(text, end) is not None
+    in_words = [*_words_for(value, not sign and _is_round(readings[0]))]
+    if is_month:
+        in_words.append((word_pattern("months", int(run)),))
+    if is_hour or readings[0] in _QUARTERS.values():
+        in_words.append((word_pattern("half"),))
+    parts = _of_parts(run, start, groups).parts if may_be_several else ()
+    return Number((sign[1] if sign else "") + run, start, tuple(readings), parts, tuple(in_words), is_month)
+
+
+def _words_for(value: int | None, is_round: bool, beside: Words = ()) -> Iterator[Words]:
+    """Yield the ways to write a number up to 12 or a round one in words, and one up to 39 in Roman digits.
+
+    value: None = a larger number, or no whole one. beside: what the text has as well.
+    """
+    if value is not None and value <= _LAST_WORD:
+        yield (*beside, word_pattern("cardinals", value))
+    if value and value <= _LAST_ROMAN:
+        yield (*beside, roman_digits(value))
+    if is_round:
+        yield (*beside, word_pattern("round"))
 
 
 def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
@@ -128,6 +140,11 @@ def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
     minutes, values = _minutes(run), [group.lstrip("0") or "0" for group in groups]
     may_have_month = _is_date(groups) and ":" not in run
     readings = [",".join(values)] + [each for each in (minutes, _QUARTERS.get(run)) if each]
+    # Words of the whole: a half of an hour or of anything, and other fractions. Parts of a ratio or a version are never
+    # in words; those of a time are, before "o'clock" in some language.
+    of_all: list[Words] = [(word_pattern("half"),)] if minutes or run in _QUARTERS else []
+    if fraction := _WORDED_FRACTION.fullmatch(run):
+        of_all.append(tuple(word_pattern("cardinals", int(each)) for each in fraction.groups()))
     parts = []
     for place, (group, value) in enumerate(zip(groups, values, strict=True)):
         of_part = [_reading(value)]
@@ -137,19 +154,11 @@ def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
             of_part.append(_minutes(f"{value}:00"))
         elif place == 2 and len(group) == 2:  # the year of a date
             of_part += [_reading(century + group) for century in ("20", "19")]
-        month = int(value) if may_have_month and len(value) < 3 else None
-        parts.append(
-            Number(
-                run,
-                start,
-                tuple(of_part),
-                word=int(value) if minutes else None,
-                month=month if month in _MONTHS else None,
-                is_round=bool(minutes),
-                is_time=bool(minutes) or run in _QUARTERS,
-                is_part=True,
-            )
-        )
+        in_words = [*of_all, *(_words_for(int(value), True, (_O_CLOCK,)) if minutes else ())]
+        is_month = may_have_month and len(value) < 3 and int(value) in _MONTHS
+        if is_month:
+            in_words.append((word_pattern("months", int(value)),))
+        parts.append(Number(run, start, tuple(of_part), in_words=tuple(in_words), is_month=is_month))
     return Number(run, start, tuple(readings), tuple(parts))
 
 
@@ -228,6 +237,6 @@ def in_ascii_digits(text: str) -> str:
     if text.isascii():
         return text
     # Halves and quarters end as decimals, so that 2½ is 2.5; thirds do not.
-    text = _FRACTION.sub(lambda match: f" {match[1] or 0}.{_FRACTIONS[match[2]]} ", text)
+    text = _DECIMAL_FRACTION.sub(lambda match: f" {match[1] or 0}.{_FRACTIONS[match[2]]} ", text)
     text = _OTHER_FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text).replace("⁄", "/")
     return "".join(str(unicodedata.digit(each)) if each.isdecimal() or "₀" <= each <= "₉" else each for each in text)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.errors import CheckpointError, reason_of
-from tolka.metrics.pairwise import PairwiseChrf
+from tolka.metrics.pairwise import chrf_matrix
 from tolka.model_directory.verify import QUALITY
 from tolka.text.direction import Direction
 from tolka.translation.results import Translation
@@ -46,7 +46,7 @@ class Features:
         token_scores: log-probabilities of its tokens, in nats, at least one. texts: of all of them.
         """
         mean = math.exp(sum(token_scores) / len(token_scores))
-        agreement = float(PairwiseChrf().matrix(texts)[0, 1:].mean()) if len(texts) > 1 else None
+        agreement = float(chrf_matrix(texts)[0, 1:].mean()) if len(texts) > 1 else None
         return cls(mean, math.exp(min(token_scores)), agreement)
 
     def values(self, with_agreement: bool) -> list[float]:
