@@ -4,8 +4,11 @@ import codecs
 import io
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
+
+from tolka.text.block_stream import BlockStream
 
 # In this order: the first begins with UTF-16's.
 _MARKS = {
@@ -67,36 +70,29 @@ def as_utf8(stream: IO[bytes], *, closes: bool = True) -> IO[bytes]:
         head = stream.read(4)
         stream.seek(-len(head), io.SEEK_CUR)
     encoding = next((name for mark, name in _MARKS.items() if head.startswith(mark)), "")
-    return cast(IO[bytes], io.BufferedReader(_Utf8(readable, encoding, closes))) if encoding else stream
+    return transcoded(readable, encoding, "surrogatepass", closes=closes) if encoding else stream
 
 
-class _Utf8(io.RawIOBase):
-    """A stream in another encoding as UTF-8; reading raises EOFError where it is not in that encoding."""
+def transcoded(stream: io.BufferedReader, encoding: str, errors: str, *, closes: bool = True) -> IO[bytes]:
+    """Return a stream in another encoding as UTF-8; reading raises EOFError where it is not in that encoding.
 
-    def __init__(self, stream: io.BufferedReader, encoding: str, closes: bool) -> None:
-        self._stream, self._encoding, self._closes = stream, encoding, closes
-        self._decoder, self._left = codecs.getincrementaldecoder(encoding)("surrogatepass"), b""
+    errors: how Python decodes and encodes; with surrogateescape, bytes that are not in the encoding stay as they are.
+    """
+    blocks = _in_utf8(stream, codecs.getincrementaldecoder(encoding)(errors), encoding, errors)
+    return cast(IO[bytes], io.BufferedReader(BlockStream(blocks, stream.close if closes else lambda: None)))
 
-    def readable(self) -> bool:
-        return True
 
-    def close(self) -> None:
-        if self._closes:
-            self._stream.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        """Read into a buffer, as io.RawIOBase does."""
-        block = b"begun"
-        while block and not self._left:
-            block = self._stream.read1(_BLOCK_BYTES)
-            try:
-                self._left = self._decoder.decode(block, not block).encode("utf-8", "surrogatepass")
-            except UnicodeDecodeError as error:
-                raise EOFError(f"not {self._encoding}: {error.reason}") from None
-        size = min(len(buffer), len(self._left))
-        buffer[:size], self._left = self._left[:size], self._left[size:]
-        return size
+def _in_utf8(
+    stream: io.BufferedReader, decoder: codecs.IncrementalDecoder, encoding: str, errors: str
+) -> Iterator[bytes]:
+    block = b"begun"
+    while block:
+        block = stream.read1(_BLOCK_BYTES)
+        try:
+            text = decoder.decode(block, not block)
+        except UnicodeDecodeError as error:
+            raise EOFError(f"not {encoding}: {error.reason}") from None
+        yield text.encode("utf-8", errors)
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -7,12 +7,11 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import regex
-import yaml
 
+from tolka.system.package_data import table_beside
 from tolka.text.casing import folded
 from tolka.text.scripts import is_known, plain_code
 
@@ -68,10 +67,7 @@ def _rule(where: str, letters: str, to: str) -> tuple["regex.Pattern[str]", Any]
 
 @cache
 def _table() -> dict[str, Any]:
-    # CSafeLoader where PyYAML has it: the table takes 4 ms and not 40.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    table: dict[str, Any] = yaml.load(Path(__file__).with_name("typography.yaml").read_text(encoding="utf-8"), loader)
-    return table
+    return dict(table_beside(__file__))
 
 
 def _own(language: str) -> list[Spelling]:

@@ -6,12 +6,11 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from tolka.tokenizer.resampling import Resampler
-from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.special_tokens import BLANK, UNK
 from tolka.tokenizer.vocabulary import Vocabulary
 
-_BLANK = "\u2581"  # SentencePiece's word boundary; decoded text contains it only if it was spelt as bytes
 # A translation is one line, and tools take a file with a NUL byte for binary.
-_REPLACEMENTS = str.maketrans(dict.fromkeys(f"\n\r\0{_BLANK}", " "))
+_REPLACEMENTS = str.maketrans(dict.fromkeys(f"\n\r\0{BLANK}", " "))
 _BROKEN = "\N{REPLACEMENT CHARACTER}"  # what SentencePiece writes for bytes that are not UTF-8
 _BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}  # how SentencePiece names them
 Rows = Sequence[Sequence[int]]
@@ -155,4 +154,4 @@ def whole_characters(subwords: Sequence[S], byte_of: Mapping[S, int]) -> list[S]
 
 def as_line(decoded: str) -> str:
     """Return decoded text as one line, without the word boundary at its beginning."""
-    return decoded.removeprefix(_BLANK).translate(_REPLACEMENTS)
+    return decoded.removeprefix(BLANK).translate(_REPLACEMENTS)

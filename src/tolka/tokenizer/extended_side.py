@@ -10,13 +10,12 @@ from itertools import chain, groupby
 from typing import Any
 
 from tolka.tokenizer.merges import continued_merges
-from tolka.tokenizer.sentencepiece_model import model_proto
-from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
+from tolka.tokenizer.special_tokens import BLANK, UNK
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_model
 from tolka.tokenizer.vocabulary import Vocabulary
 
-_BLANK = "\u2581"  # SentencePiece's word boundary
 _MARGIN = 0.01  # added to the sum of a unigram subword's parts: far more than rounding, far less than a score
 _TRIES = 4  # trainings of a unigram model, each larger, until it has enough new subwords
 _INHERITED = "inherited"  # script of marks, which join any letter
@@ -45,11 +44,9 @@ class ExtendedSide:
     """A SentencePiece model, the vocabulary beside it if there is one, and the words of the text read for it."""
 
     def __init__(self, content: bytes, vocabulary: Vocabulary | None) -> None:
-        from sentencepiece import SentencePieceProcessor
-
         self._content, self._model = content, _proto(content)
         self._spec = self._model.trainer_spec
-        self._processor = SentencePieceProcessor(model_proto=content)
+        self._processor = processor_of(content)
         kinds = type(self._model).SentencePiece
         pieces = self._model.pieces
         self.names = {piece.piece for piece in pieces}
@@ -63,7 +60,7 @@ class ExtendedSide:
         # Longer symbols first, as a regular expression takes the first alternative that matches; (?!) never does.
         self._symbols = re.compile("|".join(map(re.escape, sorted(symbols, key=len, reverse=True))) or r"(?!)")
         around = (r"{0}*[^{0}]+|{0}+", r"[^{0}]+{0}*|{0}+")[self._spec.treat_whitespace_as_suffix]
-        self._word = re.compile(around.format(_BLANK))
+        self._word = re.compile(around.format(BLANK))
         self._words: Counter[str] = Counter()
         self._characters: Counter[str] = Counter()  # of text that has no words here
 
@@ -116,18 +113,18 @@ class ExtendedSide:
         """Return subwords of the model that the vocabulary beside it lacks -> occurrences."""
         counts: Counter[str] = Counter()
         for word, number in self._words.items() if self._tags else ():
-            for piece in self._plain.encode(word.replace(_BLANK, " "), out_type=str):
+            for piece in self._plain.encode(word.replace(BLANK, " "), out_type=str):
                 if piece in self.names and not self.has_id(piece):
                     counts[piece] += number
-        return {piece: number for piece, number in counts.items() if number > 1 and (len(piece) > 1 or piece == _BLANK)}
+        return {piece: number for piece, number in counts.items() if number > 1 and (len(piece) > 1 or piece == BLANK)}
 
     def _new_characters(self, coverage: float) -> dict[str, int]:
         """Return the characters that the model lacks -> occurrences, the frequent ones first, as far as `coverage`."""
         counts: Counter[str] = Counter()
         for word, number in self._words.items():
-            for character in word.replace(_BLANK, ""):
+            for character in word.replace(BLANK, ""):
                 counts[character] += number
-        counts.update({each: number for each, number in self._characters.items() if each != _BLANK})
+        counts.update({each: number for each, number in self._characters.items() if each != BLANK})
         new, seen, enough = {}, 0, coverage * counts.total()
         for character, number in _in_order(counts):
             if seen >= enough:
@@ -146,11 +143,11 @@ class ExtendedSide:
 
         def allowed(text: str) -> bool:
             # The rules by which SentencePiece trained the model, from its trainer_spec.
-            body = text.strip(_BLANK)
+            body = text.strip(BLANK)
             return (
                 len(text) <= self._spec.max_sentencepiece_length
                 and text not in self.names
-                and _BLANK not in body
+                and BLANK not in body
                 and characters >= {*body}
                 and (not splits or len({*map(_script, body)} - {_INHERITED}) <= 1)
                 and not (self._spec.split_digits and any(map(str.isdigit, body)))
@@ -173,7 +170,7 @@ class ExtendedSide:
     def _segmentation(self, word: str) -> tuple[str, ...]:
         """Return the subwords of a word, with unknown stretches cut into characters."""
         parts: list[str] = []
-        pieces = self._plain.encode(word.replace(_BLANK, " "), out_type=str)
+        pieces = self._plain.encode(word.replace(BLANK, " "), out_type=str)
         for is_byte, group in groupby(pieces, self._bytes.__contains__):
             if is_byte:
                 parts += bytes(self._bytes[piece] for piece in group).decode(errors="replace")
@@ -184,20 +181,16 @@ class ExtendedSide:
     @cached_property
     def _plain(self) -> Any:
         """The SentencePiece model without normalisation, for stretches of text that are normalised already."""
-        from sentencepiece import SentencePieceProcessor
-
         model = _proto(self._content)
         normalizer = model.normalizer_spec
         normalizer.name, normalizer.precompiled_charsmap = "identity", b""
         normalizer.add_dummy_prefix = normalizer.remove_extra_whitespaces = False
         normalizer.escape_whitespaces = True
-        return SentencePieceProcessor(model_proto=model.SerializeToString())
+        return processor_of(model.SerializeToString())
 
     def _unigram(self, most: int, characters: dict[str, int], texts: Iterator[str]) -> dict[str, NewSubword]:
         """Return subwords with new characters, from a unigram model of the new text, with its log-probabilities."""
-        from sentencepiece import SentencePieceProcessor
-
-        lines = [stretch.replace(_BLANK, " ").strip() for text in texts for stretch in self._stretches(text)]
+        lines = [stretch.replace(BLANK, " ").strip() for text in texts for stretch in self._stretches(text)]
         alphabet = {character for word in self._words for character in word}
         size = max(most + len(alphabet) + 8, 100)
         # Many subwords of the new model have no new character, and are not used: it grows until enough have one.
@@ -210,15 +203,15 @@ class ExtendedSide:
                 break
             size += 2 * (most + len(characters) - len(own))
         best = max(self._scores.values())  # no new subword is more likely than all old ones
-        processor, counts = SentencePieceProcessor(model_proto=content), Counter[str]()
+        processor, counts = processor_of(content), Counter[str]()
         for word, number in self._words.items():
-            for piece in processor.encode(word.replace(_BLANK, " ").strip(), out_type=str):
+            for piece in processor.encode(word.replace(BLANK, " ").strip(), out_type=str):
                 counts[piece] += number
         known = self.characters | characters.keys()
         return {
             text: NewSubword(text, min(score, best), counts[text] * (len(self.ids(text, by_character=True)) - 1))
             for text, score in own.items()
-            if text not in self.names and known.issuperset(text.strip(_BLANK))
+            if text not in self.names and known.issuperset(text.strip(BLANK))
             if len(text) == 1 or counts[text] > 1
         }
 
@@ -228,7 +221,7 @@ class ExtendedSide:
         by_character: whether each unknown character has an id, and not only each stretch of them.
         """
         found = []
-        for piece in self._plain.encode(subword.replace(_BLANK, " "), out_type=str):
+        for piece in self._plain.encode(subword.replace(BLANK, " "), out_type=str):
             known = piece in self._ids and piece in self.names
             found += [self._ids[piece]] if known else [self._ids.get(piece, UNK)] * (len(piece) if by_character else 1)
         return found

@@ -22,7 +22,7 @@ from unicodedata import combining
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
-from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.special_tokens import BLANK, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
@@ -213,7 +213,7 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
             more = f" and {len(single) - _LISTED} more" if len(single) > _LISTED else ""
             yield f"characters added: {' '.join(single[:_LISTED])}{more}"
         characters = frozenset().union(*(sides[each].characters for each in group))
-        known = [subword for subword in added if characters.issuperset(subword.strip("\u2581"))]
+        known = [subword for subword in added if characters.issuperset(subword.strip(BLANK))]
         if known:
             yield (
                 f"{len(known)} of them are spelt in characters that the model knows, such as {known[0]!r}: old text "

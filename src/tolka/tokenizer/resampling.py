@@ -9,8 +9,8 @@ from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.tokenizer.sentencepiece_model import model_proto
+from tolka.tokenizer.special_tokens import BLANK
 
-_BLANK = "\u2581"
 _CACHED_WORDS = 200_000  # text repeats its words
 Word = tuple[int, ...]
 
@@ -56,7 +56,7 @@ class Resampler:
 
     def _words(self, row: Sequence[int]) -> list[Word]:
         """Split the row before each subword that begins a word."""
-        starts = [i for i, piece in enumerate(row) if i and self._pieces[piece].startswith(_BLANK)]
+        starts = [i for i, piece in enumerate(row) if i and self._pieces[piece].startswith(BLANK)]
         return [tuple(row[start:end]) for start, end in pairwise([0, *starts, len(row)])]
 
     def _drop_merges(self, word: Word, amount: float, rng: random.Random) -> list[int]:
@@ -99,6 +99,6 @@ class Resampler:
             return [word], [0.0]
         text = "".join(self._pieces[piece] for piece in word)
         # Those of another text are dropped: the model may normalise it.
-        best = self._processor.nbest_encode(text.replace(_BLANK, " "), nbest_size=64, out_type=int)
+        best = self._processor.nbest_encode(text.replace(BLANK, " "), nbest_size=64, out_type=int)
         segmentations = [tuple(row) for row in best if "".join(self._pieces[piece] for piece in row) == text] or [word]
         return segmentations, [sum(self._scores[piece] for piece in row) for row in segmentations]

@@ -17,7 +17,7 @@ from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.lines import user_path
 from tolka.tokenizer.coders import Coder, VocabularyCoder
 from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
-from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
+from tolka.tokenizer.special_tokens import BLANK, BOS, EOS, PAD, UNK
 from tolka.tokenizer.tags import FORMS, NO_TAGS, Tags, tags_of, written_tags
 from tolka.tokenizer.vocabulary import (
     MOST_BYTES,
@@ -32,7 +32,6 @@ from tolka.tokenizer.vocabulary import (
 
 _TYPES = ("bpe", "unigram", "char", "word")
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
-_BLANK = "\u2581"  # SentencePiece's word boundary
 _SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
 _TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
@@ -99,7 +98,7 @@ class TokenizerConfig:
                 raise ConfigError(f"tokenizer.symbols names '{symbol}' twice")
             if _RESERVED.fullmatch(symbol):
                 raise ConfigError(f"tokenizer.symbols: '{symbol}' is the name of a special symbol, or of a byte")
-            if symbol.split() != [symbol] or _BLANK in symbol:
+            if symbol.split() != [symbol] or BLANK in symbol:
                 raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
         if len(self.symbols) > max_symbols:
             raise ConfigError(

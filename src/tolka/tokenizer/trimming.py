@@ -6,11 +6,9 @@ from dataclasses import replace
 from tolka.text.scripts import script_of, written_in
 from tolka.tokenizer.merges import merge
 from tolka.tokenizer.sentencepiece_model import model_proto
-from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.special_tokens import BLANK, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
-
-_BLANK = "\u2581"  # SentencePiece's word boundary
 
 
 def trim_tokenizer(
@@ -26,7 +24,7 @@ def trim_tokenizer(
     proto = model_proto(content)
     normal = {piece.piece: piece.score for piece in proto.pieces if piece.type == proto.SentencePiece.NORMAL}
     belongs = written_in(languages)
-    kept = {name for name in normal if belongs(name.replace(_BLANK, ""))}
+    kept = {name for name in normal if belongs(name.replace(BLANK, ""))}
     # What the vocabulary lacks is unknown, and remains so.
     unknown = normal.keys() - {*vocabulary.subwords}
     if used := _used(tokenizer, texts):

@@ -738,17 +738,16 @@ def test_test_sets_of_wmt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", ["b & c", "\x0b", "&#0;", "a <b> c", "1 < 2", "\ufffe"])
-def test_what_is_no_xml_in_a_test_set_costs_its_segment(tmp_path: Path, bad: str) -> None:
+def test_what_is_no_xml_in_a_test_set_costs_its_document(tmp_path: Path, bad: str) -> None:
     sides = [f"s{n}" for n in range(5000)], [f"t{n}" for n in range(5000)]  # more than a block is read
-    sides[0][1] = sides[1][2] = bad
-    path = write(tmp_path / "a.xml", wmt(*sides).replace("<seg", "\n<seg"))
-    pairs = read(path)
-    assert [pair.source if pair.flaw else pair.target for pair in pairs] == [
-        *("t0", f"{path}:3", "s2"),
-        *(f"t{n}" for n in range(3, 5000)),
-    ]
-    assert pairs[2].target == f"{path}:5004"
-    assert {pair.flaw.partition("(")[0] for pair in pairs} == {"", "not XML "}
+    good = wmt(*sides).replace("<seg", "\n<seg")
+    sides[1][2] = bad
+    doc = wmt(*sides).replace("<seg", "\n<seg")
+    doc = doc[doc.index("<doc") : doc.index("</dataset>")]
+    path = write(tmp_path / "a.xml", good.replace("</dataset>", f"{doc}</dataset>"))
+    *whole, broken = read(path)
+    assert [pair.target for pair in whole] == [f"t{n}" for n in range(5000)]
+    assert (broken.source, broken.flaw.partition("(")[0]) == (f"{path}:15004", "not XML ")
 
 
 def test_a_segment_that_is_not_closed_costs_its_document(tmp_path: Path) -> None:

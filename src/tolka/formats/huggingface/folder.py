@@ -5,7 +5,7 @@ import json
 import pickletools
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from torch import Tensor
 from tolka.errors import CheckpointError, reason_of
 from tolka.model_directory.weights import is_finite
 from tolka.system.surrogates import is_utf8, printable
+from tolka.tokenizer.sentencepiece_model import processor_of
 
 _MOST_JSON = 256 * 2**20  # bytes
 _MOST_PICKLE = 2**20  # bytes that name tensors: a thousand tensors take a seventh of that
@@ -94,11 +95,17 @@ class ModelFolder:
         # By exact type: True and 1.0 are equal to 1.
         if not all(type(number) is int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
             raise CheckpointError(f"{path} must number its {len(ids)} subwords from 0 to {len(ids) - 1}, each once")
-        if broken := [subword for subword in ids if not is_utf8(subword)]:
-            raise CheckpointError(
-                f"{path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it"
-            )
+        check_subwords(ids, path)
         return ids
+
+    def sentencepiece_model(self, name: str) -> bytes:
+        """Return the SentencePiece model in a file; CheckpointError if it is none."""
+        content = self.bytes(name)
+        try:
+            processor_of(content)
+        except RuntimeError:
+            raise CheckpointError(f"{self.path / name} is not a SentencePiece model") from None
+        return content
 
     def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> "Weights":
         """Return the tensors, from safetensors files or, with `weights_only`, from pickled files.
@@ -191,6 +198,14 @@ class ModelFolder:
         if size > path.stat().st_size + _SLACK:
             raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")
         return {str(name): tensor for name, tensor in found.items()}
+
+
+def check_subwords(names: Iterable[str], where: Path) -> None:
+    """Raise CheckpointError for subwords that cannot be written in UTF-8."""
+    if broken := [name for name in names if not is_utf8(name)]:
+        raise CheckpointError(
+            f"{where}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it"
+        )
 
 
 def _shapes_in(path: Path) -> dict[str, Shape]:

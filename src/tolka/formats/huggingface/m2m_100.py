@@ -12,24 +12,8 @@ from typing import Any
 from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.huggingface.bart_layers import (
-    ACTIVATIONS,
-    BEAM,
-    OUTPUT,
-    SHARED,
-    SOURCE,
-    TARGET,
-    as_imported,
-    check_sinusoids,
-    fewest_positions,
-    fill_layers,
-    layer_settings,
-    read_options,
-    read_positions,
-    refuse_others,
-    shapes_of,
-    their_tensors,
-)
+from tolka.formats.huggingface import bart_layers as bart
+from tolka.formats.huggingface import m2m_tokenizers
 from tolka.formats.huggingface.family import (
     CONFIG,
     FAMILIES,
@@ -42,16 +26,6 @@ from tolka.formats.huggingface.family import (
     whole_number,
 )
 from tolka.formats.huggingface.folder import ModelFolder
-from tolka.formats.huggingface.m2m_tokenizers import (
-    M2M100_FILES,
-    MOST_ROWS,
-    NLLB_FILES,
-    VOCAB,
-    m2m100_files,
-    nllb_files,
-    read_m2m100,
-    read_nllb,
-)
 from tolka.formats.huggingface.nllb_json import TOKENIZER_JSON, tokenizer_json
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import direction_of
@@ -74,7 +48,7 @@ class _M2M100Layers(Family):
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         where = str(folder.path / CONFIG)
         tied = boolean(config, "tie_word_embeddings", True, where)
-        options = read_options(
+        options = bart.read_options(
             config,
             where,
             "relu",
@@ -87,11 +61,11 @@ class _M2M100Layers(Family):
         )
         size = whole_number(config, "vocab_size", where)
         # Rows without a subword get names: not as many as a config.json may claim.
-        if size > MOST_ROWS:
-            raise CheckpointError(f"{where}: vocab_size ({size}) must be at most {MOST_ROWS}")
+        if size > m2m_tokenizers.MOST_ROWS:
+            raise CheckpointError(f"{where}: vocab_size ({size}) must be at most {m2m_tokenizers.MOST_ROWS}")
         tokenizer = self.read_tokenizer(folder, size, about)
         _check_ids(config, tokenizer.vocabularies[0], where)
-        longest = read_positions(config, where) - 2  # one position is the tag's, one that of </s>
+        longest = bart.read_positions(config, where) - 2  # one position is the tag's, one that of </s>
         named = Direction(*(str(about.get(key) or "") for key in ("src_lang", "tgt_lang")))
         direction = named if set(named) <= {*tokenizer.languages} else None
         return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
@@ -106,15 +80,15 @@ class _M2M100Layers(Family):
         size = foreign.tokenizer.source_size
         table = (foreign.longest + 2 + FAIRSEQ_OFFSET, options.d_model)
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
-        shapes = shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
-        theirs = foreign.folder.weights(shapes, {*POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
+        shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
+        theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
         tables = {name: theirs[name][FAIRSEQ_OFFSET:] for name in POSITIONS if name in theirs}
-        check_sinusoids(tables, options.positions, path, self.NAME)
-        if options.share_embeddings == "none" and SHARED in theirs:
+        bart.check_sinusoids(tables, options.positions, path, self.NAME)
+        if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
-            theirs = theirs.with_names({name: SHARED for name in (SOURCE, TARGET) if name not in theirs})
+            theirs = theirs.with_names({name: bart.SHARED for name in (bart.SOURCE, bart.TARGET) if name not in theirs})
         vocabularies = foreign.tokenizer.vocabularies
-        return lambda ours: fill_layers(ours, theirs, options, vocabularies, path)
+        return lambda ours: bart.fill_layers(ours, theirs, options, vocabularies, path)
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
         if not isinstance(options, TransformerOptions) or not saved.tokenizer.languages:
@@ -124,18 +98,18 @@ class _M2M100Layers(Family):
         allowed: dict[str, tuple[Any, ...]] = {
             "norm": ("pre",),
             "normalization": ("layernorm",),
-            "activation": tuple(dict.fromkeys(ACTIVATIONS.values())),
+            "activation": tuple(dict.fromkeys(bart.ACTIVATIONS.values())),
             "positions": ("sinusoidal_fairseq",),
             "decoder_start": ("eos",),
             "d_v": (0, options.key_width),
             "share_embeddings": ("all", "source_target", "none"),
             "output_bias": (False,),
         }
-        refuse_others(self.NAME, options, allowed, "start from a model of this family (run.init_from)")
+        bart.refuse_others(self.NAME, options, allowed, "start from a model of this family (run.init_from)")
         (vocabulary,) = saved.tokenizer.vocabularies
         files = self.tokenizer_files(saved, vocabulary)
-        config = as_imported(_config_of(options, vocabulary, saved.sources.longest + 2), options)
-        generation = {**_special_ids(vocabulary), "num_beams": BEAM, "max_length": 512}
+        config = bart.as_imported(_config_of(options, vocabulary, saved.sources.longest + 2), options)
+        generation = {**_special_ids(vocabulary), "num_beams": bart.BEAM, "max_length": 512}
         files[TOKENIZER_CONFIG] |= {"model_max_length": config["max_position_embeddings"]}
         for key, code in zip(("src_lang", "tgt_lang"), direction_of(saved.config), strict=True):
             files[TOKENIZER_CONFIG][key] = code if code in vocabulary.tags else None
@@ -148,7 +122,7 @@ class _M2M100Layers(Family):
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
         sharing = "all" if options.share_embeddings == "all" else "none"
-        return their_tensors(saved.model.state_dict(), options, sharing, saved.tokenizer.vocabularies)
+        return bart.their_tensors(saved.model.state_dict(), options, sharing, saved.tokenizer.vocabularies)
 
     def compared_config(self, foreign: Foreign, positions: int) -> dict[str, Any]:
         assert isinstance(foreign.options, TransformerOptions)
@@ -162,7 +136,7 @@ class M2M100(_M2M100Layers):
 
     NAME = "M2M-100"
     TOKENIZER = "M2M100Tokenizer"
-    TOKENIZER_FILES = M2M100_FILES
+    TOKENIZER_FILES = m2m_tokenizers.M2M100_FILES
     TOKENIZER_KEYS = "language_codes", "num_madeup_words"
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
@@ -172,42 +146,38 @@ class M2M100(_M2M100Layers):
                 "own code: only M2M-100 and NLLB-200 can be imported"
             )
         # tokenizer_config.json is missing in some folders: only M2M-100 has a vocabulary beside its subwords.
-        if not folder.has(VOCAB):
+        if not folder.has(m2m_tokenizers.VOCAB):
             return Nllb().read(folder, config, about)
         return super().read(folder, config, about)
 
     def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
-        return read_m2m100(folder, size, about)
+        return m2m_tokenizers.read_m2m100(folder, size, about)
 
     def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
-        return m2m100_files(saved, vocabulary)
+        return m2m_tokenizers.m2m100_files(saved, vocabulary)
 
 
 @FAMILIES.register("m2m_100/NllbTokenizer")
+@FAMILIES.register("m2m_100/NllbTokenizerFast")  # its name before transformers 5
 class Nllb(_M2M100Layers):
     """NLLB-200, whose subwords are numbered as its SentencePiece model has them."""
 
     NAME = "NLLB-200"
     TOKENIZER = "NllbTokenizer"
-    TOKENIZER_FILES = NLLB_FILES
+    TOKENIZER_FILES = m2m_tokenizers.NLLB_FILES
     TOKENIZER_KEYS = ()
 
     def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
-        return read_nllb(folder, size, about)
+        return m2m_tokenizers.read_nllb(folder, size, about)
 
     def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
-        return nllb_files(saved, vocabulary)
+        return m2m_tokenizers.nllb_files(saved, vocabulary)
 
     def compared_files(self, foreign: Foreign) -> dict[str, Any]:
         # Of the SentencePiece model alone, transformers 5 makes a tokenizer with <mask> before the tags.
         if foreign.folder.has(TOKENIZER_JSON):
             return {}
         return {TOKENIZER_JSON: tokenizer_json(foreign.tokenizer.models[0], foreign.tokenizer.vocabularies[0])}
-
-
-@FAMILIES.register("m2m_100/NllbTokenizerFast")
-class NllbFast(Nllb):
-    """NLLB-200 with the name that its tokenizer had before transformers 5."""
 
 
 def _special_ids(vocabulary: Vocabulary) -> dict[str, int]:
@@ -230,8 +200,8 @@ def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) 
         "model_type": "m2m_100",
         "is_encoder_decoder": True,
         "vocab_size": len(vocabulary.subwords),
-        **layer_settings(model),
-        "max_position_embeddings": max(fewest_positions(model, 1024), longest),
+        **bart.layer_settings(model),
+        "max_position_embeddings": max(bart.fewest_positions(model, 1024), longest),
         "tie_word_embeddings": model.share_embeddings == "all",
         **_special_ids(vocabulary),
         "use_cache": True,

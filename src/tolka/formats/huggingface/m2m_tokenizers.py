@@ -11,7 +11,7 @@ from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, TOKENIZER_CONFIG
-from tolka.formats.huggingface.folder import ModelFolder
+from tolka.formats.huggingface.folder import ModelFolder, check_subwords
 from tolka.formats.huggingface.nllb_json import (
     FAIRSEQ_PLACES,
     FAIRSEQ_SPECIAL,
@@ -23,13 +23,12 @@ from tolka.formats.huggingface.nllb_json import (
     is_in_published_order,
     numbered_subwords,
     sentencepiece_of,
+    subwords_in_fairseq_order,
     tokenizer_json,
 )
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form
-from tolka.system.surrogates import is_utf8, printable
 from tolka.tokenizer.character_rules import with_rules
-from tolka.tokenizer.sentencepiece_model import processor_of
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
@@ -73,8 +72,7 @@ def read_m2m100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tok
         )
     tags += listed[len(tags) :]
     languages = {tag.strip("_"): tag for tag in tags}
-    model = folder.bytes(SPM)
-    _pieces(model, folder)  # checked
+    model = folder.sentencepiece_model(SPM)
     return _tokenizer(folder, model, [*names, *tags], languages, size)
 
 
@@ -87,8 +85,8 @@ def read_nllb(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Token
     has_model, has_ids = folder.has(SPM), bool(about.get("added_tokens_decoder"))
     is_needed = not has_model or (not has_ids and folder.has(TOKENIZER_JSON))
     content = folder.json(TOKENIZER_JSON) if is_needed else {}
-    model = folder.bytes(SPM) if has_model else sentencepiece_of(content, folder.path / TOKENIZER_JSON)
-    pieces = [*FAIRSEQ_SPECIAL, *_pieces(model, folder)]
+    model = folder.sentencepiece_model(SPM) if has_model else sentencepiece_of(content, folder.path / TOKENIZER_JSON)
+    pieces = subwords_in_fairseq_order(model)
     # tokenizer.json numbers them itself: what was added to a model follows its tags.
     names = dict(enumerate(pieces)) if has_model else numbered_subwords(content, folder.path / TOKENIZER_JSON, size)
     added = added_tokens(about, content, folder.path)
@@ -127,10 +125,7 @@ def _tokenizer(
             f"{folder.path} names no tags of languages: they are in {SPECIAL_TOKENS} or {TOKENIZER_CONFIG} "
             "(additional_special_tokens)"
         )
-    if broken := [tag for tag in tags.values() if not is_utf8(tag)]:
-        raise CheckpointError(
-            f"{folder.path}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it"
-        )
+    check_subwords(tags.values(), folder.path)
     if len(names) > size:
         raise CheckpointError(
             f"{folder.path} has {len(names)} subwords and tags, and {CONFIG} says {size} (vocab_size)"
@@ -144,16 +139,6 @@ def _tokenizer(
 def _filler(number: int) -> str:
     """Return the name of a row without a subword, as fairseq has them."""
     return f"madeupword{number:04d}"
-
-
-def _pieces(model: bytes, folder: ModelFolder) -> list[str]:
-    """Return the subwords of a SentencePiece model without its special tokens; CheckpointError if it is damaged."""
-    try:
-        processor = processor_of(model)
-    except RuntimeError:
-        raise CheckpointError(f"{folder.path / SPM} is not a SentencePiece model") from None
-    names = (str(processor.id_to_piece(number)) for number in range(processor.get_piece_size()))
-    return [name for name in names if name not in FAIRSEQ_SPECIAL]
 
 
 def _listed_tags(folder: ModelFolder, about: Mapping[str, Any]) -> list[str]:

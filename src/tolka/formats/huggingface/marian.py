@@ -14,26 +14,7 @@ from torch import Tensor
 
 from tolka.data.batch import PAD
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.huggingface.bart_layers import (
-    ACTIVATIONS,
-    BEAM,
-    MATRICES,
-    OUTPUT,
-    SHARED,
-    SOURCE,
-    TARGET,
-    as_imported,
-    check_sinusoids,
-    fewest_positions,
-    fill_layers,
-    fill_rows,
-    layer_settings,
-    read_options,
-    read_positions,
-    refuse_others,
-    shapes_of,
-    their_tensors,
-)
+from tolka.formats.huggingface import bart_layers as bart
 from tolka.formats.huggingface.family import (
     CONFIG,
     FAMILIES,
@@ -83,26 +64,26 @@ class Marian(Family):
         tokenizer = read_tokenizer(folder, config, bool(about.get("separate_vocabs")))
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
-        longest = read_positions(config, where) - 1  # one is that of </s>
+        longest = bart.read_positions(config, where) - 1  # one is that of </s>
         return Foreign(self, folder, config, about, options, tokenizer, longest, _direction(about))
 
     def weights(self, foreign: Foreign) -> Fill:
         options, vocabularies, path = foreign.options, foreign.tokenizer.vocabularies, foreign.folder.path
         assert isinstance(options, TransformerOptions)
         sizes = foreign.tokenizer.source_size - 1, foreign.tokenizer.target_size - 1
-        shapes = shapes_of(options, sizes) | dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
+        shapes = bart.shapes_of(options, sizes) | dict.fromkeys(POSITIONS, (foreign.longest + 1, options.d_model))
         shapes[BIAS] = (1, sizes[1])
-        if not any(SHARED in names for names in MATRICES[options.share_embeddings].values()):
-            del shapes[SHARED]
+        if not any(bart.SHARED in names for names in bart.MATRICES[options.share_embeddings].values()):
+            del shapes[bart.SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
-        theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, OUTPUT, SHARED, SOURCE, TARGET})
+        theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
         tables = {name: theirs[name] for name in POSITIONS if name in theirs}
-        check_sinusoids(tables, "sinusoidal_halves", path, self.NAME)
+        bart.check_sinusoids(tables, "sinusoidal_halves", path, self.NAME)
 
         def fill(ours: Mapping[str, Tensor]) -> None:
-            fill_layers(ours, theirs, options, vocabularies, path)
+            bart.fill_layers(ours, theirs, options, vocabularies, path)
             bias = theirs[BIAS][0] if BIAS in theirs else torch.zeros(sizes[1])
-            fill_rows(ours["output_bias"], bias, vocabularies[-1])
+            bart.fill_rows(ours["output_bias"], bias, vocabularies[-1])
             ours["output_bias"][PAD] = _NEVER  # Marian's <pad> is our <s>: our <pad> has no row, and no probability
 
         return fill
@@ -121,7 +102,7 @@ class Marian(Family):
         vocabularies = saved.tokenizer.vocabularies
         sizes = len(vocabularies[0].subwords) - 1, len(vocabularies[-1].subwords) - 1
         config = config_of(options, sizes, saved.sources.longest + 1, vocabularies[-1].places)
-        files = {CONFIG: as_imported(config, options), GENERATION_CONFIG: _generation(config)}
+        files = {CONFIG: bart.as_imported(config, options), GENERATION_CONFIG: _generation(config)}
         return {**files, **tokenizer_files(saved, config["max_position_embeddings"])}
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
@@ -129,7 +110,7 @@ class Marian(Family):
         weights, vocabularies = saved.model.state_dict(), saved.tokenizer.vocabularies
         sharing = options.share_embeddings
         # Embeddings shared but not tied go out as copies; see _SHARING.
-        tensors = their_tensors(weights, options, "none" if sharing == "source_target" else sharing, vocabularies)
+        tensors = bart.their_tensors(weights, options, "none" if sharing == "source_target" else sharing, vocabularies)
         target = torch.tensor(vocabularies[-1].ids_in_original_order())
         bias = weights["output_bias"] if options.output_bias else torch.zeros(len(vocabularies[-1].subwords))
         tensors[BIAS] = bias[target][None]
@@ -156,7 +137,7 @@ def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
     # The defaults of MarianConfig, which a config.json leaves out.
     flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
     share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
-    return read_options(
+    return bart.read_options(
         config,
         where,
         "gelu",
@@ -186,9 +167,9 @@ def config_of(
         "is_encoder_decoder": True,
         "vocab_size": sizes[0],
         "decoder_vocab_size": sizes[1],
-        **layer_settings(model),
+        **bart.layer_settings(model),
         "static_position_embeddings": True,
-        "max_position_embeddings": max(fewest_positions(model, 512), longest),
+        "max_position_embeddings": max(bart.fewest_positions(model, 512), longest),
         "share_encoder_decoder_embeddings": share,
         "tie_word_embeddings": tie,
         "pad_token_id": pad,
@@ -205,13 +186,13 @@ def check_expressible(model: TransformerOptions) -> None:
     allowed: dict[str, tuple[Any, ...]] = {
         "norm": ("post",),
         "normalization": ("layernorm",),
-        "activation": tuple(dict.fromkeys(ACTIVATIONS.values())),
+        "activation": tuple(dict.fromkeys(bart.ACTIVATIONS.values())),
         "positions": ("sinusoidal_halves",),
         "d_v": (0, model.key_width),
         "share_embeddings": tuple(_SHARING.values()),
         "decoder_start": ("bos",),
     }
-    refuse_others("Marian", model, allowed, "train with model=transformer_marian, which fits")
+    bart.refuse_others("Marian", model, allowed, "train with model=transformer_marian, which fits")
 
 
 def _direction(about: Mapping[str, Any]) -> Direction | None:
@@ -223,5 +204,5 @@ def _direction(about: Mapping[str, Any]) -> Direction | None:
 def _generation(config: dict[str, Any]) -> dict[str, Any]:
     """Return the `generation_config.json`: our beam, and never `<pad>`."""
     keys = ("pad_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
-    own = {"bad_words_ids": [[config["pad_token_id"]]], "num_beams": BEAM, "max_length": 512}
+    own = {"bad_words_ids": [[config["pad_token_id"]]], "num_beams": bart.BEAM, "max_length": 512}
     return {**{key: config[key] for key in keys}, **own}

@@ -9,7 +9,6 @@ from tolka.formats.huggingface.folder import ModelFolder
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form, direction_of
 from tolka.tokenizer.character_rules import with_rules
-from tolka.tokenizer.sentencepiece_model import processor_of
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
@@ -43,13 +42,7 @@ def read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: boo
             f"{folder.path / names[-1]}: </s> and <pad> are {vocabularies[-1].places[0::2]}, and in {CONFIG} "
             f"(eos_token_id, decoder_start_token_id) they are {(eos, start)}"
         )
-    models = [folder.bytes(name) for name in (SOURCE_SPM, TARGET_SPM)]
-    for name, model in zip((SOURCE_SPM, TARGET_SPM), models, strict=True):
-        try:
-            processor_of(model)
-        except RuntimeError:
-            raise CheckpointError(f"{folder.path / name} is not a SentencePiece model") from None
-    return Tokenizer(models, vocabularies)
+    return Tokenizer([folder.sentencepiece_model(name) for name in (SOURCE_SPM, TARGET_SPM)], vocabularies)
 
 
 def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.system.surrogates import is_utf8, printable
-from tolka.tokenizer.sentencepiece_model import model_proto
+from tolka.formats.huggingface.folder import check_subwords
+from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
+from tolka.tokenizer.special_tokens import BLANK
 from tolka.tokenizer.vocabulary import Vocabulary
 
 SPM, TOKENIZER_JSON = "sentencepiece.bpe.model", "tokenizer.json"
@@ -20,8 +21,7 @@ FAIRSEQ_PLACES = (2, 3, 1, 0)
 """The ids of `</s>`, `<unk>`, `<pad>` and `<s>`, as a `Vocabulary` has its places."""
 MASK = "<mask>"
 _MOST_DIGITS = 9  # of an id
-_BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece's word boundary
-_BLANKS = {"type": "Metaspace", "replacement": _BLANK, "prepend_scheme": "always", "split": True}
+_BLANKS = {"type": "Metaspace", "replacement": BLANK, "prepend_scheme": "always", "split": True}
 _BPE = {
     "type": "BPE",
     "dropout": None,
@@ -109,16 +109,13 @@ def sentencepiece_of(content: Mapping[str, Any], where: Path) -> bytes:
 
     content: of the file `where`.
     """
-    model = content["model"] if isinstance(content.get("model"), dict) else {}
-    ids, merges = model.get("vocab"), model.get("merges")
-    if not isinstance(ids, dict) or not isinstance(merges, list) or model.get("type") != "BPE":
+    own = content["model"] if isinstance(content.get("model"), dict) else {}
+    ids, merges = own.get("vocab"), own.get("merges")
+    if not isinstance(ids, dict) or not isinstance(merges, list) or own.get("type") != "BPE":
         raise CheckpointError(f"{where} is no BPE: copy {SPM} from the model that this one was made from")
     if not all(type(number) is int for number in ids.values()):
         raise CheckpointError(f"{where}: its subwords must be numbered (model.vocab)")
-    if broken := [name for name in ids if not is_utf8(name)]:
-        raise CheckpointError(
-            f"{where}: the subword {printable(broken[0]):.80} is not UTF-8: a lone surrogate is in it"
-        )
+    check_subwords(ids, where)
     added = {*FAIRSEQ_SPECIAL, *added_tokens({}, content, where.parent).values()}
     subwords = [*FAIRSEQ_SPECIAL, *sorted((name for name in ids if name not in added), key=lambda name: ids[name])]
     # Older files have each merge as one text.
@@ -142,9 +139,11 @@ def sentencepiece_of(content: Mapping[str, Any], where: Path) -> bytes:
                 proto.normalizer_spec.precompiled_charsmap = base64.b64decode(
                     step["precompiled_charsmap"], validate=True
                 )
-    except (AttributeError, KeyError, TypeError, ValueError):
+        model = bytes(proto.SerializeToString())
+        processor_of(model)  # which reads the rules
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError):
         raise CheckpointError(f"{where}: its normalizer cannot be read") from None
-    return bytes(proto.SerializeToString())
+    return model
 
 
 def numbered_subwords(content: Mapping[str, Any], where: Path, size: int) -> dict[int, str]:

@@ -1,11 +1,13 @@
 """Translated messages of programs (gettext, PO files), read as msgfmt reads them."""
 
 import gettext
+import io
 import re
 from collections.abc import Iterator
-from typing import IO, cast
+from typing import cast
 
 from tolka.errors import DataError
+from tolka.text.encodings import transcoded
 from tolka.text.lines import decode_lines, open_bytes, read_blocks
 from tolka.text.pairs import EXCHANGE_LANGUAGES, Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
@@ -75,8 +77,9 @@ class GettextFile(BothSides):
         charset = _CHARSET.search(next(read_blocks(self.path), b"")[:_HEAD_BYTES])
         codec = codec_of(charset[1].decode()) if charset else None
         with open_bytes(self.path) as stream:
-            lines = _Transcoded(stream, codec.name) if codec and codec.name != "utf-8" else stream
-            yield from decode_lines(cast(IO[bytes], lines), str(self.path), self.repair, self.limit)
+            if codec and codec.name != "utf-8":  # what is not in the encoding stays, to be reported as not UTF-8
+                stream = transcoded(cast(io.BufferedReader, stream), codec.name, "surrogateescape", closes=False)
+            yield from decode_lines(stream, str(self.path), self.repair, self.limit)
 
     def _tokens(self, line: str, number: int) -> Iterator[tuple[str, str]]:
         """Yield the kind and value of each token of a line. number: of the line, for errors."""
@@ -112,25 +115,6 @@ class GettextFile(BothSides):
 
     def _unexpected(self, number: int) -> DataError:
         return DataError(f'{self.path}:{number}: a keyword and a text in quotes are expected, as in msgid "Open"')
-
-
-class _Transcoded:
-    """Lines of a file in another encoding, as UTF-8; a line that is not in it stays, to be reported as not UTF-8."""
-
-    def __init__(self, stream: IO[bytes], encoding: str) -> None:
-        self._stream, self._encoding = stream, encoding
-
-    def seekable(self) -> bool:
-        """Return False: only lines can be read."""
-        return False
-
-    def readline(self, size: int) -> bytes:
-        """Return the next line, of at most `size` bytes before conversion."""
-        line = self._stream.readline(size)
-        try:
-            return line.decode(self._encoding).encode()
-        except UnicodeError:
-            return line
 
 
 def _unescaped(text: str) -> str:

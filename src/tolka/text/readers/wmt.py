@@ -86,8 +86,7 @@ def segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
 
 
 class _Documents(UnitHandler):
-    roots, units, parts = frozenset({"dataset"}), frozenset({"doc"}), frozenset({"seg"})
-    counted = parts
+    roots, units, counted = frozenset({"dataset"}), frozenset({"doc"}), frozenset({"seg"})
 
     def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:
         super().__init__(path, direction, limit)
@@ -119,14 +118,6 @@ class _Documents(UnitHandler):
                     target, flaw = texts.get(number, ("", ""))
                     flaw = f"{FURTHER}references not read" if further else flaw_of_source or flaw
                     self.pairs.append(Pair(source, target, flaw))
-
-    def give_up(self, line: int, reason: str) -> None:
-        """Leave out the pairs of the current segment, or else the document."""
-        if self.text is None or not self._sides:
-            super().give_up(line, reason)
-        else:
-            pair = self.broken_unit(line, reason)
-            self._sides[-1][2][self._number] = pair.source, pair.flaw
 
 
 @register_reader(".xml")

@@ -27,12 +27,11 @@ class XmlHandler(ABC):
     """What a reader does with the elements of a file.
 
     roots: names that its first element may have. units: of elements each of which is left out alone if it is not XML,
-    which is an error anywhere else. parts: of elements in a unit that are left out alone, too, unless they have no end.
+    which is an error anywhere else.
     """
 
     roots: frozenset[str]
     units: frozenset[str] = frozenset()
-    parts: frozenset[str] = frozenset()
     kind = "a translation memory"
     text: SegmentText | None = None  # of the current segment; None outside of segments
 
@@ -45,7 +44,7 @@ class XmlHandler(ABC):
         """Handle an end tag."""
 
     def give_up(self, line: int, reason: str) -> None:
-        """Leave out the current part, or else the current unit, as it is not XML in this line."""
+        """Leave out the current unit, as it is not XML in this line."""
         raise NotImplementedError
 
 
@@ -79,7 +78,7 @@ def parse(path: Path, handler: XmlHandler, limit: LineLimit) -> Iterator[None]:
 
 
 class _Stream:
-    """A parser that continues after a unit, or a part of one, that is not XML.
+    """A parser that continues after a unit that is not XML.
 
     After an error it skips to where the unit ends, by its tags alone, and begins again in the elements around the unit.
     """
@@ -91,14 +90,12 @@ class _Stream:
         self._name, self._handler, self._limit = name, handler, limit
         self._open: list[str] = []  # names of the open elements
         self._unit_depth: int | None = None  # of the current unit's element
-        self._part_depth: int | None = None  # of that of its current part
         self._error: Exception | None = None  # while the end of a broken unit is looked for
         self._error_line, self._error_reason = 0, ""
         self._skipped = b""  # the end of what was skipped since: a tag may be cut there
-        # An end tag of a unit or the place before a start tag. The edge of a unit ends its part as well.
-        units, parts = "|".join(handler.units), "|".join(handler.parts)
+        # An end tag of a unit or the place before a start tag.
+        units = "|".join(handler.units)
         self._unit_edge = re.compile(rf"</(?:\w+:)?(?:{units})\s*>|<(?=(?:\w+:)?(?:{units})[\s>])".encode())
-        self._part_edge = re.compile(rf"</(?:\w+:)?(?:{parts})\s*>|<(?=/?(?:\w+:)?(?:{parts}|{units})[\s>])".encode())
         self._new_parser(first_line=1)
 
     def _new_parser(self, first_line: int) -> None:
@@ -179,25 +176,17 @@ class _Stream:
             raise RefusedError(self._limit.complaint("a tag or a comment"))
 
     def _after_unit(self, block: bytes) -> bytes:
-        """Return what follows the broken unit or part, for a new parser; b"" if its end is not in this block."""
-        data, line, depth = self._skipped + block, self.line, self._part_depth
-        edge = (self._unit_edge if depth is None else self._part_edge).search(data)
+        """Return what follows the broken unit, for a new parser; b"" if its end is not in this block."""
+        data, line = self._skipped + block, self.line
+        edge = self._unit_edge.search(data)
         if edge is None:
             self._skipped = data[-TAG_BYTES:]
             self._lines_before += data[:-TAG_BYTES].count(b"\n")
             return b""
-        is_closed = edge[0].startswith(b"</")
-        if depth is not None and not is_closed:
-            # Another part or unit begins before the end of this part, which is thus unknown: the unit is left out.
-            self._part_depth, self._skipped, self._handler.text = None, data, None
-            return self._after_unit(b"")
-        rest = data[edge.end() if is_closed else edge.start() :]
+        rest = data[edge.end() if edge[0].startswith(b"</") else edge.start() :]
         self._handler.give_up(self._error_line, self._error_reason)
-        if depth is None:
-            depth, self._unit_depth = self._unit_depth, None
-        assert depth is not None
-        del self._open[depth:]
-        self._error, self._skipped, self._part_depth, self._handler.text = None, b"", None, None
+        del self._open[self._unit_depth :]
+        self._error, self._skipped, self._unit_depth, self._handler.text = None, b"", None, None
         self._new_parser(line + data[: len(data) - len(rest)].count(b"\n"))
         return rest
 
@@ -208,10 +197,6 @@ class _Stream:
             if self._unit_depth is not None:
                 raise _NotClosedError(self._parser.CurrentByteIndex)
             self._unit_depth = len(self._open)
-        elif local in self._handler.parts and self._unit_depth is not None:
-            if self._part_depth is not None:
-                raise _NotClosedError(self._parser.CurrentByteIndex)
-            self._part_depth = len(self._open)
         if len(self._open) > _MAX_DEPTH:
             raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
         self.has_root |= local in self._handler.roots
@@ -222,8 +207,6 @@ class _Stream:
         self._open.pop()
         if self._unit_depth == len(self._open):
             self._unit_depth = None
-        if self._part_depth == len(self._open):
-            self._part_depth = None
         self._handler.end(name.rpartition(":")[2])
 
     def _characters(self, text: str) -> None:

@@ -35,13 +35,9 @@ class UnitHandler(XmlHandler):
         return code == language or (not self._are_varieties and is_variety(code, language))
 
     def give_up(self, line: int, reason: str) -> None:
-        """Add a flawed pair in place of a unit that is not XML."""
-        self.pairs.append(self.broken_unit(line, reason))
-
-    def broken_unit(self, line: int, reason: str) -> Pair:
-        """Return a flawed pair that has the place of what is not XML as its source."""
+        """Add a flawed pair in place of a unit that is not XML, with its place as the source."""
         first = self._first_lines.setdefault(reason, line)
-        return Pair(f"{self._path}:{line}", "", f"not XML ({reason}; first in line {first})")
+        self.pairs.append(Pair(f"{self._path}:{line}", "", f"not XML ({reason}; first in line {first})"))
 
     def other_languages_flaw(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
