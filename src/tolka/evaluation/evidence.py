@@ -220,8 +220,14 @@ class Evidence:
     def noise(self) -> float:
         """Estimated share of training pairs that are unrelated, beside what this model cannot tell in any text."""
         own, valid, fit = self.text.correlation, self.text.valid_correlation, self.fit
-        # The lengths of unrelated pairs do not correlate: where they do, the model finds a kind of text hard.
-        if fit.unrelated_valid > 0.8 or (own is not None and valid is not None and own > 0.9 * valid):
+        if own is not None and valid is not None:
+            # The lengths of unrelated pairs do not correlate: where they do, the model finds a kind of text hard, and
+            # where they do not, they tell more than a model that makes nothing of any source.
+            if own > 0.9 * valid:
+                return 0.0
+            if self.is_blind and self.is_unlike_validation:
+                return 1 - max(0.0, own) / valid
+        if fit.unrelated_valid > 0.8:
             return 0.0
         return max(0.0, (fit.unrelated - fit.unrelated_valid) / max(0.05, 1 - fit.unrelated_valid))
 

@@ -148,7 +148,7 @@ RULES = [
         # Lengths show it before a model could have learnt anything, and whatever its size is.
         lambda e: (
             e.is_blind
-            and (e.is_unlike_validation or (e.has_had_time and e.course.width >= 64))
+            and (e.noise > 0.75 if e.is_unlike_validation else e.has_had_time and e.course.width >= 64)
             and e.fit.train_gain < 0.05 * e.fit.train_loss
         ),
         "it makes nothing of its source, so line by line its training files do not seem to be translations of each "
