@@ -66,7 +66,8 @@ def test_unrelated_text_is_told_by_its_lengths_before_a_model_could_have_learnt(
     assert verdict(early, COMMANDS).cause == "stopped_early"
     assert verdict(made(early, correlation=0.19), COMMANDS).cause == "unrelated"
     half = verdict(made(early, correlation=0.39), COMMANDS)
-    assert half.cause == "noisy" and "about 51% of its training pairs" in half.sentences[0]
+    assert half.cause == "noisy"
+    assert "about 51% of its training pairs" in half.sentences[0]
     assert verdict(made(early, correlation=0.41), COMMANDS).cause == "stopped_early"
 
 
