@@ -130,8 +130,10 @@ def test_beam_search_finds_what_transformers_finds(kind: str, tmp_path: Path) ->
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), src_lang=direction.source)
     model = transformers.M2M100ForConditionalGeneration.from_pretrained(str(folder)).eval()
     tag = tokenizer.convert_tokens_to_ids(saved.tokenizer.vocabularies[0].tags[direction.target])
-    hidden = saved.tokenizer.vocabularies[0].tag_ids.values()
-    order = saved.tokenizer.vocabularies[0].ids_in_original_order()
+    vocabulary = saved.tokenizer.vocabularies[0]
+    order = vocabulary.ids_in_original_order()
+    # Which no search of ours writes, as they stand for no text.
+    never = [number for number, ours in enumerate(order) if vocabulary.subwords[ours] in vocabulary.never_text]
     same = 0
     for line in mixed_lines(20):
         with torch.inference_mode():
@@ -142,13 +144,13 @@ def test_beam_search_finds_what_transformers_finds(kind: str, tmp_path: Path) ->
                 early_stopping="never",
                 max_new_tokens=22,  # the tag counts there
                 forced_bos_token_id=tag,
-                bad_words_ids=[[0], [1]],
+                bad_words_ids=[[number] for number in (0, 1, *never)],
             ).tolist()
         ids = [order[number] for number in row[2:]]
-        expected = [number for number in ids if number > 3 and number not in hidden]
+        expected = [number for number in ids if number > 3]
         (found,) = translator.translate([line])
         (_, ours), *_ = found.candidates[0].segments
-        same += [number for number in ours if number > 3 and number not in hidden] == expected
+        same += [number for number in ours if number > 3] == expected
     assert same == 20
 
 
@@ -156,7 +158,7 @@ def test_beam_search_finds_what_transformers_finds(kind: str, tmp_path: Path) ->
 @pytest.mark.parametrize("kind", ["m2m100", "nllb"])
 def test_ctranslate2_translates_alike_in_every_direction(kind: str, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
-    folder = write_m2m_folder(tmp_path / "model", kind, seed=3, init_std=0.15)
+    folder = write_m2m_folder(tmp_path / "model", kind, seed=4, init_std=0.15)
     direction = direction_of(folder)
     import_huggingface(folder, tmp_path / "in", direction, mixed_lines(5), said_nothing)
     parity = export_checked(tmp_path / "in", tmp_path / "out", lines=mixed_lines(20))
@@ -165,7 +167,9 @@ def test_ctranslate2_translates_alike_in_every_direction(kind: str, tmp_path: Pa
     assert parity.logits < 1e-4
     one, other = tolka.load(tmp_path / "in"), tolka.load(tmp_path / "out")
     for asked in (direction, direction.swapped):
-        request = tolka.Request(direction=asked)
+        # Greedily: CTranslate2 normalises the probabilities of what is left where something is forbidden, as tags are,
+        # and without training these are likely enough for another beam.
+        request = tolka.Request(direction=asked, search="greedy")
         both = list(zip(*(each.translate(LINES, request) for each in (one, other)), strict=True))
         # A translation that ends right after what is forced is CTranslate2's only where that is the most likely.
         both = [each for each in both if each[0].text]

@@ -26,7 +26,7 @@ class Toy(Family):
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         """Read sizes, tokenizer and languages."""
         sizes = {key: whole_number(config, key, str(folder.path / CONFIG)) for key in _SIZES}
-        tokenizer = Tokenizer([folder.bytes("toy.model")])
+        tokenizer = Tokenizer([folder.content("toy.model")])
         longest = whole_number(config, "longest", str(folder.path / CONFIG))
         return Foreign(
             self, folder, config, about, TransformerConfig(**sizes), tokenizer, longest, Direction("xa", "xb")
