@@ -74,7 +74,7 @@ DAMAGES = ("a byte flipped", "a file cut short", "a file deleted")
 
 
 def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) -> None:
-    """Train; at the `count`th time that a point is reached, do what is asked for: a signal, or ENOSPC for a while."""
+    """Train; at the `count`th time that a point is reached, do what is asked for: a signal, or ENOSPC."""
     import tolka.cli  # first, for its word on Ctrl-C  # noqa: F401
     from tolka.cli.common import exit_code
     from tolka.cli.train import run
@@ -321,7 +321,8 @@ def _bytes(path: Path) -> bytes | None:
 def facts(run: Path) -> Any:
     """Of last/, but for the time."""
     found = json.loads((run / "last" / "state" / "state.json").read_text(encoding="utf-8"))
-    found["train"].pop("seconds")
+    timed = {key for key in found["train"] if "seconds" in key} | {"paced_from"}
+    found["train"] = {key: value for key, value in found["train"].items() if key not in timed}
     return found
 
 

@@ -230,7 +230,6 @@ def _test(
     for result in results:
         timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
         run.record({"update": best.scores["update"], **timed})
-    run.finish()
     return results
 
 
