@@ -31,15 +31,13 @@ class CheckpointWriter:
 
     def save(self, folder: Path, model: Snapshot) -> None:
         """Queue a model directory for writing. Waits for one that is no copy, which training would change."""
-        self._queue(lambda: self._write(folder, model))
+        self.afterwards(lambda: self._write(folder, model))
         if not model.is_copy:
             self.wait()
 
     def afterwards(self, job: Callable[[], None]) -> None:
         """Queue a job to run after the saves so far; it is skipped if one of them failed."""
-        self._queue(job)
 
-    def _queue(self, job: Callable[[], None]) -> None:
         def unless_failed() -> None:
             # After a failure nothing more is written, nor deleted: what stood there before belongs together.
             if self._has_failed:
