@@ -254,9 +254,10 @@ def must_be_written(path: Path) -> Iterator[None]:
     """Raise TolkaError, which ends the training, where a file or folder cannot be written, as on a full disk."""
     try:
         yield
-    except OSError as error:
+    except (OSError, CheckpointError) as error:
+        why = getattr(error, "strerror", None) or error
         raise TolkaError(
-            f"{path} could not be written ({error.strerror or error}): free some space, and run the same command again"
+            f"{path} could not be written ({why}): free some space, and run the same command again"
         ) from None
 
 
