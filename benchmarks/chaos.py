@@ -321,8 +321,8 @@ def _bytes(path: Path) -> bytes | None:
 def facts(run: Path) -> Any:
     """Of last/, but for the time."""
     found = json.loads((run / "last" / "state" / "state.json").read_text(encoding="utf-8"))
-    timed = {key for key in found["train"] if "seconds" in key} | {"paced_from"}
-    found["train"] = {key: value for key, value in found["train"].items() if key not in timed}
+    for time_taken in ("seconds", "validation_seconds", "validations_seconds", "paced_from"):
+        found["train"].pop(time_taken)
     return found
 
 

@@ -40,7 +40,7 @@ def test_gradient_flow_is_recorded_and_drawn(command: Command, tiny: list[str], 
     pytest.importorskip("matplotlib")
     arguments = [*small(tiny, "lstm"), "trainer.gradient_flow=true", "model.layers=2", "model.bidirectional=true"]
     assert command("mt-train", *arguments).code == 0
-    assert command("mt-train", *arguments, "trainer.updates=10", "report.plots=true").code == 0
+    assert command("mt-train", *arguments, "trainer.updates=10", "report.plots=true", "report.page=true").code == 0
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     flows = {line["update"]: line["gradient_flow"] for line in lines if "gradient_flow" in line}
     assert list(flows) == [0, 5, 10]

@@ -18,7 +18,7 @@ from tolka.data.shards import Shard, Task
 from tolka.data.workers import save_plan
 from tolka.evaluation import tester
 from tolka.evaluation.validator import Validator
-from tolka.report import page, plots
+from tolka.report import comparison, page
 from tolka.system import interrupts
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
@@ -38,7 +38,7 @@ STAGES = {
     "training": (Trainer, "_train_step"),
     "validation": (Validator, "__call__"),
     "test": (tester.Tester, "__call__"),
-    "plots": (plots, "save_figure"),
+    "plots": (comparison, "new_figure"),
     "report": (page, "render"),
 }
 
@@ -81,7 +81,8 @@ def leftovers(folder: Path) -> list[Path]:
 def test_every_stage_of_a_training_ends_and_the_same_command_goes_on(
     command: Command, tiny: list[str], tmp_path: Path, stage: str, number: signal.Signals
 ) -> None:
-    arguments = [*tiny, *{"report": ["report.page=true"], "plots": ["report.plots=true"]}.get(stage, [])]
+    with_page = ["report.page=true", "report.plots=true"] if stage in ("report", "plots") else []
+    arguments = [*tiny, *with_page]
     with pytest.MonkeyPatch.context() as patch:
         reaching(patch, *STAGES[stage], number)
         outcome = command("mt-train", *arguments)

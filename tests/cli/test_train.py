@@ -547,7 +547,7 @@ def test_one_file_is_enough(command: Command, tiny: list[str], corpus: Path, tmp
     assert outcome.code == 0, outcome.err
     (folder,) = (tmp_path / "prepared").glob("held-out-*")
     assert "set aside from the training text: 6 pairs (corpus.valid=auto), " in outcome.err
-    assert f"(corpus.test=0.1): {folder}\n" in outcome.err
+    assert f"(corpus.test=0.1): {folder}" in outcome.err
     held_out = {line for name in ("valid", "test") for line in (folder / f"{name}.xa").read_text("utf-8").splitlines()}
     kept = sum(source not in held_out for source in lines[0])
     assert f"60 pairs, {kept} kept, {60 - kept} left out: {60 - kept} set aside" in outcome.err
