@@ -74,7 +74,7 @@ DAMAGES = ("a byte flipped", "a file cut short", "a file deleted")
 
 
 def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) -> None:
-    """Train; at the `count`th time that a point is reached, do what is asked for: a signal, or ENOSPC for a while."""
+    """Train; at the `count`th time that a point is reached, do what is asked for: a signal, or ENOSPC."""
     import tolka.cli  # first, for its word on Ctrl-C  # noqa: F401
     from tolka.cli.common import exit_code
     from tolka.cli.train import run

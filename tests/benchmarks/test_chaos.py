@@ -21,7 +21,8 @@ def test_a_few_lives_of_a_training(tmp_path: Path) -> None:
     for point, count, what, codes in (
         ("write", 8, "SIGKILL", (-9,)),
         ("validate", 2, "SIGTERM", (143,)),
-        ("write", 2, "ENOSPC", (0,)),
+        ("write", 2, "ENOSPC", (1,)),
+        ("", 0, "", (0,)),
     ):
         child = harness.start(run, point, count, what, NAN_AT)
         _, said = child.communicate()

@@ -13,7 +13,7 @@ from tolka.report.fonts import families_for
 KOREAN, JAPANESE, CHINESE = "친구야", "猫がカ", "这个猫"
 # Families as FreeType reads them from the fonts of Debian's packages, and which of the three texts each can write.
 DEBIAN = {
-    "fonts-noto-cjk": {"Noto Sans Mono CJK KR": "kjc", "Noto Sans CJK HK": "kjc", "Noto Sans CJK JP": "kjc"},
+    "fonts-noto-cjk": {"Noto Sans Mono CJK KR": "kjc", "Noto Sans CJK JP": "kjc", "Noto Sans CJK HK": "kjc"},
     "fonts-nanum": {"NanumMyeongjo": "k", "NanumSquareRound": "k", "NanumGothic": "k"},
     "fonts-unfonts-core": {"UnBatang": "k", "UnGungseo": "k", "UnPilgi": "k", "UnDotum": "k"},
     "fonts-baekmuk": {"Baekmuk Batang": "k", "Baekmuk Headline": "k", "Baekmuk Dotum": "k"},

@@ -168,7 +168,7 @@ def fake_trackio(monkeypatch: pytest.MonkeyPatch, sent: Sent) -> None:
     ],
     ids=["wandb", "mlflow", "trackio"],
 )
-def test_curves_texts_pictures_and_the_model_are_sent_once(
+def test_curves_texts_pictures_and_the_model_are_sent(
     kind: type[Tracker], fake: Any, ended: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("WANDB_MODE", "MLFLOW_TRACKING_URI"):

@@ -1,14 +1,13 @@
-"""What is kept of the models: in order, behind training's back, tried again when the disk is full."""
+"""What is kept of the models: in order, behind training's back, which ends when the disk is full."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rows import each_row
-from trainer_bench import Bench, assert_same
+from trainer_bench import Bench, goes_on_to_the_same_weights
 
 from tolka.errors import ConfigError, TolkaError
-from tolka.model_directory.resume_state import ResumeState
 from tolka.training.checkpoint_writer import CheckpointWriter, to_average, to_keep
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
@@ -17,17 +16,11 @@ from tolka.training.run_folder import RunFolder
 class Job:
     """Writes its name into a list, or cannot."""
 
-    is_copy = True
-
-    def with_state(self, state: ResumeState) -> "Job":
-        return self
-
-    def __init__(self, done: list[str], name: str, fails: int = 0) -> None:
-        self.done, self.name, self.fails = done, name, fails
+    def __init__(self, done: list[str], name: str, fails: bool = False, is_copy: bool = True) -> None:
+        self.done, self.name, self.fails, self.is_copy = done, name, fails, is_copy
 
     def write(self, folder: Path) -> None:
         if self.fails:
-            self.fails -= 1
             raise OSError(28, "No space left on device", "model.safetensors")
         self.done.append(f"{folder.name} {self.name}")
 
@@ -38,71 +31,40 @@ def test_in_order_and_what_counts_on_it_afterwards(tmp_path: Path) -> None:
     keeper.save(tmp_path / "best", Job(done, "1"))
     keeper.save(tmp_path / "last", Job(done, "1"))
     keeper.afterwards(lambda: done.append("then"))
-    keeper.finish()
+    keeper.wait()
     assert done == ["best 1", "last 1", "then"]
     assert keeper.has(tmp_path / "last")
 
 
-def test_what_is_no_copy_is_waited_for_and_copied_where_it_fails(tmp_path: Path) -> None:
-    class Lent(Job):
-        is_copy = False
-
-        def copied(self) -> Job:
-            return Job(self.done, f"{self.name} as it was")
-
+def test_what_is_no_copy_is_waited_for(tmp_path: Path) -> None:
     done: list[str] = []
     keeper: Any = CheckpointWriter(RunFolder(tmp_path))
-    keeper.save(tmp_path / "best", Lent(done, "1"))
+    keeper.save(tmp_path / "best", Job(done, "1", is_copy=False))
     assert done == ["best 1"]
-    keeper.save(tmp_path / "last", Lent(done, "1", fails=1))
-    keeper.finish()
-    assert done == ["best 1", "last 1 as it was"]
+    with pytest.raises(TolkaError, match="last could not be written"):
+        keeper.save(tmp_path / "last", Job(done, "1", fails=True, is_copy=False))
 
 
-def test_what_fails_is_told_and_tried_again(tmp_path: Path) -> None:
+def test_after_a_failure_nothing_is_written_or_deleted(tmp_path: Path) -> None:
+    """What stood there before belongs together: last/ counts on the best model and the checkpoints of its time."""
     done: list[str] = []
     keeper: Any = CheckpointWriter(RunFolder(tmp_path))
-    keeper.save(tmp_path / "best", Job(done, "1", fails=1))
+    keeper.save(tmp_path / "best", Job(done, "1", fails=True))
+    keeper.save(tmp_path / "last", Job(done, "1"))
     keeper.afterwards(lambda: done.append("too soon"))
+    with pytest.raises(TolkaError, match=r"best could not be written \(No space left on device\): free some space"):
+        keeper.wait()
     keeper.wait()
     assert done == []
     assert not keeper.has(tmp_path / "best")
-    assert "best could not be written (No space left on device); training continues, what stood there before" in (
-        tmp_path / "train.log"
-    ).read_text("utf-8")
-    keeper.retry()
-    keeper.save(tmp_path / "last", Job(done, "1"))
-    keeper.afterwards(lambda: done.append("then"))
-    keeper.finish()
-    assert done == ["best 1", "last 1", "then"]
-    assert "best is written now" in (tmp_path / "train.log").read_text("utf-8")
 
 
-def test_a_newer_model_takes_the_place_of_what_failed(tmp_path: Path) -> None:
-    done: list[str] = []
+def test_a_failure_is_known_at_the_next_report(tmp_path: Path) -> None:
     keeper: Any = CheckpointWriter(RunFolder(tmp_path))
-    keeper.save(tmp_path / "best", Job(done, "old", fails=9))
-    keeper.wait()
-    keeper.save(tmp_path / "best", Job(done, "new"))
-    keeper.finish()
-    assert done == ["best new"]
-
-
-def test_what_is_not_needed_is_told_of_and_forgotten(tmp_path: Path) -> None:
-    done: list[str] = []
-    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
-    keeper.save(tmp_path / "0000010", Job(done, "1", fails=1), needed=False)
-    keeper.afterwards(lambda: done.append("then"))
-    keeper.finish()
-    assert done == ["then"]
-    assert "0000010 could not be written" in (tmp_path / "train.log").read_text("utf-8")
-
-
-def test_what_never_gets_written_is_an_error_at_the_end(tmp_path: Path) -> None:
-    keeper: Any = CheckpointWriter(RunFolder(tmp_path))
-    keeper.save(tmp_path / "last", Job([], "1", fails=2))
-    with pytest.raises(TolkaError, match=r"last could not be written \(No space left on device\): free some space"):
-        keeper.finish()
+    keeper.save(tmp_path / "last", Job([], "1", fails=True))
+    keeper._thread.shutdown()  # which waits
+    with pytest.raises(TolkaError, match="last could not be written"):
+        keeper.report()
 
 
 def test_a_mistake_of_ours_is_not_hidden(tmp_path: Path) -> None:
@@ -113,7 +75,7 @@ def test_a_mistake_of_ours_is_not_hidden(tmp_path: Path) -> None:
     keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "last", Broken([], "1"))
     with pytest.raises(ZeroDivisionError):
-        keeper.finish()
+        keeper.wait()
 
 
 KEPT: dict[str, float | None] = {"100": 5.0, "200": 9.0, "300": None, "400": 7.0, "500": 9.0, "600": 1.0}
@@ -195,32 +157,23 @@ def test_every_checkpoint_has_the_weights_of_its_own_update(tmp_path: Path) -> N
     assert [int(name) for name, _ in bench.saved if name.isdigit()] == [4, 8, 12, 16, 20, 24]
 
 
-@pytest.mark.slow
-def test_a_full_disk_does_not_end_the_training(tmp_path: Path) -> None:
-    """The model of the next validation is written, and what is trained is not touched by any of it."""
-    straight = Bench(tmp_path / "a", updates=40)
+def test_a_full_disk_ends_the_training_which_goes_on_from_what_was_saved(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"updates": 40, "keep_every": 15}
+    straight = Bench(tmp_path / "a", **options)
     straight.trainer.fit()
-    bench = Bench(tmp_path / "b", updates=40)
+    bench = Bench(tmp_path / "b", **options)
     real = bench.trainer._train_step
 
     def filling(window: Any) -> Any:
-        bench.full = 10 <= bench.trainer.state.update < 25
+        bench.full = bench.trainer.state.update >= 12
         return real(window)
 
     bench.trainer._train_step = filling  # type: ignore[method-assign]
-    bench.trainer.fit()
-    assert bench.saved == [(folder, update) for update in (10, 30, 40) for folder in ("best", "last")]
-    assert_same(straight.weights, bench.weights)
-    assert "could not be written (No space left on device)" in (tmp_path / "b" / "train.log").read_text("utf-8")
-
-
-def test_a_disk_that_stays_full_is_an_error(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, updates=20)
-    bench.full = True
-    with pytest.raises(TolkaError, match="could not be written"):
+    with pytest.raises(TolkaError, match="0000015 could not be written"):
         bench.trainer.fit()
-    updates = [line["update"] for line in RunFolder(tmp_path).history()]
-    assert max(updates) == 20
+    assert bench.saved == [("best", 10), ("last", 10)]
+    assert bench.trainer.state.update < 22  # at the save after it, at the latest
+    goes_on_to_the_same_weights(bench, straight, tmp_path / "b", **options)
 
 
 @pytest.mark.parametrize("key", ["keep_best", "keep_every"])

@@ -12,7 +12,6 @@ from trainer_bench import Bench, assert_same, goes_on_to_the_same_weights
 from tolka.data.batch import Batch
 from tolka.errors import DataError, TolkaError
 from tolka.losses.cross_entropy import LossSum
-from tolka.training import run_folder as run_module
 
 Spoilt = Callable[[int, int], bool]
 
@@ -263,31 +262,6 @@ def test_text_that_cannot_be_read_on_costs_no_update(tmp_path: Path, accumulate:
     assert first.last is not None
     assert first.last.facts["train"]["update"] == 13
     goes_on_to_the_same_weights(first, straight, tmp_path / "b", **options)
-
-
-def test_lines_that_a_full_disk_kept_out_come_with_what_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk was full when they fell due, had room for last/, and the process was killed before the next line."""
-    straight = Bench(tmp_path / "a", updates=20)
-    straight.trainer.fit()
-    first = Bench(tmp_path / "b", updates=20)
-    with monkeypatch.context() as patch:
-        patch.setattr(run_module, "_append", full_disk)
-        first.stop_after(12)
-        with pytest.raises(TolkaError, match="lacks 3 lines"):
-            first.trainer.fit()
-    assert first.trainer.run.history() == []
-    goes_on_to_the_same_weights(first, straight, tmp_path / "b", updates=20)
-    lines = [
-        [{key: value for key, value in line.items() if "second" not in key} for line in bench.trainer.run.history()]
-        for bench in (straight, first)
-    ]
-    assert lines[0] == lines[1]
-
-
-def full_disk(path: Path, content: bytes) -> None:
-    raise OSError(28, "No space left on device", str(path))
 
 
 def test_the_first_error_is_told_of_where_the_disk_is_full_too(tmp_path: Path) -> None:

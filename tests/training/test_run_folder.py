@@ -11,7 +11,6 @@ import pytest
 from tolka.errors import ConfigError, TolkaError
 from tolka.system import atomic
 from tolka.system.progress import say
-from tolka.training import run_folder as run_module
 from tolka.training.run_folder import RunFolder
 
 
@@ -23,38 +22,8 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
     folder.release()
 
 
-class Disk:
-    """Takes so many bytes more, then half of what comes, as a full disk does."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-        self.room = room
-        real = Path.open
-        disk = self
-
-        class Stream:
-            def __init__(self, stream: Any) -> None:
-                self._stream = stream
-
-            def __enter__(self) -> "Stream":
-                return self
-
-            def __exit__(self, *error: object) -> None:
-                self._stream.close()
-
-            def __getattr__(self, name: str) -> Any:
-                return getattr(self._stream, name)
-
-            def write(self, content: bytes) -> int:
-                taken = min(len(content), disk.room)
-                disk.room -= taken
-                self._stream.write(content[:taken])
-                return taken
-
-        def opened(path: Path, mode: str = "r", *rest: Any, **others: Any) -> Any:
-            stream = real(path, mode, *rest, **others)
-            return Stream(stream) if mode == "ab" else stream
-
-        monkeypatch.setattr(Path, "open", opened)
+def full_disk(path: Path, mode: str = "r", *rest: object, **others: object) -> None:
+    raise OSError(28, "No space left on device", str(path))
 
 
 def test_a_claim_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,52 +71,36 @@ def test_a_first_save_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
     assert not (folder.path / ".unsaved").exists()
 
 
-def test_lines_that_do_not_fit_come_later_and_whole(
+def test_what_does_not_fit_ends_the_training(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A line of the log is said all the same."""
     folder.record({"update": 1})
-    disk = Disk(monkeypatch, room=5)
-    folder.record({"update": 2})
-    folder.record({"update": 3})
-    assert folder.metrics.read_text() == '{"update": 1}\n'
-    assert capsys.readouterr().err.count("metrics.jsonl cannot be written (No space left on device)") == 1
-    disk.room = 10_000
-    folder.record({"update": 4})
-    assert [line["update"] for line in folder.history()] == [1, 2, 3, 4]
-
-
-def test_at_the_end_missing_lines_are_written_or_complained_of(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = Disk(monkeypatch, room=0)
-    folder.record({"update": 1})
-    folder.record({"update": 2})
-    assert folder.unrecorded() == [{"update": 1}, {"update": 2}]
-    with pytest.raises(TolkaError, match=r"metrics.jsonl lacks 2 lines that could not be written: free some space"):
-        folder.finish()
-    disk.room = 10_000
-    folder.finish()
-    assert folder.history() == [{"update": 1}, {"update": 2}]
-    assert folder.unrecorded() == []
-
-
-def test_a_log_that_cannot_be_written_is_still_said(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    disk = Disk(monkeypatch, room=0)
-    folder.log("one")
-    disk.room = 10_000
-    folder.log("two")
-    said = capsys.readouterr().err
-    assert said.index("one") < said.index("train.log cannot be written") < said.index("two")
-    assert [line[20:] for line in (folder.path / "train.log").read_text().splitlines()] == ["one", "two"]
-
-
-def test_what_is_left_for_people_is_not_worth_ending_for(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full_disk)
+        patch.setattr(Path, "write_bytes", full_disk)
+        for write, name in (
+            (lambda: folder.record({"update": 2}), "metrics.jsonl"),
+            (lambda: folder.log("one"), "train.log"),
+            (lambda: folder.leave("samples/1.txt", "a\n"), "samples/1.txt"),
+        ):
+            why = rf"{name} could not be written \(No space left on device\): free some space, and run the same command"
+            with pytest.raises(TolkaError, match=why):
+                write()
+    assert capsys.readouterr().err == "one\n"
+    assert folder.history() == [{"update": 1}]
     assert folder.leave("samples/1.txt", "a\n").read_text() == "a\n"
-    (folder.path / "shown").write_text("a file where a folder should be")
-    folder.leave("shown/1.txt", "a\n")
-    assert "shown/1.txt is not written" in capsys.readouterr().err
+
+
+def test_half_a_line_is_not_read_and_not_kept(folder: RunFolder) -> None:
+    """As a full disk leaves it."""
+    folder.record({"update": 1})
+    with folder.metrics.open("a") as stream:
+        stream.write('{"upda')
+    assert folder.history() == [{"update": 1}]
+    folder.forget_after(1)
+    folder.record({"update": 2})
+    assert folder.history() == [{"update": 1}, {"update": 2}]
 
 
 def test_a_folder_that_was_deleted_is_not_made_again(folder: RunFolder) -> None:
@@ -181,26 +134,3 @@ def test_locks_where_a_file_system_knows_only_one_kind(tmp_path: Path, monkeypat
         assert os.waitpid(child, 0)[1] == 0
         monkeypatch.setattr(fcntl, "lockf", unknown)
         assert atomic.try_lock(stream)
-
-
-def test_half_a_line_is_never_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes(b"one\n")
-    Disk(monkeypatch, room=2)
-    with pytest.raises(OSError, match="No space"):
-        run_module._append(path, b"two\n")
-    assert path.read_bytes() == b"one\n"
-
-
-def test_going_back_takes_back_what_waits_to_be_written(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder.record({"update": 1})
-    disk = Disk(monkeypatch, room=0)
-    for update in (2, 3):
-        folder.record({"update": update})
-    saved = folder.written(), folder.unrecorded()
-    for update in (4, 5):
-        folder.record({"update": update})
-    disk.room = 10_000
-    folder.forget_after(3, *saved)
-    folder.record({"update": 4, "again": True})
-    assert folder.history() == [{"update": 1}, {"update": 2}, {"update": 3}, {"update": 4, "again": True}]

@@ -31,9 +31,8 @@ def test_two_numbers_are_equal_if_they_share_a_reading(one: str, other: str, equ
     assert (not set(only(one).readings).isdisjoint(only(other).readings)) is equal
 
 
-def test_a_date_has_parts_and_a_list_says_so() -> None:
+def test_a_date_has_parts() -> None:
     assert [part.readings[0] for part in only("3/14/2024").parts] == ["3e0", "14e0", "2024e0"]
-    assert [number.in_list for number in numbers_of("3, 4 and 5", signed=False)] == [True, True, False]
 
 
 @each_row(

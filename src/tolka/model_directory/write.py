@@ -65,12 +65,6 @@ class Snapshot:
         """Return the snapshot with the state from which training resumes."""
         return replace(self, state=replace(state, tensors=_to_cpu(state.tensors, self.is_copy)))
 
-    def copied(self) -> "Snapshot":
-        """Return a copy that shares no memory with a model."""
-        state = self.state and replace(self.state, tensors=_to_cpu(self.state.tensors, copy=True))
-        adapter = _to_cpu(self.adapter, copy=True)
-        return replace(self, weights=_to_cpu(self.weights, copy=True), adapter=adapter, state=state, is_copy=True)
-
     def write(self, folder: Path) -> None:
         """Write a model directory, which replaces an existing one only when complete and verified.
 

@@ -34,7 +34,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
     settings: `TrainConfig.as_dict`; checkup: as in `health_report`.
     """
     codes = [settings["corpus"][side] for side in _SIDES]
-    subwords = checkup["pieces"]
+    subwords, cleaning = checkup["pieces"], checkup["cleaning"]
     text = render(
         "check.html",
         title=f"{settings['run']['name'] or folder.name}: the text, checked",
@@ -42,11 +42,23 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         facts=_facts(checkup, codes),
         unfit=checkup["unfit"],
         to_do=advice(checkup),
-        parts=[_part(part, part.get("direction", codes), checkup["cleaning"]) for part in checkup["training"]],
-        leaks=[_finding(finding, leak_cure(finding, checkup["cleaning"])) for finding in leak_findings(checkup)],
-        kept=_cleaning_counts(checkup["kept"]),
+        parts=[
+            {
+                **part,
+                "sides": _histograms([part[side] for side in _SIDES], part.get("direction", codes), "characters"),
+                "shift": list(shift_words(part["shift"])),
+                "findings": [{**finding, "cure": cure_of(finding, cleaning)} for finding in part["findings"]],
+            }
+            for part in checkup["training"]
+        ],
+        leaks=[{**finding, "cure": leak_cure(finding, cleaning)} for finding in leak_findings(checkup)],
+        kept=checkup["kept"],
         subwords=_histograms([subwords[side] for side in _SIDES], codes, "subwords") if subwords else [],
-        pace=_pace(checkup["pace"], checkup["chosen"]) if checkup["pace"] else {},
+        pace=checkup["pace"],
+        training_time=time_in_words(checkup["pace"], checkup["chosen"]) if checkup["pace"] else "",
+        epochs_in_words=epochs_in_words,
+        percent=_percent,
+        visible=_visible,
         chosen=checkup["chosen"],
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
     )
@@ -74,17 +86,6 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
 def _count_text(count: int, noun: str, rest: str = "") -> str:
     """Return a phrase such as '1 kind' or '2 kinds', followed by `rest`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'} {rest}".rstrip()
-
-
-def _part(part: Mapping[str, Any], codes: Sequence[str], cleaning: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values for one training source."""
-    return {
-        "name": part["name"],
-        "pairs": f"{part['pairs']:,}",
-        "sides": _histograms([part[side] for side in _SIDES], codes, "characters"),
-        "shift": list(shift_words(part["shift"])),
-        "findings": [_finding(finding, cure_of(finding, cleaning)) for finding in part["findings"]],
-    }
 
 
 def _histograms(sides: Sequence[Mapping[str, Any]], codes: Sequence[str], unit: str) -> list[dict[str, Any]]:
@@ -152,19 +153,6 @@ def _percent(share: float) -> str:
     return "under 0.01%" if 0 < share < 0.00005 else f"{share:.2%}"
 
 
-def _finding(finding: Mapping[str, Any], cure: str) -> dict[str, Any]:
-    """Return the values for one problem. examples: their numbers, and each side as `_visible` parts."""
-    share = finding["count"] / finding["looked_at"]
-    return {
-        "what": finding["what"],
-        "count": f"{finding['count']:,} of {finding['looked_at']:,}",
-        "share": _percent(share),
-        "percent": 100 * share,
-        "cure": cure,
-        "examples": [(f"{number:,}", [_visible(text) for text in texts]) for number, *texts in finding["examples"]],
-    }
-
-
 def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
     """Return (whether it is a character's code, text) of each part of an example, and a note on what is not shown.
 
@@ -179,26 +167,3 @@ def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
 
 def _is_hidden(character: str) -> bool:
     return not character.isprintable() and unicodedata.category(character) != "Zs"
-
-
-def _cleaning_counts(tally: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the counts of pairs kept, dropped and changed. rows: (class, what, count, percent, share)."""
-    if tally is None:
-        return {"rows": [], "changed": []}
-    total = tally["kept"] + sum(tally["dropped"].values())
-    dropped = sorted(tally["dropped"].items(), key=lambda entry: -entry[1])
-    rows = [("kept", "kept", tally["kept"]), *(("dropped", reason, count) for reason, count in dropped)]
-    return {
-        "rows": [(*row[:2], f"{row[2]:,}", 100 * row[2] / total, _percent(row[2] / total)) for row in rows if total],
-        "changed": [f"{what}: {count:,}" for what, count in sorted(tally["changed"].items())],
-    }
-
-
-def _pace(pace: Mapping[str, Any], chosen: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    return {
-        "time": time_in_words(pace, chosen),
-        "speed": f"{pace['tokens_per_second']:,.0f} target tokens/s",
-        "memory": f"{pace['memory_bytes'] / 1e9:.1f} GB",
-        "updates": f"{'at most ' if pace['at_plateau'] else ''}{pace['updates']:,}{epochs_in_words(pace['epochs'])}",
-        "model": f"{pace['parameters']:,} parameters",
-    }

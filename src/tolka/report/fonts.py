@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from tolka.system.loggers import loggers_at
-from tolka.system.package_data import table_beside
 
 _DEFAULT = "DejaVu Sans"  # comes with matplotlib
 _OF_DEFAULT = re.compile("[\0-\u06ff\u2000-\u2bff]*")  # Latin, Greek, Cyrillic, Arabic, Hebrew and many signs
 # Fonts that have a box, or nothing, for every character. Those of macOS whose name begins with a dot are for itself.
 _WITHOUT_GLYPHS = ("Last Resort", "LastResort", "Adobe Blank", ".")
+_PLAIN = re.compile("Sans|Gothic|Hei|Dotum")  # in the names of plain faces, not brush, serif or monospaced ones
 # Python packages that bring fonts, in their folder `fonts`: all East Asian scripts, Korean, Japanese.
 _PACKAGES = ("mplfonts", "koreanize_matplotlib", "japanize_matplotlib")
 WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the Python package mplfonts"
@@ -57,7 +57,7 @@ def _characters_in(family: str, characters: set[str]) -> set[str]:
 
 @cache
 def _installed_families() -> list[str]:
-    """Return the families on this machine and of font packages: preferred ones in their order, then the others."""
+    """Return the families on this machine and of font packages, plain faces first."""
     from matplotlib import font_manager
 
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
@@ -65,14 +65,13 @@ def _installed_families() -> list[str]:
         if path not in known:  # installed since matplotlib wrote its list
             with suppress(RuntimeError, OSError):  # a file that is not a font
                 font_manager.fontManager.addfont(path)
-    return _rank_families({entry.name for entry in font_manager.fontManager.ttflist})
+    return _rank_families(entry.name for entry in font_manager.fontManager.ttflist)
 
 
 def _rank_families(names: Iterable[str]) -> list[str]:
-    """Return the preferred families in the order of fonts.yaml, then the others, without any that has no glyphs."""
-    usable = sorted(name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
-    preferred = [name for start in table_beside(__file__) for name in usable if name.startswith(start)]
-    return list(dict.fromkeys([*preferred, *usable]))
+    """Return the families that have glyphs, plain faces first."""
+    usable = (name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
+    return sorted(usable, key=lambda name: (not _PLAIN.search(name), name))
 
 
 def _packaged_fonts() -> list[str]:

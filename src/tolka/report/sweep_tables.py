@@ -52,13 +52,6 @@ def _metric(run: FinishedRun) -> str:
     return str(run.config.get("trainer", {}).get("metric", "bleu"))
 
 
-def are_comparable(runs: Sequence[FinishedRun]) -> bool:
-    """Return whether there are several trainings, whose best validations have values of one metric."""
-    return (
-        len(runs) > 1 and len({_metric(run) for run in runs}) == 1 and not any(map(math.isnan, map(best_value, runs)))
-    )
-
-
 @dataclass(frozen=True)
 class System:
     """Trainings that differ in their seed alone.
@@ -113,10 +106,11 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
 
     None where there are fewer than two trainings, or where they are selected by different metrics.
     """
-    settings = differing_settings(runs)
-    if not are_comparable(runs) or not settings:
+    settings, metrics = differing_settings(runs), {_metric(run) for run in runs}
+    values = [best_value(run) for run in runs]
+    if not settings or len(metrics) > 1 or any(map(math.isnan, values)):
         return []
-    metric, values = _metric(runs[0]), [best_value(run) for run in runs]
+    (metric,) = metrics
     order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric not in MINIMIZED)
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]

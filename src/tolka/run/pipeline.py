@@ -109,9 +109,7 @@ def _train(
         _try_metric(config, inputs)
     _make_ready(trainer, resumed, config, inputs)
     try:
-        callback.on_start(
-            Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history(), bool(run.overridden))
-        )
+        callback.on_start(Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history()))
         state = _fit(trainer, ranks, validate_start=inputs.start is not None)
         # The tests need the memory of the optimizer and the gradients.
         del trainer
@@ -232,7 +230,6 @@ def _test(
     for result in results:
         timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
         run.record({"update": best.scores["update"], **timed})
-    run.finish()
     return results
 
 

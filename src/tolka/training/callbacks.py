@@ -34,7 +34,7 @@ class Beginning:
     """A training begins, or is resumed.
 
     folder: the run's. config: all settings, as config.yaml has them. update: the last one that is done (0 for a new
-    run). history: the lines of metrics.jsonl up to it. overridden: whether the earlier part had other settings.
+    run). history: the lines of metrics.jsonl up to it.
     """
 
     folder: Path
@@ -42,7 +42,6 @@ class Beginning:
     log: Log
     update: int = 0
     history: Sequence[Mapping[str, Any]] = ()
-    overridden: bool = False
 
 
 @dataclass(frozen=True)

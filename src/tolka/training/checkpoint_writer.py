@@ -1,22 +1,21 @@
 """Writing models to disk in a background thread while training continues."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.write import Snapshot
 from tolka.system.memory import return_freed_memory
 from tolka.training.options import TrainerConfig, model_rank
-from tolka.training.run_folder import RunFolder
+from tolka.training.run_folder import RunFolder, must_be_written
 
 Checkpoints = Mapping[str, float | None]
 """Update -> trainer.metric of its checkpoint, None where it was not validated."""
 
 
 class CheckpointWriter:
-    """Saves models in a background thread; tries again, with the next save, what could not be written."""
+    """Saves models in a background thread; what cannot be written ends the training."""
 
     # One thread, so that saves happen in the order in which they were queued; callbacks are called on the trainer's
     # own thread, by `report`.
@@ -26,81 +25,64 @@ class CheckpointWriter:
         self._run, self._on_save = run, on_save
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="saving")
         self._jobs: list[Future[None]] = []
-        self._failed: dict[Path, tuple[Snapshot, str]] = {}
+        self._has_failed = False
         self._on_disk: set[Path] = set()
         self._written: deque[Path] = deque()  # and not yet reported
 
-    def save(self, folder: Path, model: Snapshot, needed: bool = True) -> None:
-        """Queue a model directory for writing. needed: retry on failure, and raise an error in the end.
-
-        Waits for one that is no copy, which training would change.
-        """
-        self._failed.pop(folder, None)  # superseded by this one
-        self._jobs.append(self._thread.submit(self._write, folder, model, needed))
+    def save(self, folder: Path, model: Snapshot) -> None:
+        """Queue a model directory for writing. Waits for one that is no copy, which training would change."""
+        self.afterwards(lambda: self._write(folder, model))
         if not model.is_copy:
             self.wait()
 
     def afterwards(self, job: Callable[[], None]) -> None:
         """Queue a job to run after the saves so far; it is skipped if one of them failed."""
-        # It deletes what the saves replace: after a failure, that is still needed.
-        self._jobs.append(self._thread.submit(lambda: None if self._failed else job()))
 
-    def forget(self, kept: Collection[Path]) -> None:
-        """Stop retrying checkpoints that are not in `kept`."""
-        failed = {folder for folder in list(self._failed) if folder.name.isdigit()}
-        for folder in failed.difference(kept):
-            self._failed.pop(folder, None)
+        def unless_failed() -> None:
+            # After a failure nothing more is written, nor deleted: what stood there before belongs together.
+            if self._has_failed:
+                return
+            try:
+                job()
+            except BaseException:
+                self._has_failed = True
+                raise
+
+        self._jobs.append(self._thread.submit(unless_failed))
 
     def has(self, folder: Path) -> bool:
         """Return whether a model has been written there since training began."""
         return folder in self._on_disk
 
     def report(self) -> None:
-        """Call `on_save`, on this thread, with the folders that have been written since the last time."""
+        """Call `on_save`, on this thread, with the folders that have been written since the last time.
+
+        TolkaError where one could not be written.
+        """
+        for job in self._jobs:
+            if job.done():
+                job.result()
         if self._written:
             return_freed_memory()  # of the copies
         while self._written:
             self._on_save(self._written.popleft())
 
     def wait(self) -> None:
-        """Wait until everything is written or has failed."""
+        """Wait until everything is written; TolkaError where something could not be."""
         jobs, self._jobs = self._jobs, []
         for job in jobs:
             # Raises here, on the trainer's thread, what the job raised.
             job.result()
 
-    def retry(self) -> None:
-        """Queue what could not be written once more."""
-        for folder, (model, _) in list(self._failed.items()):
-            self._jobs.append(self._thread.submit(self._write, folder, model, True))
-
-    def finish(self) -> None:
-        """Wait for all saves, and retry failed ones once; TolkaError when something needed is still not on disk."""
-        self.wait()
-        self.retry()
-        self.wait()
-        for folder, (_, why) in self._failed.items():
-            raise TolkaError(f"{folder} could not be written ({why}): free some space, and run the same command again")
-
-    def _write(self, folder: Path, model: Snapshot, needed: bool) -> None:
+    def _write(self, folder: Path, model: Snapshot) -> None:
         # A run's folder that the user has deleted must not come back with a single model in it.
         self._run.check_there()
-        try:
+        with must_be_written(folder):
             model.write(folder)
-        except (OSError, CheckpointError) as error:
-            why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            warning = f"warning: {folder} could not be written ({why}); training continues"
-            if needed:
-                self._failed[folder] = model if model.is_copy else model.copied(), why
-                warning += ", what stood there before still stands, and the next save tries again"
-            self._run.log(warning)
-        else:
-            self._on_disk.add(folder)
-            self._written.append(folder)
-            if folder == self._run.last:
-                self._run.saved()
-            if self._failed.pop(folder, None):
-                self._run.log(f"{folder} is written now")
+        self._on_disk.add(folder)
+        self._written.append(folder)
+        if folder == self._run.last:
+            self._run.saved()
 
 
 def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> dict[str, float | None]:

@@ -1,15 +1,13 @@
 """A run's folder: its configuration, log, metrics and models."""
 
-import errno
 import json
 import os
 import shutil
 import socket
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from threading import Lock
 from typing import IO, Any
 
 import yaml
@@ -41,7 +39,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, rank: int = 0, say: Say = silent) -> None:
-        """say: receives the lines of the log, too, and what cannot be written."""
+        """say: receives the lines of the log, too."""
         self.path, self._writes, self._say = path, rank == 0, say
         self._log_file = rank_log(path, rank) if rank else path / "train.log"
         self.best, self.last = path / "best", path / "last"
@@ -49,9 +47,6 @@ class RunFolder:
         self.overridden: list[str] = []
         self._lock: IO[str] | None = None
         self._settings = ""  # that config.yaml does not have yet
-        self._unwritten: dict[Path, str] = {}
-        # The thread that saves models logs too.
-        self._file_lock = Lock()
 
     def claim(
         self,
@@ -128,9 +123,7 @@ class RunFolder:
 
     def begun(self) -> None:
         """Note that training begins: until `saved`, a `best/` alone is an interrupted first save."""
-        if not self._writes:
-            return
-        with suppress(OSError):  # a full disk: then such a save is refused, and nothing is lost
+        if self._writes:
             (self.path / _UNSAVED).touch()
 
     def saved(self) -> None:
@@ -173,7 +166,7 @@ class RunFolder:
                 shutil.rmtree(folder)
 
     def record(self, facts: Mapping[str, Any]) -> None:
-        """Append a line to metrics.jsonl; if that fails, it is written together with the next one."""
+        """Append a line to metrics.jsonl."""
         if self._writes:
             self._add(self.metrics, json_text(facts) + "\n")
 
@@ -193,28 +186,12 @@ class RunFolder:
         except (ValueError, RecursionError) as error:
             raise CheckpointError(f"{self.metrics} is damaged ({reason_of(error)})") from None
 
-    def unrecorded(self) -> list[dict[str, Any]]:
-        """Return lines for metrics.jsonl that could not be written yet."""
-        return [json.loads(line) for line in self._unwritten.get(self.metrics, "").splitlines()]
-
-    def finish(self) -> None:
-        """Write what could not be written before; TolkaError when metrics.jsonl still lacks lines."""
-        for path in list(self._unwritten):
-            self._add(path, "")
-        if missing := len(self.unrecorded()):
-            raise TolkaError(
-                f"{self.metrics} lacks {missing} lines that could not be written: free some space, and run the same "
-                "command again"
-            )
-
     def written(self) -> int:
         """Return how many lines metrics.jsonl has."""
         return self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
 
-    def forget_after(
-        self, update: int, written: int | None = None, unrecorded: Collection[Mapping[str, Any]] = ()
-    ) -> None:
-        """Drop the lines that a resumed run will write again; add those that it has and the file lacks.
+    def forget_after(self, update: int, written: int | None = None) -> None:
+        """Drop the lines that a resumed run will write again.
 
         written: the number of lines to keep; if unknown, those up to `update` are kept.
         """
@@ -223,10 +200,7 @@ class RunFolder:
         history = self.history()
         # By number where it is known: lines after the save may be of the same update.
         lines = history[:written] if written is not None else [line for line in history if line["update"] <= update]
-        lines += [dict(line) for line in unrecorded]
-        with self._file_lock:
-            replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
-            self._unwritten.pop(self.metrics, None)  # `unrecorded` has those that the resumed run needs
+        replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
 
     def forget_tests(self) -> None:
         """Drop the lines of earlier tests: only the last test is of the best model."""
@@ -245,30 +219,20 @@ class RunFolder:
         self._add(self._log_file, "".join(f"{stamp} {line}\n" for line in message.splitlines()))
 
     def leave(self, name: str, text: str) -> Path:
-        """Write a text file in the folder; a failure is only reported. name: may contain slashes."""
+        """Write a text file in the folder. name: may contain slashes."""
         path = self.path / name
-        if not self._writes:
-            return path
-        try:
-            self._create(path.parent)
-            replace_text(path, text)
-        except OSError as error:
-            self._say(f"warning: {path} is not written ({error.strerror or error})")
+        if self._writes:
+            with must_be_written(path):
+                self._create(path.parent)
+                replace_text(path, text)
         return path
 
     def _add(self, path: Path, text: str) -> None:
-        """Append to a file; a failure is reported once, and the text is kept for the next attempt."""
-        with self._file_lock:
-            pending = self._unwritten.get(path, "") + text
-            try:
-                self._create(path.parent)
-                _append(path, pending.encode("utf-8", "backslashreplace"))
-            except OSError as error:
-                if path not in self._unwritten:
-                    self._say(f"warning: {path} cannot be written ({error.strerror or error}); it is tried again")
-                self._unwritten[path] = pending
-            else:
-                self._unwritten.pop(path, None)
+        """Append to a file."""
+        with must_be_written(path):
+            self._create(path.parent)
+            with path.open("ab") as stream:
+                stream.write(text.encode("utf-8", "backslashreplace"))
 
     def _create(self, folder: Path) -> None:
         """Create a folder unless it exists; TolkaError if the run's folder is gone."""
@@ -285,18 +249,16 @@ class RunFolder:
             )
 
 
-def _append(path: Path, content: bytes) -> None:
-    """Append all of the content, or nothing."""
-    # Unbuffered: a full disk shows here, not when the file is closed, and half a line can be cut off again.
-    with path.open("ab", buffering=0) as stream:
-        size = stream.seek(0, os.SEEK_END)
-        try:
-            if stream.write(content) != len(content):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        except OSError:
-            with suppress(OSError):
-                stream.truncate(size)
-            raise
+@contextmanager
+def must_be_written(path: Path) -> Iterator[None]:
+    """Raise TolkaError, which ends the training, where a file or folder cannot be written, as on a full disk."""
+    try:
+        yield
+    except (OSError, CheckpointError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise TolkaError(
+            f"{path} could not be written ({why}): free some space, and run the same command again"
+        ) from None
 
 
 def rank_log(folder: Path, rank: int) -> Path:

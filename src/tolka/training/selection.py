@@ -82,10 +82,10 @@ class ModelSelection:
             self._save(self.run.best, state)
             self._snapshot = None  # written, it leaves the memory: nothing else saves the start
 
-    def _save(self, folder: Path, state: TrainState, needed: bool = True) -> None:
-        """Save the current model, if this process is the one that writes. needed: see `CheckpointWriter.save`."""
+    def _save(self, folder: Path, state: TrainState) -> None:
+        """Save the current model, if this process is the one that writes."""
         if self.ranks.is_first:
-            self.keeper.save(folder, self._current_snapshot(state), needed)
+            self.keeper.save(folder, self._current_snapshot(state))
 
     def _current_snapshot(self, state: TrainState) -> Snapshot:
         """Return a copy of the current model, taken once for all the folders in which it is saved."""
@@ -154,12 +154,9 @@ class ModelSelection:
 
         Folders of dropped checkpoints are deleted by `drop_superseded`, once `last/` no longer refers to them.
         """
-        # One that was not validated is neither averaged nor the best: it is only reported where it cannot be written.
-        self._save(self.run.checkpoint(state.update), state, needed=value is not None)
+        self._save(self.run.checkpoint(state.update), state)
         checkpoints = {**state.kept, str(state.update): value}
         state.kept = to_keep(checkpoints, state.kept_nll, self.config)
-        # What is no longer wanted need not be written again either.
-        self.keeper.forget([self.run.checkpoint(int(update)) for update in state.kept])
         state.kept_nll = {update: nll for update, nll in state.kept_nll.items() if update in state.kept}
 
     def average(self, state: TrainState) -> bool:

@@ -31,7 +31,6 @@ class _ResumeFacts:
     loader: dict[str, Any] = field(default_factory=dict)
     window: list[float | None] = field(default_factory=list)
     written: int = 0
-    unrecorded: list[dict[str, Any]] = field(default_factory=list)
     round_batches: int = 0
 
 

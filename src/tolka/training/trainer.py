@@ -186,12 +186,9 @@ class Trainer:
 
     def _finish_saving(self) -> None:
         """Wait for the checkpoint writer; TolkaError when something could not be written."""
-        try:
-            self.step.parallel.close()
-            self._keeper.finish()
-        finally:
-            self._keeper.report()
-            self.run.finish()
+        self.step.parallel.close()
+        self._keeper.wait()
+        self._keeper.report()
 
     def _finish(self) -> None:
         """Validate the last update if that is not done yet, and average checkpoints."""
@@ -277,7 +274,7 @@ class Trainer:
                 f"the text is in {self.run.path / 'skipped'}; {self.run.last} is from before, if it exists"
             )
         self._skipped.forget()
-        self._keeper.finish()
+        self._keeper.wait()
         # The first rank alone writes; what it has on disk decides for all.
         if self._ranks.of_first(self._keeper.has(self.run.last)) or self._beginning is None:
             saved = self._snapshots.last_state()
@@ -318,7 +315,6 @@ class Trainer:
         saved = self.step.parallel.written(self.resume_state(), self.run.path)
         with self.step.smoothed():
             self._selection.save_last(self.state, saved)
-        self._keeper.retry()
         self._decisions.saved()
 
     def resume_state(self) -> ResumeState:
@@ -329,7 +325,6 @@ class Trainer:
             "loader": self.loader.state(),
             "window": self._log.window.sums(),
             "written": self.run.written(),
-            "unrecorded": self.run.unrecorded(),
             "store": self._snapshots.store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
             "round_batches": self.data.batches(self.state),
@@ -343,4 +338,4 @@ class Trainer:
         self._log.window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved, load_weights or self._snapshots.load_last_weights)
-        self.run.forget_after(self.state.update, saved.facts.get("written"), saved.facts.get("unrecorded", []))
+        self.run.forget_after(self.state.update, saved.facts.get("written"))

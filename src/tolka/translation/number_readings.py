@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import pairwise
 from typing import NamedTuple
 
 from tolka.translation.number_words import roman_digits, scale_words, word_pattern
@@ -21,20 +20,13 @@ _RUN = re.compile(
     r"|\d{4}-\d\d?-\d\d?(?!\d)"
     rf"|\d+(?:[.,:/'’·٫٬h]\d+|[{_BLANKS}]\d{{3}}(?!\d))*"
 )
-_IN_GROUPS = re.compile(rf"[1-9]\d{{0,2}}(?:[{_BLANKS}]\d{{3}})+(?:[.,]\d+)?")  # 10 000, and not 2024 100
 _LONGEST_SUM = 24  # characters that are computed with; longer runs of digits are compared as they are
 _MINUS = re.compile(r"(?:^|[\s(\[{\"'„“«»:=<>≤≥,;])([-\N{MINUS SIGN}\N{EN DASH}])$")
 _HOUR = re.compile(rf"[{_BLANKS}]?(?:[ap]\.?[{_BLANKS}]?m\b|uhr|o['’]clock|[시時时点點]|h\b|час)", re.IGNORECASE)
-_HALF_OF_DAY = re.compile(r"(?:오전|오후|午前|午後|上午|下午|早上|晚上|새벽|밤) ?$")
 _MONTH = re.compile(r" ?[월月]")
 _DECADE = re.compile(r"'?s\b|er\b|-?х\b|년대|年代")
-_RANGE = re.compile(r" ?(?:[-–~]|to|and|or|bis|und|oder) ?\d{1,9}(?:[.,]\d{1,9})?")  # 4.2-3.9 million
-_DECIMAL_FRACTION = re.compile(r"(?<!\d)(\d*+)([½¼¾])")
-_FRACTIONS = {"½": "5", "¼": "25", "¾": "75"}
-_OTHER_FRACTION = re.compile("[⅐-⅞]")
-_WORDED_FRACTION = re.compile("([1-9]|1[0-2])/([3-9]|1[0-2])")  # of which both may be in words: "two thirds"
+_FRACTION = re.compile("[½¼¾⅐-⅞]")
 _QUARTERS = {"1/2": "5e-1", "1/4": "25e-2", "3/4": "75e-2"}
-_POINT = re.compile(r"(?:^|[\s(\[$€£<>=-])\.$")  # .5
 _CLOCK = re.compile(r"(\d\d?)[:.h](\d\d)(?::\d\d)?")
 _O_CLOCK = re.compile(r"uhr|o['’]clock|heure|hora|[시時时點]", re.IGNORECASE)
 _MONTHS = range(1, 13)
@@ -48,8 +40,8 @@ class Number(NamedTuple):
     """A number as it stands in a text, from `place` on.
 
     readings: its possible values, the likeliest first; numbers that share one are equal. parts: of a date, a time, a
-    ratio or version, or of a text that may be several numbers. in_words: the ways in which words or Roman digits may
-    stand for it, or for this part of it. is_month: whether it may be one. in_list: whether another number is beside it.
+    ratio or version. in_words: the ways in which words or Roman digits may stand for it, or for this part of it.
+    is_month: whether it may be one.
     """
 
     text: str
@@ -58,31 +50,11 @@ class Number(NamedTuple):
     parts: tuple["Number", ...] = ()
     in_words: tuple[Words, ...] = ()
     is_month: bool = False
-    in_list: bool = False
 
 
 def numbers_of(text: str, signed: bool) -> list[Number]:
     """Return the numbers of a text in their order. signed: whether a minus counts."""
-    spans = [span for match in _RUN.finditer(text) for span in _apart(match)]
-    if not spans:
-        return []
-    numbers = [_number(text, *span, signed) for span in spans]
-    gaps = [text[one[1] : other[0]] for one, other in pairwise(spans)]
-    beside = [bool(gap) and not gap.strip(" ,;") for gap in gaps]
-    return [
-        number._replace(in_list=before or after)
-        for number, before, after in zip(numbers, [False, *beside], [*beside, False], strict=True)
-    ]
-
-
-def _apart(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the span of a number, or of several that blanks or marks separate."""
-    run = match.group()
-    # Blanks are within a number between thousands and units; elsewhere, as "/" and ":" beside decimals, between two.
-    marks = _BLANKS if re.search(f"[{_BLANKS}]", run) and not _IN_GROUPS.fullmatch(run) and not _sum(run) else ""
-    marks += "/:" if re.search("[/:]", run) and re.search("[.,]", run) else ""
-    for part in re.finditer(f"[^{marks}]+" if marks else ".+", run):
-        yield match.start() + part.start(), match.start() + part.end()
+    return [_number(text, *match.span(), signed) for match in _RUN.finditer(text)]
 
 
 def _number(text: str, start: int, end: int, signed: bool) -> Number:
@@ -91,25 +63,19 @@ def _number(text: str, start: int, end: int, signed: bool) -> Number:
         # The sign may be another unit: then the digits alone are the number.
         raw = (_reading(*_as_decimal(run[:-1]) or ("", "")),) if run[-1] in _OFTEN_NO_UNIT else ()
         return Number(run, start, (total, *raw), in_words=(*_words_for(None, _is_round(total)),))
-    is_hour = _HOUR.match(text, end) is not None or _HALF_OF_DAY.search(text[max(0, start - 3) : start]) is not None
+    is_hour = _HOUR.match(text, end) is not None
     decimal = _as_decimal(run)
     if decimal is None or (is_hour and _minutes(run)):
         return _of_parts(run, start, groups)
     whole, fraction = decimal
-    readings = [_reading(whole, fraction)]
-    if not fraction and _POINT.search(text[max(0, start - 2) : start]):
-        readings.append(_reading("", whole))
-    readings += [_reading(whole, fraction, power) for power in _powers(text, end)]
-    # An en dash may be a minus or a range: both readings are kept.
+    readings = [_reading(whole, fraction, power) for power in (0, *_powers(text, end))]
     if sign := _MINUS.search(text[max(0, start - 2) : start]) if signed else None:
-        negative = [f"-{reading}" for reading in readings]
-        readings = negative + readings if sign[1] == "\N{EN DASH}" else negative
+        readings = [f"-{reading}" for reading in readings]
     if (minutes := _minutes(run)) or (is_hour and (minutes := _minutes(f"{run}:00"))):
         readings.append(minutes)
     # The '90s may be the 1990s, or those of another century.
     if _DECADE.match(text, end):
         readings += [_reading(century + whole) for century in ("18", "19", "20") if len(whole) == 2]
-    may_be_several = _IN_GROUPS.fullmatch(run) or (_is_date(groups) and text[end : end + 1] == ".")
     is_plain = len(groups) == 1 and not sign and not re.match("[A-Za-z]", text[start - 1 : start])
     value = int(run) if is_plain and len(run) < 3 else None  # of at most two digits: more are never spelt out
     is_month = value in _MONTHS and _MONTH.match(text, end) is not None
@@ -118,7 +84,8 @@ def _number(text: str, start: int, end: int, signed: bool) -> Number:
         in_words.append((word_pattern("months", int(run)),))
     if is_hour or readings[0] in _QUARTERS.values():
         in_words.append((word_pattern("half"),))
-    parts = _of_parts(run, start, groups).parts if may_be_several else ()
+    # 25.8. may be the 25th of August.
+    parts = _of_parts(run, start, groups).parts if _is_date(groups) and text[end : end + 1] == "." else ()
     return Number((sign[1] if sign else "") + run, start, tuple(readings), parts, tuple(in_words), is_month)
 
 
@@ -140,20 +107,16 @@ def _of_parts(run: str, start: int, groups: Sequence[str]) -> Number:
     minutes, values = _minutes(run), [group.lstrip("0") or "0" for group in groups]
     may_have_month = _is_date(groups) and ":" not in run
     readings = [",".join(values)] + [each for each in (minutes, _QUARTERS.get(run)) if each]
-    # Words of the whole: a half of an hour or of anything, and other fractions. Parts of a ratio or a version are never
-    # in words; those of a time are, before "o'clock" in some language.
+    # Words of the whole: a half of an hour or of anything. Parts of a ratio or a version are never in words; those of a
+    # time are, before "o'clock" in some language.
     of_all: list[Words] = [(word_pattern("half"),)] if minutes or run in _QUARTERS else []
-    if fraction := _WORDED_FRACTION.fullmatch(run):
-        of_all.append(tuple(word_pattern("cardinals", int(each)) for each in fraction.groups()))
     parts = []
-    for place, (group, value) in enumerate(zip(groups, values, strict=True)):
+    for place, value in enumerate(values):
         of_part = [_reading(value)]
         if minutes and place and value == "0":  # 5:00 may be "5 o'clock"
             continue
         if minutes and not place:
             of_part.append(_minutes(f"{value}:00"))
-        elif place == 2 and len(group) == 2:  # the year of a date
-            of_part += [_reading(century + group) for century in ("20", "19")]
         in_words = [*of_all, *(_words_for(int(value), True, (_O_CLOCK,)) if minutes else ())]
         is_month = may_have_month and len(value) < 3 and int(value) in _MONTHS
         if is_month:
@@ -178,8 +141,7 @@ def _minutes(run: str) -> str:
 def _as_decimal(run: str) -> tuple[str, str] | None:
     """Return the digits before and after the decimal mark; None if the marks are not those of one number."""
     groups, marks = re.split(r"\D", run), [mark for mark in run if not mark.isdigit()]
-    # Apostrophes and the Arabic thousands mark count as blanks.
-    kinds = {" " if mark in f"{_BLANKS}'’٬" else mark for mark in marks}
+    kinds = {*marks}
     if not marks:
         return run, ""
     if kinds & set(":/h-"):
@@ -222,21 +184,12 @@ def _sum(run: str) -> str | None:
 
 def _powers(text: str, end: int) -> list[int]:
     """Return the powers of ten by which the words after a number may multiply it, as those of "1.5 million"."""
-    if match := _RANGE.match(text, end):
-        end = match.end()
-    scales = scale_words()
-    powers = [power for power, words in scales if words.match(text, end)]
-    thousand, words_for_thousand = scales[1]
-    if match := words_for_thousand.match(text, end):  # mil millones
-        powers += [thousand + power for power, words in scales if words.match(text, match.end())]
-    return powers
+    return [power for power, words in scale_words() if words.match(text, end)]
 
 
 def in_ascii_digits(text: str) -> str:
-    """Return the text with digits of every script as ASCII ones, ½ as 0.5, and ⅓ as 1/3."""
+    """Return the text with digits of every script as ASCII ones, and ½ as 1/2."""
     if text.isascii():
         return text
-    # Halves and quarters end as decimals, so that 2½ is 2.5; thirds do not.
-    text = _DECIMAL_FRACTION.sub(lambda match: f" {match[1] or 0}.{_FRACTIONS[match[2]]} ", text)
-    text = _OTHER_FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text).replace("⁄", "/")
+    text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text).replace("⁄", "/")
     return "".join(str(unicodedata.digit(each)) if each.isdecimal() or "₀" <= each <= "₉" else each for each in text)

@@ -4,7 +4,7 @@
 
 6,000, 6.000, 6 000 and 6천 are one number; so are 1.5 million, 1,5 Millionen and 150만. Of a date, a time, a ratio or a
 version each part counts: 3/14/2024 is 14.3.2024, and 1:10 is "1 to 10". The other side may have a number in words: a
-whole number up to 12 or a round one, a month of a date, half an hour of a time, a fraction such as a third.
+whole number up to 12 or a round one, a month of a date, half an hour of a time, a half or a quarter.
 """
 
 import re
@@ -34,9 +34,9 @@ def unmatched_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
     # First whole numbers are matched, then the parts of those that are left: dates, times, versions.
     for read in (list[Number], _in_parts):
         missing, invented = _without_equal(read(missing), read(invented))
-        # In a sentence a number may be repeated where the source has a pronoun; in a list, each counts.
+        # A number may be repeated where the source has a pronoun.
         known = {reading for number in read(source_numbers) for reading in number.readings}
-        invented = [number for number in invented if number.in_list or known.isdisjoint(number.readings)]
+        invented = [number for number in invented if known.isdisjoint(number.readings)]
     # The parts of one number have its place and text: it is listed once.
     missing_texts, invented_texts = (
         list({each.place: each.text for each in numbers if not _is_worded(each, other)}.values())
