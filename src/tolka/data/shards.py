@@ -9,8 +9,8 @@ Two processes that do the same step write the same bytes.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import compress
 from operator import not_
@@ -21,17 +21,15 @@ import numpy.typing as npt
 
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
-from tolka.system.atomic import replace_text, replaced_files
+from tolka.system.atomic import replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.steps import CleaningConfig, own_modules
+from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
 # What one process works on at a time: its memory, and what an interruption loses.
 SHARD_PAIRS = 50_000
-_MARK_BYTES = 8
-_MARKS = ("held_out", "set_aside")
 _CELL_BREAK = re.compile(r"[\t\n\r]")
 
 
@@ -43,27 +41,6 @@ class Task:
     max_length: int
     held_out: Marks
     set_aside: Marks = frozenset()
-
-    def save(self, folder: Path) -> None:
-        """Save the task for worker processes, which get only the folder."""
-        for name in _MARKS:
-            (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
-        settings = {
-            "cleaning": asdict(self.cleaning),
-            "max_length": self.max_length,
-            "modules": [*own_modules(self.cleaning)],
-        }
-        replace_text(folder / "task.json", json.dumps(settings))
-
-    @classmethod
-    def load(cls, folder: Path) -> "Task":
-        """Load what `save` wrote."""
-        settings = json.loads((folder / "task.json").read_text())
-        for module in settings["modules"]:  # which register steps, in a process of its own
-            import_module(module)
-        marks = [(folder / name).read_bytes() for name in _MARKS]
-        sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
-        return cls(CleaningConfig(**settings["cleaning"]), settings["max_length"], *sets)
 
 
 class Shard:
@@ -170,6 +147,24 @@ class Shard:
     def rejected(self) -> bytes:
         """Return the lines of the pairs that were dropped in both steps."""
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
+
+
+def work_on(shard: Shard, task: Task, tokenizer: Tokenizer | None = None, modules: Sequence[str] = ()) -> int:
+    """Clean a shard, or with a tokenizer encode it, in whatever process; return its number of pairs.
+
+    modules: those that register steps of one's own.
+    """
+    for module in modules:
+        import_module(module)
+    # A worker of a command that was killed may have finished it just now.
+    with suppress(FileNotFoundError):
+        if tokenizer is None:
+            shard.clean(task)
+        else:
+            shard.encode(task, tokenizer)
+    if not shard.is_done("encode" if tokenizer else "clean"):
+        raise shard.damaged()
+    return shard.count
 
 
 def fitting_rows(
