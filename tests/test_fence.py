@@ -143,8 +143,8 @@ def test_only_commands_and_the_api_s_defaults_print_notes() -> None:
     named = [path for path in PACKAGE.rglob("*.py") if importing.search(path.read_text(encoding="utf-8"))]
     rooms = {path.relative_to(PACKAGE).parts[0] for path in named}
     assert rooms == {"api", "cli", "recipes"}
-    # Those of recipes are programs that a recipe starts.
-    assert {path.name for path in named if path.parent.name == "recipes"} == {"child.py", "speed.py"}
+    # Those of recipes do so in a process that a recipe starts.
+    assert {path.name for path in named if path.parent.name == "recipes"} == {"pace.py", "processes.py", "speed.py"}
     for path in named:
         if path.parent.name == "api":
             tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from typing import Any
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.metrics.tables import table
 from tolka.model_directory.settings import digest
-from tolka.recipes.processes import run_tolka
+from tolka.recipes.processes import run_command
 from tolka.system import interrupts
 from tolka.system.atomic import replace_text
 from tolka.system.number_format import json_text
@@ -94,7 +94,7 @@ class Steps:
             if words := figures.get("words"):
                 self._say(str(words))
         else:
-            run_tolka(step.command, lock=self._folder / ".process")
+            run_command(step.command, self._folder / ".process")
         if missing := [path for path in step.writes if not path.exists()]:
             raise DataError(f"the step {step.name} left no {missing[0]}")
         seconds = time.perf_counter() - started_at

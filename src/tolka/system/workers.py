@@ -3,6 +3,7 @@
 import os
 import pickle
 import queue
+import runpy
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, suppress
+from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -29,14 +31,21 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def call(function: Callable[..., R], *arguments: Any, lost: str, lines: Iterable[str] | None = None) -> R:
+def call(
+    function: Callable[..., R],
+    *arguments: Any,
+    lost: str,
+    lines: Iterable[str] | None = None,
+    is_command: bool = False,
+) -> R:
     """Return what a function of a module returns in another process; raise what it raises.
 
     The process ends with this one, however that ends. lines: the function gets an iterator of them as its last
     argument; they are sent while it reads. lost: the words of the TolkaError where the process ends without an answer,
-    with {} for how.
+    with {} for how. is_command: whether it writes to this one's stderr, and answers a signal by itself: it gets what is
+    sent to this one, and SIGTERM where this one ends, and is waited for.
     """
-    with _Worker(function, lost) as worker:
+    with _Worker(function, lost, is_command) as worker:
         answer: R = worker.call(*arguments, lines=lines)
         return answer
 
@@ -67,18 +76,31 @@ def call_each(function: Callable[[P], R], parts: Sequence[P], processes: int, lo
             yield done.result()
 
 
-class _Worker:
-    """A process that calls one function, as often as it is asked to, and is killed when the block ends."""
+def run_module(module: str, arguments: Sequence[str]) -> int:
+    """Do what `python -m module` with these arguments does, in a process that does nothing else; return its code."""
+    sys.argv[1:] = arguments
+    try:
+        runpy.run_module(module, run_name="__main__")
+    except SystemExit as done:
+        return int(done.code or 0)
+    return 0
 
-    def __init__(self, function: Callable[..., Any], lost: str) -> None:
-        self._lost = lost
+
+class _Worker:
+    """A process that calls one function, as often as it is asked to, and is killed when the block ends.
+
+    A command is not killed: see `call`.
+    """
+
+    def __init__(self, function: Callable[..., Any], lost: str, is_command: bool = False) -> None:
+        self._lost, self._is_command = lost, is_command
         # A file, which takes any amount: a pipe that nobody reads would stop the process when it is full.
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
+        self._stderr = None if is_command else tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
         # Not multiprocessing, which would import the user's own script again. -P: no imports from the current folder,
         # whose files may have the names of modules; what this process finds beside the script is in PYTHONPATH.
         # A session of its own: Ctrl-C and signals to the process group reach this process alone.
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", f"from {__name__} import main; main()"],
+            [sys.executable, "-P", "-c", f"from {__name__} import main; main({is_command})"],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -90,10 +112,16 @@ class _Worker:
     def __enter__(self) -> "_Worker":
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.process.kill()
+    def __exit__(self, kind: object, *error: object) -> None:
+        if not self._is_command:
+            self.process.kill()
+        else:
+            if kind is KeyboardInterrupt:
+                self.process.send_signal(interrupts.received() or signal.SIGINT)
+            self.process.wait()  # before its standard input is closed, which asks for an end, too
         self.process.communicate()
-        self._stderr.close()
+        if self._stderr:
+            self._stderr.close()
 
     def call(self, *arguments: Any, lines: Iterable[str] | None = None) -> Any:
         """Return what the function returns for these arguments; see `call` of this module."""
@@ -121,15 +149,19 @@ class _Worker:
 
     def _last_words(self) -> str:
         """Return the last line on the stderr of a process that failed."""
-        self._stderr.seek(0)
-        lines = self._stderr.read().decode(errors="replace").split("\n")
+        lines = list[str]()
+        if self._stderr:
+            self._stderr.seek(0)
+            lines = self._stderr.read().decode(errors="replace").split("\n")
         return next((line for line in reversed(lines) if line.strip()), "killed; was there enough memory?")[:300]
 
 
-def main() -> None:
+def main(is_command: bool) -> None:
     """Run in a worker: call the function that comes on standard input with the arguments that follow it."""
     for number in interrupts.SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, signal.SIG_DFL if is_command else signal.SIG_IGN)
+    # However the other process ended: that closes standard input.
+    end = partial(os.kill, os.getpid(), signal.SIGTERM) if is_command else partial(os._exit, 1)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the function prints is no answer
     messages = queue.Queue[bytes](8)
@@ -138,7 +170,7 @@ def main() -> None:
         with suppress(EOFError), open(0, "rb", closefd=False) as stream:
             while True:
                 messages.put(pickle.load(stream))
-        os._exit(1)  # with the process that held the other end open, however that ended
+        end()
 
     def message() -> Any:
         return pickle.loads(messages.get())
@@ -157,3 +189,5 @@ def main() -> None:
             answer = False, error
         pickle.dump(answer, answers)
         answers.flush()
+        if is_command:
+            return
