@@ -24,7 +24,6 @@ _SEARCHES = {
     "beam": {"search": "beam", "search.beam_size": "5"},
     "sampling": {"search": "sampling", "search.top_k": "10"},
     "greedy": {"search": "greedy"},
-    "noised": {"search": "beam", "search.beam_size": "5"},
 }
 
 
@@ -42,7 +41,7 @@ class BackTranslationConfig(RecipeConfig):
     reverse: str = setting("", literal=True)
     """model from the target into the source, or several joined by commas; empty = one trained on the same text"""
     search: str = "beam"
-    """how it translates: beam (5), noised (a beam's words lacking, blanked and moved), sampling (top 10), or greedy"""
+    """how it translates: beam (5), sampling (top 10), or greedy"""
     tag: bool = True
     """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
     filter: bool = True
@@ -127,7 +126,7 @@ class BackTranslationConfig(RecipeConfig):
         """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
         prefix = task.at("synthetic", "pairs")
         writes = [*task.direction.files(prefix), *task.direction.files(to_train(prefix))]
-        way = SyntheticPairs(self.filter, self.drop, self.tag, self.search == "noised")
+        way = SyntheticPairs(self.filter, self.drop, self.tag)
         return Step(
             "synthetic",
             "make pairs of both",

@@ -1,7 +1,6 @@
 """The texts between the trainings of a recipe: what they share, text in one language, and synthetic pairs."""
 
 import hashlib
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,6 @@ from tolka.system.progress import Say, bar
 from tolka.text.cleaning.cleaner import Tally, comparison_form, judge, set_aside_marks, set_aside_reason
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
-from tolka.text.noise import scrambled
 from tolka.text.pairs import Pair
 from tolka.translation.flags import differing_numbers, has_odd_length, is_copy, repeats
 
@@ -38,13 +36,12 @@ class SyntheticPairs:
     """Which synthetic pairs are kept, and how a model reads them.
 
     filter: whether those are left out that cannot be right. drop: share of the others to leave out, the least likely
-    per character. tag: whether sources begin with `TAG`. is_noised: whether their words are scrambled.
+    per character. tag: whether sources begin with `TAG`.
     """
 
     filter: bool = True
     drop: float = 0.0
     tag: bool = True
-    is_noised: bool = False
 
 
 class SharedTexts:
@@ -178,10 +175,8 @@ class SharedTexts:
         if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(way.drop * len(scores))]):
             left_out["unlikely"] = len(dropped)
             pairs = [pair for number, pair in enumerate(pairs) if number not in dropped]
-        draw, tag = random.Random(1), f"{TAG} " if way.tag else ""
-        read = (scrambled(pair.source, draw) if way.is_noised else pair.source for pair in pairs)
-        final = (Pair(f"{tag}{source}", pair.target) for source, pair in zip(read, pairs, strict=True))
-        write_pairs(final, to_train(prefix), self.direction)
+        tag = f"{TAG} " if way.tag else ""
+        write_pairs((Pair(f"{tag}{pair.source}", pair.target) for pair in pairs), to_train(prefix), self.direction)
         kept = write_pairs(pairs, prefix, self.direction)
         if not kept:
             raise DataError(f"no synthetic pair is left{_left_out_text(left_out)}")
@@ -224,7 +219,7 @@ def write_pairs(pairs: Iterable[Pair], prefix: Path, direction: Direction) -> in
 
 
 def to_train(prefix: Path) -> Path:
-    """Return the prefix of the same pairs as the final model reads them: with a tag, and with noise."""
+    """Return the prefix of the same pairs as the final model reads them, with a tag."""
     return prefix.with_name(f"{prefix.name}-to-train")
 
 
