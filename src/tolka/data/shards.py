@@ -65,18 +65,13 @@ class Shard:
         """Write the pairs as they were read; no text may contain a line feed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.count = len(pairs)
-        flaws = {number: pair.flaw for number, pair in enumerate(pairs) if pair.flaw}
         with replaced_files(self.folder, last="raw") as new:
-            (new / "flaws.json").write_text(json.dumps(flaws, ensure_ascii=False), encoding="utf-8")
             _write_pairs(new / "raw", pairs)
 
     def clean(self, task: Task) -> None:
         """Change or drop each pair by itself; write the marks by which duplicates are recognised."""
         tally = Tally()
-        flaws = json.loads((self.folder / "flaws.json").read_text(encoding="utf-8"))
         raw = _read_pairs(self.folder / "raw")
-        if flaws:
-            raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
         with replaced_files(self.folder, last="cleaned.json") as new:
             with _rejects_file(new / "cleaning.tsv") as rejects:
                 pairs = list(judge(raw, task.cleaning, self.direction, tally, rejects, task.held_out, task.set_aside))
@@ -186,9 +181,9 @@ def fitting_rows(
 
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
-    content = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode()
+    content = "".join(f"{pair.source}\n{pair.target}\n{pair.flaw}\n" for pair in pairs).encode()
     # A line feed within a text would shift every later pair.
-    if content.count(b"\n") != 2 * len(pairs):
+    if content.count(b"\n") != 3 * len(pairs):
         raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
     path.write_bytes(content)
 
@@ -210,4 +205,4 @@ def _write_tally(path: Path, tally: Tally) -> None:
 
 def _read_pairs(path: Path) -> Iterator[Pair]:
     lines = path.read_bytes().decode().split("\n")
-    yield from map(Pair, lines[:-1:2], lines[1::2])
+    yield from map(Pair, lines[:-1:3], lines[1::3], lines[2::3])
