@@ -10,10 +10,10 @@ from typing import Any
 from tolka.auto.rules import usual_share
 from tolka.config.command_line import train_config, with_recipe
 from tolka.errors import DataError
-from tolka.recipes.processes import call_apart
 from tolka.recipes.steps import once
 from tolka.run.data_check import check_with_page
 from tolka.system.progress import say
+from tolka.system.workers import call
 
 _BEAM = 0.4  # of the tokens that training reads in a second, how many beam search writes: measured on a bilstm
 _COPIES = 8  # of its weights that a training leaves: best/, last/ with two moments, and as much while they are replaced
@@ -38,7 +38,7 @@ def measure(settings: Sequence[str], folder: Path) -> Pace:
     """Time some updates of a training, once for a folder. TolkaError as it."""
 
     def timed() -> dict[str, Any]:
-        found = call_apart(_check, settings)
+        found = call(_check, settings, is_command=True)
         if found["unfit"]:
             raise DataError(found["unfit"])
         pace, kept = found["pace"], found["kept"]["kept"]

@@ -1,21 +1,12 @@
-"""Commands and functions of a recipe in processes of their own, so that memory is given back when they end."""
+"""Commands of tolka in processes of their own, so that memory is given back when they end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 from tolka.errors import StoppedError, TolkaError
 from tolka.system.atomic import one_at_a_time
 from tolka.system.progress import say
 from tolka.system.workers import call, run_module
-
-R = TypeVar("R")
-_LOST_PROCESS = "the process of a step ended with {}; the same command goes on"
-
-
-def call_apart(function: Callable[..., R], *arguments: Any) -> R:
-    """Return what a function of a module returns in a process of its own, which writes to our stderr."""
-    return call(function, *arguments, lost=_LOST_PROCESS, is_command=True)
 
 
 def run_command(command: Sequence[str], lock: Path) -> None:
@@ -25,7 +16,7 @@ def run_command(command: Sequence[str], lock: Path) -> None:
     the other one saves its work and ends, too. StoppedError where that one was ended by a signal, and TolkaError, which
     it has reported, where it failed.
     """
-    code = call_apart(_run, command, lock)
+    code = call(_run, command, lock, is_command=True)
     if code > 128:
         raise StoppedError("stopped; the same command goes on", code)
     if code:

@@ -20,9 +20,9 @@ from tolka.models.rnn.config import PRESETS
 from tolka.models.seq2seq import Seq2Seq
 from tolka.models.transformer.config import TransformerConfig
 from tolka.options.parsing import build
-from tolka.recipes.processes import call_apart
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import say
+from tolka.system.workers import call
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
 from tolka.translation.opening import open_model
@@ -36,7 +36,7 @@ _MULTIPLE = 32  # of which a student's width is
 
 def translated(models: Mapping[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:
     """Translate a file with each model into OUT/NAME.txt; return lines a second, the median of rounds in turn."""
-    return call_apart(_translate, models, source, out, direction)
+    return call(_translate, models, source, out, direction, is_command=True)
 
 
 def chosen_student(teacher: str, size: float, speed: float, family: str = "any", halves: bool = True) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def chosen_student(teacher: str, size: float, speed: float, family: str = "any",
     speed: how many times as fast it shall be. family: rnn, transformer (with an encoder as deep as the teacher's and a
     decoder of fewer layers), or any = the teacher's. halves: whether it may have half of the teacher's subwords.
     """
-    return call_apart(_choose, teacher, size, speed, family, halves)
+    return call(_choose, teacher, size, speed, family, halves, is_command=True)
 
 
 def _translate(models: Mapping[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:

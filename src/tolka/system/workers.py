@@ -34,7 +34,7 @@ def cores() -> int:
 def call(
     function: Callable[..., R],
     *arguments: Any,
-    lost: str,
+    lost: str = "another process of this command ended with {}; the same command goes on",
     lines: Iterable[str] | None = None,
     is_command: bool = False,
 ) -> R:
