@@ -321,7 +321,8 @@ def _bytes(path: Path) -> bytes | None:
 def facts(run: Path) -> Any:
     """Of last/, but for the time."""
     found = json.loads((run / "last" / "state" / "state.json").read_text(encoding="utf-8"))
-    found["train"].pop("seconds")
+    for time_taken in ("seconds", "validation_seconds", "validations_seconds", "paced_from"):
+        found["train"].pop(time_taken)
     return found
 
 

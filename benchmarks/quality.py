@@ -40,7 +40,7 @@ def torchs_optimizer() -> None:
     """AdamW one parameter after the other, not fused."""
     import torch
 
-    from tolka.optim.optimizers import adam as optim
+    from tolka.optim.optimizers import of_torch as optim
 
     def plain(groups: Any, **options: Any) -> torch.optim.Optimizer:
         return torch.optim.AdamW(groups, **{**options, "fused": False, "foreach": False})

@@ -162,7 +162,7 @@ def test_quality_s_variants_take_the_place_of_what_they_name(monkeypatch: pytest
     from tolka.kernels import attention
     from tolka.kernels import matmul as products
     from tolka.nn import dropout
-    from tolka.optim.optimizers import adam as optim
+    from tolka.optim.optimizers import of_torch as optim
 
     replaced = (dropout, "dropout"), (attention, "dropout"), (attention, "suits_short"), (optim, "AdamW")
     for module, name in (*replaced, (products, "onednn_is_faster")):

@@ -166,7 +166,10 @@ def test_changes_have_their_effect(command: Command, monkeypatch: pytest.MonkeyP
     [
         ("defaults: [train, _self_]\ntrainer:\n  updates: 5\n  updates: 6\n", "found duplicate key updates"),
         ("defaults: [train, _self_]\ntrainer:\n  updats: 5\n", "Did you mean 'trainer.updates'?"),
-        ("defaults: [train, _self_]\nrun:\n  name: ${no.where}\n", "Interpolation key 'no.where' not found"),
+        (
+            "defaults: [train, _self_]\nrun:\n  name: ${no.where}\n",
+            "run.name takes its value from 'no.where', and there is no setting of that name",
+        ),
         ("defaults: [train, _self_]\nhydra:\n  callbacks:\n    x:\n      _target_: os.getcwd\n", "hydra.callbacks"),
         (
             "defaults: [train, _self_]\nhydra:\n  launcher:\n    _target_: os.getcwd\n",

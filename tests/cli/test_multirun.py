@@ -27,7 +27,7 @@ def test_lists_and_paths_are_one_value() -> None:
     settings = ["corpus.test=[a,b]", "corpus.train=a,b", "finetuning.freeze=[encoder,decoder]", "model=rnn,gru"]
     whole = ["corpus.test=['a','b']", "corpus.train='a,b'", "finetuning.freeze=[encoder,decoder]"]
     assert [made[:3] for made in combinations(settings).values()] == [whole] * 2
-    assert list(combinations(["optimizer.lr=1e-3,0.5", "model.dropout=0.1"])) == ["lr=1e-3", "lr=0.5"]
+    assert list(combinations(["optimizer.lr=1e-3,0.5", "model.dropout=0.1"])) == ["lr=0.001", "lr=0.5"]
 
 
 def test_complaints() -> None:

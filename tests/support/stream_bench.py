@@ -105,9 +105,9 @@ def main() -> None:
     ranks, tokenizer = joined(), Tokenizer.load(folder)
     judged = list[int]()
 
-    def counting(pairs: list[Pair], *rest: Any) -> Any:
+    def counting(pairs: list[Pair], *rest: Any, **options: Any) -> Any:
         judged.append(len(pairs))
-        return judge(pairs, *rest)
+        return judge(pairs, *rest, **options)
 
     vars(stream_loader).update(judge=counting)
     vars(rewriting).update(_CHUNK_PAIRS=30)

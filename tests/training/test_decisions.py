@@ -96,7 +96,6 @@ def test_the_warm_up_has_no_plateau() -> None:
         (10, 59.0, 1.0, 10.0, 200, True, 1),  # 10 fit
         (10, 20.0, 1.0, 10.0, 200, False, 0),  # typed
         (10, 20.0, 0.0, 10.0, 200, True, 0),  # no limit
-        (10, 20.0, 1.0, 0.0, 200, True, 0),  # the state of an earlier version
         (9, 20.0, 1.0, 10.0, 200, True, 0),  # not known yet
         (11, 20.0, 1.0, 10.0, 200, True, 0),  # was known before
     ],

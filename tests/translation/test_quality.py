@@ -70,23 +70,6 @@ def test_a_calibration_survives_writing() -> None:
     assert Calibration.by_direction({"test": {}}) == {}
 
 
-def test_a_calibration_of_an_earlier_version_is_read_and_its_forecast_has_the_error_of_the_fit() -> None:
-    earlier: dict[str, Any] = {
-        "plain": {"weights": [10.0, 80.0, 5.0], "low": 40.0, "error": 8.0, "drift": 1.2},
-        "with_agreement": None,
-        "lines": 200,
-        "search": "beam",
-    }
-    read = Calibration.by_direction({"quality": earlier})[""]
-    found = read.forecast(np.array([50.0, 25.0, 10.0]))
-    assert found.mean == pytest.approx(10 + 40 + 1)
-    width = 2.262 * math.sqrt((8**2 + 25 * 1.2**2) * (1 / 50 + 1 / 200))
-    assert (found.low, found.high) == pytest.approx((51 - width, 51 + width), rel=1e-3)
-    # One of before errors were measured has none to forecast with.
-    del earlier["plain"]["error"]
-    assert Calibration.by_direction({"quality": earlier}) == {}
-
-
 def test_the_forecast_of_a_file_is_the_prediction_interval_of_a_regression() -> None:
     found = CALIBRATION.forecast(np.array([50.0, 25.0, 10.0]))
     at_mean = 1 / 50 + 0.005 + 0.5**2 * 0.02 + 0.2**2 * 0.1

@@ -49,13 +49,15 @@ def _merge(options: argparse.Namespace) -> None:
 
     from tolka.model_directory.combine import merge_adapter
 
-    merge_adapter(*options.models, options.output)
+    model, adapter = options.models
+    merge_adapter(model, adapter, options.output)
 
 
 def _quantise(options: argparse.Namespace) -> None:
     from tolka.model_directory.combine import quantise_model
 
-    quantise_model(*options.models, options.output)
+    (model,) = options.models
+    quantise_model(model, options.output)
 
 
 def _publish(options: argparse.Namespace) -> None:
@@ -63,7 +65,8 @@ def _publish(options: argparse.Namespace) -> None:
     from tolka.options.checks import check_licence
 
     check_licence(options.licence, "--licence")
-    print(publish(*options.models, options.repository, options.private, options.licence, say))
+    (model,) = options.models
+    print(publish(model, options.repository, options.private, options.licence, say))
 
 
 def _import(options: argparse.Namespace) -> None:
@@ -89,11 +92,15 @@ def _export(options: argparse.Namespace) -> None:
 
     if others := load_plugins(options.plugins, say):
         raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
+    (model,), sample = options.models, _sample(options)
     if options.to == "huggingface":
-        from tolka.interchange.export_huggingface import export_huggingface as export
+        from tolka.interchange.export_huggingface import export_huggingface
+
+        export_huggingface(model, options.output, options.dtype, sample, say)
     else:
-        from tolka.interchange.export_ctranslate2 import export_checked as export
-    export(*options.models, options.output, options.dtype, _sample(options), say)
+        from tolka.interchange.export_ctranslate2 import export_checked
+
+        export_checked(model, options.output, options.dtype, sample, say)
 
 
 def _list(settings: Sequence[str], key: str) -> list[str]:

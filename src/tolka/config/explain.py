@@ -39,6 +39,8 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
             return _unknown_of_plugin(key, own[1], overrides)
         value = next((each.value for each in map(split_setting, overrides) if each.key == key), "")
         return unknown_key(key, value, "train")
+    if unresolved := re.search(r"Interpolation key '([^']*)' not found full_key: (\S+)", text):
+        return f"{unresolved[2]} takes its value from '{unresolved[1]}', and there is no setting of that name"
     if "Could not append to config" in text:
         return f"{text.partition('. Either')[0]}: leave out the +"
     # What is left are errors of the grammar, which do not say in which of the settings they are.

@@ -1,7 +1,7 @@
 """Several configurations from one command line, as Hydra's basic sweeper makes them of mt-train -m."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -53,7 +53,7 @@ class SweepPlan:
         if self.trainings:
             return self.trainings[number]
         # Hydra quotes the values that a sweeper has drawn; a label may become a folder's name.
-        label = _label([each.replace("'", "") for each in settings], {key: {} for key in self.keys})
+        label = _label([each.replace("'", "") for each in settings], self.keys)
         return plan_training(self.base, label, settings, self.source)
 
 
@@ -76,8 +76,7 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
         [rows] = BasicSweeper.split_arguments(overrides, None)
     except HydraException as error:
         raise ConfigError(f"{error}; hydra/sweeper=optuna draws from an interval") from None
-    typed = {key: _typed_values(override) for key, override in swept.items()}
-    labels = [_label(row, typed) for row in rows]
+    labels = [_label(row, swept) for row in rows]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
     return dict(zip(labels, rows, strict=True))
@@ -114,18 +113,10 @@ def _without_hydra_settings(settings: Sequence[str]) -> list[str]:
     return [each for each in settings if not re.match(r"[+~]*hydra[./]", each)]
 
 
-def _label(settings: Sequence[str], typed: Mapping[str, Mapping[str, str]]) -> str:
-    """Return what distinguishes a training: values of the keys in `typed`, as they were typed where that is known."""
+def _label(settings: Sequence[str], keys: Collection[str]) -> str:
+    """Return what distinguishes a training: the values of these keys."""
     chosen = [setting.partition("=") for setting in settings]
-    return "-".join(name_of(key, typed[key].get(value, value)) for key, _, value in chosen if key in typed)
-
-
-def _typed_values(override: "Override") -> dict[str, str]:
-    """Return a value as Hydra writes it -> as it was typed (0.001 -> 1e-3), for a plain list of values."""
-    # Earlier versions named folders by what was typed: their sweeps must find these to resume.
-    written = list(override.sweep_string_iterator())
-    typed = [value.strip() for value in split_setting(override.input_line or "").value.split(",")]
-    return dict(zip(written, typed, strict=True)) if len(written) == len(typed) else {}
+    return "-".join(name_of(key, value) for key, _, value in chosen if key in keys)
 
 
 def name_of(key: str, value: str) -> str:

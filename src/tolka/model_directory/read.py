@@ -70,6 +70,8 @@ def load_model(folder: Path, or_int8: bool = False) -> SavedModel:
         check_size(model_config, sizes, folder / WEIGHTS, manifest.int8)
         with SkipInitialization():
             model = model_config.build(*sizes)
+    except CheckpointError:  # which names the file of the weights
+        raise
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     (fill_int8 if manifest.int8 else fill)(model, folder)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from tolka.kernels.lstm import padded_lstm
+from tolka.kernels.lstm import padded_lstm, takes_padding
 from tolka.kernels.matmul import matmul
 
 State = tuple[Tensor, ...]
@@ -154,7 +154,7 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
                 bias[self.hidden_size : 2 * self.hidden_size] = 1.0
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        if x.device.type == "cpu":
+        if takes_padding(x):
             return padded_lstm(x, lengths, self.all_weights, self.training)
         return super().encode(x, lengths)
 

@@ -3,7 +3,7 @@
 Shapes: B sentences, k hypotheses a sentence, V vocabulary, c candidates a sentence.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +18,7 @@ from tolka.search.options import SearchConfig as SearchConfig
 from tolka.search.options import Selection as Selection
 
 
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(NamedTuple):
     """A sentence's most likely hypotheses that are one token longer, best first, (B, c) each.
 
     log_probability: of all tokens. parent: which of the k hypotheses is extended. token: by which token.

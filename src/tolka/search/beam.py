@@ -3,7 +3,7 @@
 Shapes: B active sentences, k beam size, G groups, w = k / G hypotheses of a group, V vocabulary, t tokens so far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,8 +14,8 @@ from tolka.data.batch import EOS
 from tolka.kernels.rows import active_rows
 from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
-from tolka.search.constraints.constrained import search_with_terms
 from tolka.search.constraints.rules import Rules
+from tolka.search.constraints.terms import Result, Terms, search_until_met
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import BeamConfig as BeamConfig
 from tolka.search.options import BeamOptions
@@ -39,20 +39,25 @@ class BeamSearch(Search):
         Those of several groups come in the order in which they are chosen, none twice: the groups' best ones, then
         their second ones and so on; of those of one rank, the best come first.
         """
-        if any(wish.terms for wish in wishes):
-            return search_with_terms(self.config, model, source, lengths, wishes, self._search_without_terms)
-        return self._search_without_terms(model, source, lengths, wishes)
+        if not any(wish.terms for wish in wishes):
+            return [each.hypotheses for each in self._results(model, source, lengths, wishes)]
 
-    def _search_without_terms(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]
-    ) -> list[list[Hypothesis]]:
+        def search(numbers: Sequence[int], some: Sequence[Wish]) -> list[Result]:
+            rows = torch.tensor(numbers, device=source.device)
+            return self._results(model, source[rows, : int(lengths[rows].max())], lengths[rows], some)
+
+        return search_until_met(wishes, self.config.limits(lengths).tolist(), search)
+
+    def _results(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]) -> list[Result]:
         beam = _Beam(self.config, model, source, lengths, wishes)
         while len(beam.active):
             beam.advance()
         if len(beam.results) == 1:
             return beam.results[0]
         # Results are by group and sentence, and wanted by sentence.
-        return [_best_of_groups(pools) for pools in zip(*beam.results, strict=True)]
+        return [
+            Result(_best_of_groups([each.hypotheses for each in pools])) for pools in zip(*beam.results, strict=True)
+        ]
 
 
 def _best_of_groups(pools: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
@@ -74,6 +79,8 @@ class _Beam:
         self.config = config
         self.model = model
         self.rules = Rules(config, lengths, wishes)
+        has_terms = any(wish.terms for wish in wishes)
+        self.terms = Terms(wishes, model.vocabulary_size, source.device) if has_terms else None
         self.state = model.start(source, lengths)
         self.token = first_tokens(len(source), source.device)  # (B, k), with k = 1 at first
         self.tokens = self.token.new_empty(len(source), 1, 0)  # (B, k, t)
@@ -82,9 +89,11 @@ class _Beam:
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)  # (B,): lp is never larger
         self.width = config.beam_size // config.groups
-        self.finished = [_Finished.empty(self.width, config.compared, self.limits) for _ in range(config.groups)]
+        # With terms, the worst of a full beam matters too.
+        compared = self.width if has_terms else config.compared
+        self.finished = [_Finished.empty(self.width, compared, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
-        self.results: list[list[list[Hypothesis]]] = [[[] for _ in range(len(source))] for _ in range(config.groups)]
+        self.results = [[Result([]) for _ in range(len(source))] for _ in range(config.groups)]
         self.step = 0
 
     def advance(self) -> None:
@@ -111,6 +120,8 @@ class _Beam:
             left = active_rows(~ended)
             self.totals = [total[left] for total in self.totals]
             self.finished = [finished.select(left) for finished in self.finished]
+            if self.terms:
+                self.terms.select(left)
             tensors = (self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows)
             chosen = (each[left] for each in tensors)
             self.token, self.tokens, self.active, self.limits, self.last_penalty, self.ended, rows = chosen
@@ -128,24 +139,32 @@ class _Beam:
         total = self.totals[group]
         # Diversity (Hamming, section 3) decides which hypotheses a group keeps, and changes none of their scores.
         diverse = log_p if token_counts is None else log_p - self.config.diversity * token_counts[:, None]
-        # 2w candidates: at most w of them end in </s>, so that at least w do not.
-        candidates = extensions(diverse, total, 2 * self.width)
+        if self.terms:
+            candidates, place, rank = self.terms.candidates(log_p, total, self.width)
+        else:
+            # 2w candidates: at most w of them end in </s>, so that at least w do not.
+            candidates = extensions(diverse, total, 2 * self.width)
+            place, rank = torch.arange(candidates.token.size(1), device=total.device), candidates.log_probability
         exact = candidates.log_probability
         if token_counts is not None:
             # Once more without the penalty on repeated tokens: (B, w, V) flattened, at the candidates.
             places = candidates.parent * log_p.size(2) + candidates.token
             exact = log_p.flatten(1).gather(1, places) + total.gather(1, candidates.parent)
         prefixes, is_end = take(tokens, candidates.parent), candidates.token == EOS
-        is_finished = is_end & (candidates.log_probability > NEVER)
         # A hypothesis finishes only among the w best, where any other would stay in the beam.
-        is_finished[:, self.width :] = False
-        self.finished[group] = self.finished[group].add(is_finished, prefixes, exact, self.config.penalty(self.step))
-        # The w best that continue take the places in the beam; the finished ones cost it none.
-        active = candidates.log_probability.masked_fill(is_end, NEVER).topk(min(self.width, is_end.size(1)), dim=1)
+        is_finished = is_end & (candidates.log_probability > NEVER) & (place < self.width)
+        finished = self.finished[group]
+        if self.terms and int(finished.count.max()) > self.width:
+            finished = finished.best_ones(self.width, self.config.penalty)
+        self.finished[group] = finished.add(is_finished, prefixes, exact, self.config.penalty(self.step))
+        # The w best that continue take the places in the beam; the finished ones cost it none. With fewer than w
+        # candidates, or under rules, some are impossible: their sums stay -inf from here on.
+        active = rank.masked_fill(is_end, NEVER).topk(min(self.width, is_end.size(1)), dim=1)
         token = candidates.token.gather(1, active.indices)
         longer = torch.cat([take(prefixes, active.indices), token[..., None]], dim=2)
-        # With fewer than w candidates, or under rules, some are impossible: their sums stay -inf from here on.
         self.totals[group] = exact.gather(1, active.indices).masked_fill(active.values == NEVER, NEVER)
+        if self.terms:
+            self.terms.keep(active.indices)
         if token_counts is not None:
             token_counts[:, EOS] += is_finished.sum(dim=1)
             token_counts.scatter_add_(1, token, (self.totals[group] > NEVER).to(token_counts.dtype))
@@ -156,28 +175,48 @@ class _Beam:
         """Set the results of the sentences for which the group has just ended, and take it out of their beams."""
         total, finished = self.totals[group], self.finished[group]
         best = total.amax(dim=1)
-        # At the length limit, with as many finished hypotheses as it holds, or with none left that can continue.
-        has_ended = (self.limits <= self.step) | (finished.count >= self.width) | (best == NEVER)
+        # At the length limit, or with none left that can continue.
+        has_ended = (self.limits <= self.step) | (best == NEVER)
+        if self.terms:
+            # With as many finished hypotheses as it holds, none of which an active one beats with its length so far:
+            # poor ones finish early in a bank with few hypotheses.
+            has_ended |= best / self.config.penalty(self.step) <= finished.best[:, -1]
+        else:
+            has_ended |= finished.count >= self.width
         if self.config.groups == 1:
             # Or when no active one can still beat the finished ones that are wanted: log p only falls and lp only
             # rises, so that log p / lp(limit) bounds every score that can be reached. One of several groups continues,
             # as the tokens that it takes matter to the groups after it.
-            has_ended |= best / self.last_penalty <= finished.best[:, -1]
+            has_ended |= best / self.last_penalty <= finished.best[:, self.config.compared - 1]
         newly = (has_ended & ~self.ended[:, group]).nonzero()[:, 0]
         if len(newly):
             pools = finished.select(newly).hypotheses(self.config.penalty)
-            actives = zip(self.active[newly].tolist(), tokens[newly].tolist(), total[newly].tolist(), strict=True)
+            missing = self.terms.missing if self.terms else tokens.new_empty(*total.shape, 0)
+            actives = zip(*(each[newly].tolist() for each in (self.active, tokens, total, missing)), strict=True)
             for pool, (number, *active) in zip(pools, actives, strict=True):
-                self.results[group][number] = sorted(pool or self._unfinished(*active), key=lambda each: -each.score)
+                self.results[group][number] = Result(_best_first(pool)) if pool else self._unfinished(*active)
             self.ended[newly, group] = True
             # The group's rows stay until all groups of the sentence have ended, but can never be chosen again.
             self.totals[group] = total.masked_fill(self.ended[:, group, None], NEVER)
 
-    def _unfinished(self, tokens: list[list[int]], log_p: list[float]) -> list[Hypothesis]:
-        """Return a sentence's active hypotheses, the results where none has finished."""
+    def _unfinished(self, tokens: list[list[int]], log_p: list[float], missing: list[list[bool]]) -> Result:
+        """Return a sentence's active hypotheses, the result where none has finished.
+
+        Where all of them lack terms: the terms that the one lacks which has most. missing: by hypothesis and term.
+        """
         penalty = self.config.penalty(self.step)
-        both = zip(tokens, log_p, strict=True)
-        return [Hypothesis(ids, value, value / penalty, finished=False) for ids, value in both if value > NEVER]
+        possible = [each for each in zip(tokens, log_p, missing, strict=True) if each[1] > NEVER]
+        if not possible:
+            return Result([], range(len(missing[0])))
+        _, _, lacking = min(possible, key=lambda each: (sum(each[2]), -each[1]))
+        if any(lacking):
+            return Result([], [term for term, is_missing in enumerate(lacking) if is_missing])
+        whole = ((ids, value) for ids, value, lacks in possible if not any(lacks))
+        return Result(_best_first(Hypothesis(ids, value, value / penalty, finished=False) for ids, value in whole))
+
+
+def _best_first(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    return sorted(hypotheses, key=lambda each: -each.score)
 
 
 @dataclass(frozen=True)
@@ -221,6 +260,15 @@ class _Finished:
         else:
             best = torch.cat([self.best, scores], dim=1).topk(self.best.size(1), dim=1).values
         return type(self)(self.tokens, self.lengths, self.log_p, self.count + is_finished.sum(dim=1), best)
+
+    def best_ones(self, count: int, penalty: Callable[[Tensor], Tensor]) -> Self:
+        """Return the `count` best of each sentence, with the slots of the others free again. penalty: lp of lengths."""
+        is_free = torch.arange(self.lengths.size(1), device=self.count.device) >= self.count[:, None]
+        order = (
+            (self.log_p / penalty(self.lengths)).masked_fill(is_free, NEVER).topk(self.lengths.size(1), dim=1).indices
+        )
+        tokens, lengths, log_p = (take(each, order) for each in (self.tokens, self.lengths, self.log_p))
+        return type(self)(tokens, lengths, log_p, self.count.clamp(max=count), self.best)
 
     def select(self, rows: Tensor) -> Self:
         """Return the hypotheses of the sentences numbered `rows` (B',)."""

@@ -115,8 +115,7 @@ class Calibration:
         values = scores.get(QUALITY)
         try:
             each = {} if values is None else values.get("directions", {"": values})
-            # One of before errors were measured counts as none; mt-eval calibrate makes it again.
-            return {key: cls._read(own) for key, own in each.items() if "error" in {*own, *own["plain"]}}
+            return {key: cls._read(own) for key, own in each.items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             reason = reason_of(error)
             raise CheckpointError(f"scores.json: the calibration of quality estimates is damaged ({reason})") from None
@@ -125,11 +124,7 @@ class Calibration:
     def _read(cls, values: Mapping[str, Any]) -> "Calibration":
         plain, agreement, lines = _map(values["plain"], 3), values["with_agreement"], int(values["lines"])
         with_agreement = None if agreement is None else _map(agreement, 4)
-        if "spread" not in values:  # of an earlier version, which left out the error of the weights
-            error = math.hypot(values["plain"]["error"], 5 * values["plain"]["drift"])
-            spread = np.diag([1 / max(1, lines), 0.0, 0.0])
-        else:
-            error, spread = float(values["error"]), np.array(values["spread"], float)
+        error, spread = float(values["error"]), np.array(values["spread"], float)
         if not (math.isfinite(error) and spread.shape == (3, 3) and np.isfinite(spread).all()):
             raise ValueError(f"error and spread are {error} and {spread.tolist()}")
         return cls(plain, with_agreement, lines, str(values["search"]), error, spread.tolist())

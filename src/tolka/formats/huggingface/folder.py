@@ -68,7 +68,7 @@ class ModelFolder:
             raise CheckpointError(f"{path} cannot be read ({error.strerror})") from None
         return path
 
-    def bytes(self, name: str) -> bytes:
+    def content(self, name: str) -> bytes:
         """Return the content of a file; CheckpointError if it is empty or too large to be read as a whole."""
         path = self.file(name)
         if path.stat().st_size > _MOST_JSON:
@@ -82,7 +82,7 @@ class ModelFolder:
         """Return the object in a JSON file."""
         path = self.file(name)
         try:
-            found = json.loads(self.bytes(name))
+            found = json.loads(self.content(name))
         except (ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
         if not isinstance(found, dict):
@@ -100,7 +100,7 @@ class ModelFolder:
 
     def sentencepiece_model(self, name: str) -> bytes:
         """Return the SentencePiece model in a file; CheckpointError if it is none."""
-        content = self.bytes(name)
+        content = self.content(name)
         try:
             processor_of(content)
         except RuntimeError:

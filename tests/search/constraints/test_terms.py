@@ -16,8 +16,8 @@ from tolka.errors import DataError
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.search.beam import BeamConfig
-from tolka.search.constraints.constrained import with_fewer
 from tolka.search.constraints.term_automaton import TermAutomaton
+from tolka.search.constraints.terms import with_fewer
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Ids, Wish
 
 VOCABULARY = 8
