@@ -40,7 +40,7 @@ from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
 # Of what a store holds: stores of another format have other names, and are made again.
-_FORMAT = 4
+_FORMAT = 5
 # Written last, so that a folder that has it is whole.
 _REPORT = "report.json"
 REJECTED = "rejected.tsv"
@@ -112,7 +112,6 @@ class Order:
 
     def key(self) -> str:
         """Return a digest of the training text and of all that determines the ids."""
-        directions = self.corpus.entry_directions
         settings = {
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
@@ -121,32 +120,26 @@ class Order:
                 hashlib.sha256(b"".join(sorted(marks))).hexdigest()
                 for marks in (self.task.held_out, self.task.set_aside)
             ],
-            # Of several directions one for each entry, and the languages that have tags.
-            "languages": [directions, self.tagged, self.tag_form] if self.tagged else directions[0],
+            "languages": [self.corpus.entry_directions, self.tagged, self.tag_form],
             "tokenizer": self._tokenizer_key(),
             "max_length": self.batching.max_length,
         }
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def _cleaning_key(self) -> dict[str, Any]:
-        """Return the steps, and the versions of their rules; none of what changes no id, nor what older stores lack."""
+        """Return the steps that are taken, the versions of their rules, and the code of one's own."""
         settings = dataclasses.asdict(self.cleaning)
-        names = settings.pop("own")
-        own = {"own": [names, own_modules(self.cleaning)]} if names else {}
-        others = {("blanks", "keep"), ("typography", "keep"), ("allow_loss", True), ("allow_loss", False)}
-        steps = {key: value for key, value in settings.items() if (key, value) not in others}
-        rules = {f"{key} rules": version for key, version in RULES.items() if settings[key] not in ("keep", False)}
-        return steps | rules | own
+        # What does nothing is left out, so that a new step leaves the names of stores without it as they are.
+        steps = {key: value for key, value in settings.items() if value not in ("keep", False) and key != "allow_loss"}
+        rules = {f"{key} rules": version for key, version in RULES.items() if key in steps}
+        return {**steps, **rules, "modules": own_modules(self.cleaning)}
 
     def _tokenizer_key(self) -> Any:
         if isinstance(self.tokenizer, Tokenizer):
             return self.tokenizer.digests
         if isinstance(self.tokenizer, Extension):
-            of_one = len([*chain(*self.learnt_from.values())]) == 1
-            return self.tokenizer.as_dict() | ({} if of_one else {"texts": self.learnt_from})
-        known = dataclasses.asdict(self.tokenizer)
-        if self.temperature != 1:  # which older stores' tokenizers have not
-            known["temperature"] = self.temperature
+            return self.tokenizer.as_dict() | {"texts": self.learnt_from}
+        known = dataclasses.asdict(self.tokenizer) | {"temperature": self.temperature}
         # Extensions are of a model's alone, and tags are part of the key where there are any.
         return {key: value for key, value in known.items() if not key.startswith(("extend", "tags"))}
 
