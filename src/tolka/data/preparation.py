@@ -261,7 +261,7 @@ class _Workshop:
             for shard in self._shards:
                 shard.save_new(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
-            tally, order = self._tally("cleaned"), self._order
+            order, tally = self._order, replace(Tally.sum(shard.tally("cleaned") for shard in self._shards), kept=0)
             if not tally.total:
                 names, languages = ", ".join(order.corpus.entry_names), " and ".join(order.corpus.directions[0])
                 raise DataError(f"corpus.train ({names}): there is no pair of {languages} in it; check the file")
@@ -325,7 +325,8 @@ class _Workshop:
         tokenizer.save(final)
         sizes = tokenizer.source_size, tokenizer.target_size
         pairs = write_store(final, (shard.store() for shard in self._shards), sizes)
-        tally = self._tally("encoded")
+        cleaned, encoded = ([shard.tally(step) for shard in self._shards] for step in ("cleaned", "encoded"))
+        tally = replace(Tally.sum([*cleaned, *encoded]), kept=pairs)
         assert tally.total == sum(shard.count for shard in self._shards)
         if not pairs:
             max_length = self._order.batching.max_length
@@ -333,10 +334,9 @@ class _Workshop:
         with (final / REJECTED).open("wb") as stream:
             for shard in self._shards:
                 stream.write(shard.rejected())
-        shard_pairs = [shard.tally("encoded").kept for shard in self._shards]
         report = {
             "pairs": tally.as_dict(),
-            "parts": [sum(shard_pairs[first:last]) for first, last in self._plan[0]],
+            "parts": [sum(each.kept for each in encoded[first:last]) for first, last in self._plan[0]],
             "remarks": json.loads(self._tokenizer.read_text(encoding="utf-8"))["remarks"],
         }
         (final / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
@@ -351,16 +351,6 @@ class _Workshop:
         with bar(title, total, " pairs", initial=total - left) as progress:
             for pairs in call_each(work, waiting, processes, _LOST_PROCESS):
                 progress.update(pairs)
-
-    def _tally(self, step: str) -> Tally:
-        """Return the tally of the whole text after a step (cleaned, encoded), pairs dropped earlier included."""
-        cleaned = [shard.tally("cleaned") for shard in self._shards]
-        if step == "encoded":
-            encoded = [shard.tally("encoded") for shard in self._shards]
-            kept, total = sum(tally.kept for tally in encoded), Tally.sum([*cleaned, *encoded])
-        else:
-            kept, total = sum(shard.kept for shard in self._shards), Tally.sum(cleaned)
-        return replace(total, kept=kept)
 
 
 def _sample(shards: Sequence[Shard], count: int) -> Iterator[Pair]:
