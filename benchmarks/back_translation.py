@@ -16,11 +16,12 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import tolka
 from cpu_minutes import cell, figures_of, train
 from tolka.metrics.significance import compare
-from tolka.recipes.texts import TAG, SharedTexts, SyntheticPairs, to_train
+from tolka.recipes.texts import TAG, SharedTexts, to_train
 from tolka.system.progress import say
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
@@ -31,16 +32,15 @@ SEARCHES = {
 }
 
 
-# name -> the search that made the sources, the pairs, and their share of an epoch (0 = as many as there are)
-WAYS = {
-    "as_it_comes": ("beam", SyntheticPairs(), 0.5),
-    "sampled": ("sampling", SyntheticPairs(), 0.5),
-    "no_tag": ("beam", SyntheticPairs(tag=False), 0.5),
-    "no_filter": ("beam", SyntheticPairs(filter=False), 0.5),
-    "third_dropped": ("beam", SyntheticPairs(drop=1 / 3), 0.5),
-    "all_of_it": ("beam", SyntheticPairs(), 0.0),
-    "noised": ("beam", SyntheticPairs(is_noised=True), 0.5),
-    "second_round": ("second", SyntheticPairs(), 0.5),
+# name -> the search that made the sources, how pairs are made, and their share of an epoch (0 = as many as there are)
+WAYS: dict[str, tuple[str, dict[str, Any], float]] = {
+    "as_it_comes": ("beam", {}, 0.5),
+    "sampled": ("sampling", {}, 0.5),
+    "no_tag": ("beam", {"tag": False}, 0.5),
+    "no_filter": ("beam", {"filter": False}, 0.5),
+    "third_dropped": ("beam", {"drop": 1 / 3}, 0.5),
+    "all_of_it": ("beam", {}, 0.0),
+    "second_round": ("second", {}, 0.5),
 }
 
 
@@ -87,11 +87,11 @@ def synthetic(corpus: Path, out: Path, way: str) -> Path:
     prefix = out / f"pairs_{way}"
     if not Path(f"{prefix}.{source}").exists():
         texts = [out / f"{search}.{source}", out / f"lines.{target}"]
-        if pairs.drop:
+        if "drop" in pairs:
             scores = out / f"{search}.scores"
             tolka.translate_files(out / "alone", texts, ["decoding.threads=1"], scores, score=True)
             texts.append(scores)
-        print(texts_of(corpus, out).synthetic(texts, prefix, pairs)["words"])
+        print(texts_of(corpus, out).synthetic(texts, prefix, **pairs)["words"])
     return prefix
 
 
@@ -99,7 +99,7 @@ def mixed(corpus: Path, out: Path, way: str) -> list[str]:
     """Return the settings of a training on both texts."""
     _, pairs, share = WAYS[way]
     settings = [f"corpus.weights=[{1 - share:g},{share:g}]"] if share else []
-    settings += [f"tokenizer.symbols=['{TAG}']"] if pairs.tag else []
+    settings += [f"tokenizer.symbols=['{TAG}']"] if pairs.get("tag", True) else []
     return [*settings_of(corpus, direction_of(corpus), to_train(synthetic(corpus, out, way))), *settings]
 
 

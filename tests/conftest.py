@@ -269,14 +269,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     commands: dict[str, Callable[[Sequence[str]], int]] = {"train": train.run, "translate": translate.run}
 
-    def run(command: Sequence[str], answers: bool = False, lock: Path | None = None) -> None:
+    def run(command: Sequence[str], lock: Path) -> None:
         names.append(command[0])
         if code := guarded(commands[command[0]], command[1:]):
             error = TolkaError("it has said why")
             error.reported, error.exit_code = True, code
             raise error
 
-    monkeypatch.setattr(steps, "run_tolka", run)
+    monkeypatch.setattr(steps, "run_command", run)
     monkeypatch.setattr(task, "measure", lambda *_: Pace(2.0, 60, 10.0, 1e6))
     return names
 

@@ -28,7 +28,7 @@ class TolkaError(Exception):
 class StoppedError(TolkaError):
     """A signal asked for an end, and the work was saved. exit_code: 128 + the signal's number."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: str, exit_code: int = 130) -> None:  # pickle gives it later
         super().__init__(message)
         self.exit_code = exit_code
 

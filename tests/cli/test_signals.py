@@ -14,15 +14,11 @@ from typing import Any
 import pytest
 from guarded_command import guarded
 
-from tolka.data.shards import Shard, Task
-from tolka.data.workers import save_plan
+from tolka.data.shards import Shard
 from tolka.evaluation import tester
 from tolka.evaluation.validator import Validator
 from tolka.report import comparison, page
 from tolka.system import interrupts
-from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.direction import Direction
-from tolka.text.pairs import Pair
 from tolka.tokenizer import training as tokenizer_training
 from tolka.training.trainer import Trainer
 from tolka.translation.translator import Translator
@@ -294,34 +290,6 @@ def test_while_sentencepiece_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     training.terminate()
     assert (training.communicate(timeout=60), training.returncode) == (("", "stopped by SIGTERM\n"), 143)
     assert is_gone(learner)
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as on Linux")
-@pytest.mark.parametrize("to_all", [False, True])
-def test_while_processes_prepare_the_text(tmp_path: Path, to_all: bool) -> None:
-    """to_all: the signal goes to the workers too, as from a terminal, a batch system or systemd."""
-    for number in range(2):
-        shard = Shard(tmp_path / "work" / f"shard-{number:06}")
-        shard.write([Pair("a", "b")])
-        (shard.folder / "flaws.json").unlink()
-        os.mkfifo(shard.folder / "flaws.json")  # reading it takes for ever
-    Task(CleaningConfig(), 9, frozenset()).save(tmp_path / "work")
-    save_plan(tmp_path / "work", [[0, 2]], [1, 1], [Direction("en", "de")])
-    code = (
-        "import sys; from pathlib import Path; from tolka.cli import common; from tolka.data import workers\n"
-        "real = workers._start\n"
-        "def start(*given):\n    worker = real(*given)\n    print(worker.process.pid, flush=True)\n    return worker\n"
-        "workers._start, workers._PAIRS_PER_PROCESS = start, 1\n"
-        "def run(arguments):\n    work = Path(arguments[0])\n"
-        "    workers.work_on(work, 'clean', 2, print)\n"
-        "common.own_process(run)"
-    )
-    parent = python(code, tmp_path / "work", start_new_session=True)
-    assert parent.stdout is not None
-    workers = [int(parent.stdout.readline()) for _ in range(2)]
-    (os.killpg if to_all else os.kill)(parent.pid, signal.SIGTERM)
-    assert (parent.communicate(timeout=60), parent.returncode) == (("", "stopped by SIGTERM\n"), 143)
-    assert all(map(is_gone, workers))
 
 
 SAYING = """

@@ -2,11 +2,8 @@
 
 import gzip
 import hashlib
-import os
 import subprocess
 import sys
-import tempfile
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
@@ -15,19 +12,17 @@ from threading import Event
 from typing import Any
 
 import pytest
+from killed_worker import killed
 
 from tolka.data import preparation as prepare_module
-from tolka.data import workers
 from tolka.data.buckets import BatchingConfig
 from tolka.data.preparation import REJECTED, Order, Prepared, prepare
 from tolka.data.shards import Shard, Task
 from tolka.errors import DataError, TolkaError
-from tolka.system.child_processes import Child
 from tolka.system.progress import Say, silent
 from tolka.text.cleaning.cleaner import Tally
 from tolka.text.cleaning.steps import RULES, CleaningConfig, apply_changes, changes_of
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import TokenizerConfig
 
@@ -198,7 +193,7 @@ def test_two_runs_at_once_make_a_store_once(corpus: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare_module, "SHARD_PAIRS", 7)
-    monkeypatch.setattr(workers, "_PAIRS_PER_PROCESS", 1)
+    monkeypatch.setattr(prepare_module, "_PAIRS_PER_PROCESS", 1)
 
 
 def same(first: Prepared, second: Prepared) -> None:
@@ -221,7 +216,7 @@ def test_shards_and_processes_change_nothing(corpus: Path, tmp_path: Path, monke
         (other / name).write_bytes((corpus / name).read_bytes())
     at_once = prepared(corpus, cleaning=cleaning)
     monkeypatch.setattr(prepare_module, "SHARD_PAIRS", 7)
-    monkeypatch.setattr(workers, "_PAIRS_PER_PROCESS", 1)
+    monkeypatch.setattr(prepare_module, "_PAIRS_PER_PROCESS", 1)
     in_shards = prepared(other, cleaning=cleaning, processes=3)
     assert at_once.tally.dropped["duplicate"] >= 2
     assert at_once.tally.dropped["blank source"] == at_once.tally.dropped["over 64 tokens"] == 1
@@ -272,42 +267,14 @@ def test_interrupted_inside_a_stage(corpus: Path, small_shards: None, monkeypatc
     assert len(calls) == len(set(calls)) + 1 == 10  # nine shards; only the third was begun twice
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"ended with -9: killed; was there enough"),
-        ("raise SystemExit('no disk')", r"ended with 1: no disk\. The same command continues"),
-        ("print('bye')", r"ended with 0: "),
-    ],
-)
 def test_a_process_that_ends_too_soon_is_one_line_and_the_next_start_goes_on(
-    corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
-) -> None:
-    def ends(*arguments: object) -> Child:
-        words = tempfile.TemporaryFile()  # noqa: SIM115
-        return Child(subprocess.Popen([sys.executable, "-c", code], stderr=words), words)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(workers, "_start", ends)
-        with pytest.raises(TolkaError, match=reason):
-            prepared(corpus, processes=2)
-    assert prepared(corpus, processes=1).tally.kept == 60
-
-
-def test_the_process_that_failed_is_named_beside_one_that_has_done_its_share(
     corpus: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    codes = iter(["pass", "raise SystemExit('no disk')"])
-
-    def ends(*arguments: object) -> Child:
-        words = tempfile.TemporaryFile()  # noqa: SIM115
-        child = Child(subprocess.Popen([sys.executable, "-c", next(codes)], stderr=words), words)
-        child.process.wait()
-        return child
-
-    monkeypatch.setattr(workers, "_start", ends)
-    with pytest.raises(TolkaError, match=r"ended with 1: no disk\."):
-        prepared(corpus, processes=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare_module, "work_on", killed)
+        with pytest.raises(TolkaError, match=r"ended with -9: killed; was there enough .* The same command continues"):
+            prepared(corpus, processes=2)
+    assert prepared(corpus, processes=1).tally.kept == 60
 
 
 @pytest.mark.slow
@@ -320,39 +287,13 @@ def test_workers_do_not_import_what_lies_about(
 
 
 def test_few_pairs_are_prepared_without_starting_a_process(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_start", None)
+    monkeypatch.setattr("tolka.system.workers._Worker", None)
     assert prepared(corpus, train=["train", "valid"], processes=2).tally.kept == 68
 
 
 def test_what_workers_import_is_without_torch() -> None:
-    code = "import sys; import tolka.data.workers; sys.exit('torch' in sys.modules)"
+    code = "import sys; import tolka.data.shards, tolka.system.workers; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    shard = Shard(tmp_path / "work" / "shard-000000")
-    shard.write([Pair("a", "b")])
-    Task(CleaningConfig(), 9, frozenset()).save(tmp_path / "work")
-    workers.save_plan(tmp_path / "work", [[0, 1]], [1], [Direction("en", "de")])
-    os.mkfifo(shard.folder / "waits")
-    (shard.folder / "flaws.json").unlink()
-    (shard.folder / "flaws.json").symlink_to(shard.folder / "waits")  # reading it takes for ever
-    code = (
-        "import sys, time; from pathlib import Path; from tolka.data import workers;"
-        f"work = Path({str(tmp_path / 'work')!r});"
-        "print(workers._start(work, 'clean', workers.load_plan(work)[1]).process.pid, flush=True);"
-        "time.sleep(60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        worker = int(parent.stdout.readline())
-        os.kill(worker, 0)  # it is there
-        parent.kill()
-    for _ in range(600):
-        if not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text().split()[2]:
-            return
-        time.sleep(0.1)
-    pytest.fail("the worker outlived its parent")
 
 
 def test_what_breaks_off_while_the_tokenizer_learns_is_no_fault_of_the_text(

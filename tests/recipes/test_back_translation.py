@@ -155,7 +155,7 @@ def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["recipe.search=best"], "recipe.search ('best') is unknown. Known: beam, greedy, noised, sampling"),
+        (["recipe.search=best"], "recipe.search ('best') is unknown. Known: beam, greedy, sampling"),
         (["recipe.share=1"], "recipe.share (1) must be at least 0 and below 1"),
         (["recipe=back_translatoin"], "Did you mean 'back_translation'?"),
         (["recipe.monolingual=[]"], "corpus.monolingual=FILE"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tolka.errors import ConfigError, DataError, TolkaError
-from tolka.recipes.processes import run_tolka
+from tolka.recipes.processes import run_command
 from tolka.recipes.steps import Figures, Step, Steps, once
 
 
@@ -150,12 +150,13 @@ def test_a_step_that_fails_or_leaves_nothing_is_not_done(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_command_that_fails_has_said_why_itself(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_fails_has_said_why_itself(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with pytest.raises(TolkaError) as caught:
-        run_tolka(["translate", "no-such-model"])
+        run_command(["translate", "no-such-model"], tmp_path / "lock")
     assert (caught.value.reported, caught.value.exit_code) == (True, 1)
     assert capfd.readouterr().err.count("no-such-model") == 1
-    assert run_tolka(["translate", "--version"], answers=True).count(b".") == 2
+    run_command(["translate", "--version"], tmp_path / "lock")
+    assert capfd.readouterr().err.count(".") == 2
 
 
 @pytest.mark.slow
@@ -164,11 +165,14 @@ def test_a_command_ends_when_the_recipe_does(number: int, tmp_path: Path, tiny: 
     """Also where that is killed: the training saves its state, and ends."""
     settings = ["train", *tiny, "trainer.updates=100000", "trainer.validate_every=100000", "trainer.log_every=1"]
     program = (
-        "from tolka.recipes.processes import run_tolka; from tolka.system import interrupts; import sys\n"
+        "from tolka.recipes.processes import run_command; from tolka.system import interrupts; import sys\n"
+        "from pathlib import Path\n"
         "interrupts.listen()\n"
-        "run_tolka(sys.argv[1:])"
+        "run_command(sys.argv[2:], Path(sys.argv[1]))"
     )
-    with subprocess.Popen([sys.executable, "-c", program, *settings], stderr=subprocess.DEVNULL) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "lock"), *settings], stderr=subprocess.DEVNULL
+    ) as parent:
         log = tmp_path / "run" / "metrics.jsonl"
         while not log.is_file() or log.stat().st_size < 100:
             assert parent.poll() is None

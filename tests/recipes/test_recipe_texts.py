@@ -7,7 +7,7 @@ import pytest
 from conftest import XA, XB, write_split
 from tolka.config.command_line import train_config
 from tolka.errors import DataError
-from tolka.recipes.texts import TAG, SharedTexts, SyntheticPairs
+from tolka.recipes.texts import TAG, SharedTexts
 
 
 def shared(corpus: Path, folder: Path, *settings: str) -> SharedTexts:
@@ -68,7 +68,7 @@ def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_pat
     ]
     write_split(tmp_path / "made", pairs)
     made = (tmp_path / "made.xa", tmp_path / "made.xb")
-    found = texts.synthetic(made, tmp_path / "pairs", SyntheticPairs())
+    found = texts.synthetic(made, tmp_path / "pairs")
     assert (tmp_path / "pairs.xa").read_text(encoding="utf-8") == "lantern kettle harbour 12\n"
     assert (tmp_path / "pairs-to-train.xa").read_text(encoding="utf-8") == f"{TAG} lantern kettle harbour 12\n"
     assert (tmp_path / "pairs-to-train.xb").read_text(encoding="utf-8") == "tolo mirka pell 12\n"
@@ -76,23 +76,17 @@ def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_pat
     assert found["left out"]["untranslated"] == found["left out"]["copied"] == 1
     assert found["left out"]["with other numbers"] == 1
     # Not checked, only what is blank is left out.
-    assert texts.synthetic(made, tmp_path / "raw", SyntheticPairs(filter=False, tag=False))["kept"] == 5
+    assert texts.synthetic(made, tmp_path / "raw", filter=False, tag=False)["kept"] == 5
     # A third of what is left goes by its score for each character: the longest has the lowest sum, and not the worst.
     scores = tmp_path / "scores"
     scores.write_text(
         "".join(f"{-len(target) - 2 * (number == 1)}\t{target}\n" for number, (_, target) in enumerate(pairs))
     )
-    found = texts.synthetic([*made, scores], tmp_path / "likely", SyntheticPairs(filter=False, drop=0.2))
+    found = texts.synthetic([*made, scores], tmp_path / "likely", filter=False, drop=0.2)
     assert found["left out"] == {"unlikely": 1, "untranslated": 1}
-    # Scrambled for the final model alone: the reverse model learns from the pairs as they are.
-    found = texts.synthetic(made, tmp_path / "noised", SyntheticPairs(filter=False, is_noised=True))
-    assert found["kept"] == 5
-    read = {path.name: path.read_text(encoding="utf-8").split() for path in tmp_path.glob("*.x?")}
-    assert read["noised.xa"] == read["raw.xa"] == read["raw-to-train.xa"]
-    assert read["noised-to-train.xb"] == read["raw.xb"]
-    noised = [word for word in read["noised-to-train.xa"] if word != TAG]
-    assert noised != read["raw.xa"]
-    assert {*noised} <= {*read["raw.xa"], "_"}
+    raw = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("raw*.x?")}
+    assert raw["raw.xa"] == raw["raw-to-train.xa"]
+    assert raw["raw.xb"] == raw["raw-to-train.xb"]
     assert pairs[1][1] not in (tmp_path / "likely.xb").read_text(encoding="utf-8").splitlines()
 
 
@@ -107,9 +101,7 @@ def test_a_held_out_line_is_one_however_it_is_cleaned(corpus: Path, tmp_path: Pa
     assert (tmp_path / "lines").read_text(encoding="utf-8") == f"{new}\n"
     assert found["left out"] == {"in a held-out set": 1}
     write_split(tmp_path / "made", [(source, new), ("lantern", new)])
-    made = texts.synthetic(
-        (tmp_path / "made.xa", tmp_path / "made.xb"), tmp_path / "pairs", SyntheticPairs(filter=False)
-    )
+    made = texts.synthetic((tmp_path / "made.xa", tmp_path / "made.xb"), tmp_path / "pairs", filter=False)
     assert (made["kept"], made["left out"]) == (1, {"with a held-out source": 1})
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tolka.text.direction import Direction
-from tolka.text.noise import KINDS, NOISES, UNTRAINED, joined, noises, scrambled
+from tolka.text.noise import KINDS, NOISES, UNTRAINED, joined, noises
 from tolka.text.pairs import Pair
 
 PAIR = Pair("The 12 dogs are sleeping quietly in 3 houses.", "Die 12 Hunde schlafen ruhig in 3 Häusern.")
@@ -77,22 +77,6 @@ def test_all_kinds_have_names() -> None:
     assert {*KINDS} - {*NOISES} == {"join"}
 
 
-def test_scrambled_words_stay_near_their_place_and_a_tenth_each_is_lacking_or_blanked() -> None:
-    words = [f"w{number}" for number in range(200)]
-    draw, total, blanked, moved = random.Random(3), 0, 0, 0
-    for _ in range(50):
-        found = scrambled(" ".join(words), draw).split()
-        total, blanked = total + len(found), blanked + found.count("_")
-        numbers = [int(word[1:]) for word in found if word != "_"]
-        moved += numbers != sorted(numbers)
-        assert all(abs(place - sorted(numbers).index(number)) <= 3 for place, number in enumerate(numbers))
-    assert total / (50 * 200) == pytest.approx(0.9, abs=0.02)
-    assert blanked / total == pytest.approx(0.1, abs=0.02)
-    assert moved == 50
-    assert all(scrambled("one", random.Random(seed)) in ("one", "_") for seed in range(40))
-    assert scrambled("", random.Random(1)) == ""
-
-
 def test_noises_that_models_are_tested_by_alone() -> None:
     def made(kind: str, pair: Pair = PAIR) -> set[Pair]:
         return {UNTRAINED[kind](pair, random.Random(seed)) for seed in range(60)}
@@ -137,7 +121,6 @@ def test_text_without_blanks_has_no_noise_in_its_words(text: str) -> None:
     pair = Pair(text, "I go there")
     for kind in ("typos", "words"):
         assert {*noisy(kind, pair)} == {pair}, kind
-    assert {scrambled(text, random.Random(seed)) for seed in range(40)} == {text}
     assert {*noisy("no_end", Pair(f"{text}。", "I go."))} == {Pair(text, "I go")}
 
 

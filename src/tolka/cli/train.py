@@ -5,14 +5,13 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tolka.cli.common import DONE, FAILED, Parser, examples, own_process, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
 from tolka.distributed import slurm
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError
 from tolka.system.progress import say
 from tolka.version import __version__
 
@@ -214,26 +213,15 @@ def _print_configs(configs: Sequence["TrainConfig"]) -> int:
 
 def _check(config: "TrainConfig", as_json: bool) -> int:
     """Print what is found in the text; return DONE whatever it is."""
-    from tolka.formats.hub import opus_mt_name
     from tolka.report.data_check import health_report
-    from tolka.report.data_check_page import write_check_page
-    from tolka.run.chosen import with_chosen_settings
-    from tolka.run.data_check import check
+    from tolka.run.data_check import check_with_page
 
-    try:
-        config, choices = with_chosen_settings(config)
-    except DataError:  # a broken text, which the check describes
-        choices = []
-    findings = {
-        **check(config, say),
-        "chosen": [asdict(choice) for choice in choices],
-        "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
-    }
+    findings, page = check_with_page(config, say)
     if as_json:
         print_json(findings)
     else:
         say(health_report(findings, config.corpus.direction))
-    say(f"all of it, with examples, on one page: {write_check_page(config.run.folder, config.as_dict(), findings)}")
+    say(f"all of it, with examples, on one page: {page}")
     return DONE
 
 

@@ -21,14 +21,13 @@ import numpy as np
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.mixture import Mixture
-from tolka.data.shards import SHARD_PAIRS, Shard, Task
+from tolka.data.shards import SHARD_PAIRS, Shard, Task, work_on
 from tolka.data.store import PartTags, TokenStore, write_store
-from tolka.data.workers import PLAN, load_plan, save_plan, shard_folder, work_on
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import name_in_disk_errors, one_at_a_time, replace_text, whole_folder
-from tolka.system.child_processes import cores
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
+from tolka.system.workers import call_each, cores
 from tolka.text.check.loss import main_reason
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.duplicates import MarkSet
@@ -41,12 +40,18 @@ from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
 # Of what a store holds: stores of another format have other names, and are made again.
-_FORMAT = 4
+_FORMAT = 5
 # Written last, so that a folder that has it is whole.
 _REPORT = "report.json"
 REJECTED = "rejected.tsv"
 """Name of the file of dropped pairs in a store's folder: reason, source and target of each."""
 _ABANDONED_DAYS = 7
+# These take about as long as it takes to start a process.
+_PAIRS_PER_PROCESS = 10_000
+_LOST_PROCESS = (
+    "a process that prepared the text ended with {}. The same command continues from there; trainer.threads=1 needs "
+    "the least memory"
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,6 @@ class Order:
 
     def key(self) -> str:
         """Return a digest of the training text and of all that determines the ids."""
-        directions = self.corpus.entry_directions
         settings = {
             "format": _FORMAT,
             "text": self.corpus.fingerprint(),
@@ -116,32 +120,26 @@ class Order:
                 hashlib.sha256(b"".join(sorted(marks))).hexdigest()
                 for marks in (self.task.held_out, self.task.set_aside)
             ],
-            # Of several directions one for each entry, and the languages that have tags.
-            "languages": [directions, self.tagged, self.tag_form] if self.tagged else directions[0],
+            "languages": [self.corpus.entry_directions, self.tagged, self.tag_form],
             "tokenizer": self._tokenizer_key(),
             "max_length": self.batching.max_length,
         }
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def _cleaning_key(self) -> dict[str, Any]:
-        """Return the steps, and the versions of their rules; none of what changes no id, nor what older stores lack."""
+        """Return the steps that are taken, the versions of their rules, and the code of one's own."""
         settings = dataclasses.asdict(self.cleaning)
-        names = settings.pop("own")
-        own = {"own": [names, own_modules(self.cleaning)]} if names else {}
-        others = {("blanks", "keep"), ("typography", "keep"), ("allow_loss", True), ("allow_loss", False)}
-        steps = {key: value for key, value in settings.items() if (key, value) not in others}
-        rules = {f"{key} rules": version for key, version in RULES.items() if settings[key] not in ("keep", False)}
-        return steps | rules | own
+        # What does nothing is left out, so that a new step leaves the names of stores without it as they are.
+        steps = {key: value for key, value in settings.items() if value not in ("keep", False) and key != "allow_loss"}
+        rules = {f"{key} rules": version for key, version in RULES.items() if key in steps}
+        return {**steps, **rules, "modules": own_modules(self.cleaning)}
 
     def _tokenizer_key(self) -> Any:
         if isinstance(self.tokenizer, Tokenizer):
             return self.tokenizer.digests
         if isinstance(self.tokenizer, Extension):
-            of_one = len([*chain(*self.learnt_from.values())]) == 1
-            return self.tokenizer.as_dict() | ({} if of_one else {"texts": self.learnt_from})
-        known = dataclasses.asdict(self.tokenizer)
-        if self.temperature != 1:  # which older stores' tokenizers have not
-            known["temperature"] = self.temperature
+            return self.tokenizer.as_dict() | {"texts": self.learnt_from}
+        known = dataclasses.asdict(self.tokenizer) | {"temperature": self.temperature}
         # Extensions are of a model's alone, and tags are part of the key where there are any.
         return {key: value for key, value in known.items() if not key.startswith(("extend", "tags"))}
 
@@ -199,7 +197,7 @@ class _Workshop:
 
     def __init__(self, work: Path, order: Order, processes: int, say: Say) -> None:
         self._work, self._order, self._processes, self._say = work, order, processes, say
-        self._read = work / PLAN
+        self._read = work / "plan.json"
         self._tokenizer = work / "tokenizer.json"
         for direction in order.corpus.directions:
             steps_of(order.cleaning, direction)  # raises its ConfigError before any work is done
@@ -223,11 +221,18 @@ class _Workshop:
 
     @cached_property
     def _plan(self) -> tuple[list[list[int]], list[Shard]]:
-        return load_plan(self._work)
+        """The [first, last) shard of each entry of corpus.train, and all shards."""
+        plan = json.loads(self._read.read_text())
+        directions = zip(plan["entries"], self._order.corpus.entry_directions, strict=True)
+        numbers = ((number, direction) for entry, direction in directions for number in range(*entry))
+        return plan["entries"], [Shard(self._folder(n), plan["pairs"][n], direction) for n, direction in numbers]
 
     @property
     def _shards(self) -> list[Shard]:
         return self._plan[1]
+
+    def _folder(self, number: int) -> Path:
+        return self._work / f"shard-{number:06}"
 
     def read(self) -> None:
         """Copy the text into shards; each entry of corpus.train begins a new one."""
@@ -235,7 +240,6 @@ class _Workshop:
             self._say("continuing with what was prepared before an interruption")
             return
         self._work.mkdir(parents=True, exist_ok=True)
-        self._order.task.save(self._work)
         sources = self._order.corpus.train
         entries, sizes = [], list[int]()
         with bar("reading", sum(source.count() for source in sources), " pairs") as progress:
@@ -243,21 +247,21 @@ class _Workshop:
                 # A shard is of one entry, so that the pairs of each can be counted after cleaning.
                 first = len(sizes)
                 for pairs in in_chunks(chain.from_iterable(source.read() for source in entry), SHARD_PAIRS):
-                    Shard(shard_folder(self._work, len(sizes))).write(pairs)
+                    Shard(self._folder(len(sizes))).write(pairs)
                     sizes.append(len(pairs))
                     progress.update(len(pairs))
                 entries.append([first, len(sizes)])
-        save_plan(self._work, entries, sizes, self._order.corpus.entry_directions)
+        replace_text(self._read, json.dumps({"entries": entries, "pairs": sizes}))
 
     def clean(self) -> None:
         """Clean each shard by itself, then drop duplicates across all of them."""
-        self._run_step("clean", "cleaning")
+        self._work_on_shards("cleaning")
         if duplicate_key(self._order.cleaning):
             seen = MarkSet()
             for shard in self._shards:
                 shard.save_new(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
-            tally, order = self._tally("cleaned"), self._order
+            order, tally = self._order, replace(Tally.sum(shard.tally("cleaned") for shard in self._shards), kept=0)
             if not tally.total:
                 names, languages = ", ".join(order.corpus.entry_names), " and ".join(order.corpus.directions[0])
                 raise DataError(f"corpus.train ({names}): there is no pair of {languages} in it; check the file")
@@ -313,7 +317,7 @@ class _Workshop:
 
     def encode(self) -> None:
         """Encode the text of each shard as ids."""
-        self._run_step("encode", "encoding")
+        self._work_on_shards("encoding", Tokenizer.load(self._work))
 
     def deliver(self, final: Path) -> None:
         """Write the store of the whole text, the tokenizer, the dropped pairs and the report."""
@@ -321,7 +325,8 @@ class _Workshop:
         tokenizer.save(final)
         sizes = tokenizer.source_size, tokenizer.target_size
         pairs = write_store(final, (shard.store() for shard in self._shards), sizes)
-        tally = self._tally("encoded")
+        cleaned, encoded = ([shard.tally(step) for shard in self._shards] for step in ("cleaned", "encoded"))
+        tally = replace(Tally.sum([*cleaned, *encoded]), kept=pairs)
         assert tally.total == sum(shard.count for shard in self._shards)
         if not pairs:
             max_length = self._order.batching.max_length
@@ -329,27 +334,23 @@ class _Workshop:
         with (final / REJECTED).open("wb") as stream:
             for shard in self._shards:
                 stream.write(shard.rejected())
-        shard_pairs = [shard.tally("encoded").kept for shard in self._shards]
         report = {
             "pairs": tally.as_dict(),
-            "parts": [sum(shard_pairs[first:last]) for first, last in self._plan[0]],
+            "parts": [sum(each.kept for each in encoded[first:last]) for first, last in self._plan[0]],
             "remarks": json.loads(self._tokenizer.read_text(encoding="utf-8"))["remarks"],
         }
         (final / _REPORT).write_text(json.dumps(report, ensure_ascii=False, indent=1), encoding="utf-8")
 
-    def _run_step(self, step: str, title: str) -> None:
-        with bar(title, sum(shard.count for shard in self._shards), " pairs") as progress:
-            work_on(self._work, step, self._processes, lambda shard: progress.update(shard.count))
-
-    def _tally(self, step: str) -> Tally:
-        """Return the tally of the whole text after a step (cleaned, encoded), pairs dropped earlier included."""
-        cleaned = [shard.tally("cleaned") for shard in self._shards]
-        if step == "encoded":
-            encoded = [shard.tally("encoded") for shard in self._shards]
-            kept, total = sum(tally.kept for tally in encoded), Tally.sum([*cleaned, *encoded])
-        else:
-            kept, total = sum(shard.kept for shard in self._shards), Tally.sum(cleaned)
-        return replace(total, kept=kept)
+    def _work_on_shards(self, title: str, tokenizer: Tokenizer | None = None) -> None:
+        """Clean all shards, or with a tokenizer encode them, except those for which it is done."""
+        waiting = [shard for shard in self._shards if not shard.is_done("encode" if tokenizer else "clean")]
+        total, left = (sum(shard.count for shard in shards) for shards in (self._shards, waiting))
+        task, modules = self._order.task, [*own_modules(self._order.cleaning)]
+        work = partial(work_on, task=task, tokenizer=tokenizer, modules=modules)
+        processes = min(self._processes, len(waiting), left // _PAIRS_PER_PROCESS)
+        with bar(title, total, " pairs", initial=total - left) as progress:
+            for pairs in call_each(work, waiting, processes, _LOST_PROCESS):
+                progress.update(pairs)
 
 
 def _sample(shards: Sequence[Shard], count: int) -> Iterator[Pair]:

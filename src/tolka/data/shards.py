@@ -9,8 +9,8 @@ Two processes that do the same step write the same bytes.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import compress
 from operator import not_
@@ -21,17 +21,15 @@ import numpy.typing as npt
 
 from tolka.data.store import TokenStore, write_store
 from tolka.errors import DataError
-from tolka.system.atomic import replace_text, replaced_files
+from tolka.system.atomic import replaced_files
 from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.steps import CleaningConfig, own_modules
+from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
 
 # What one process works on at a time: its memory, and what an interruption loses.
 SHARD_PAIRS = 50_000
-_MARK_BYTES = 8
-_MARKS = ("held_out", "set_aside")
 _CELL_BREAK = re.compile(r"[\t\n\r]")
 
 
@@ -43,27 +41,6 @@ class Task:
     max_length: int
     held_out: Marks
     set_aside: Marks = frozenset()
-
-    def save(self, folder: Path) -> None:
-        """Save the task for worker processes, which get only the folder."""
-        for name in _MARKS:
-            (folder / name).write_bytes(b"".join(sorted(getattr(self, name))))
-        settings = {
-            "cleaning": asdict(self.cleaning),
-            "max_length": self.max_length,
-            "modules": [*own_modules(self.cleaning)],
-        }
-        replace_text(folder / "task.json", json.dumps(settings))
-
-    @classmethod
-    def load(cls, folder: Path) -> "Task":
-        """Load what `save` wrote."""
-        settings = json.loads((folder / "task.json").read_text())
-        for module in settings["modules"]:  # which register steps, in a process of its own
-            import_module(module)
-        marks = [(folder / name).read_bytes() for name in _MARKS]
-        sets = [frozenset(each[i : i + _MARK_BYTES] for i in range(0, len(each), _MARK_BYTES)) for each in marks]
-        return cls(CleaningConfig(**settings["cleaning"]), settings["max_length"], *sets)
 
 
 class Shard:
@@ -88,18 +65,13 @@ class Shard:
         """Write the pairs as they were read; no text may contain a line feed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.count = len(pairs)
-        flaws = {number: pair.flaw for number, pair in enumerate(pairs) if pair.flaw}
         with replaced_files(self.folder, last="raw") as new:
-            (new / "flaws.json").write_text(json.dumps(flaws, ensure_ascii=False), encoding="utf-8")
             _write_pairs(new / "raw", pairs)
 
     def clean(self, task: Task) -> None:
         """Change or drop each pair by itself; write the marks by which duplicates are recognised."""
         tally = Tally()
-        flaws = json.loads((self.folder / "flaws.json").read_text(encoding="utf-8"))
         raw = _read_pairs(self.folder / "raw")
-        if flaws:
-            raw = (Pair(pair.source, pair.target, flaws.get(str(number), "")) for number, pair in enumerate(raw))
         with replaced_files(self.folder, last="cleaned.json") as new:
             with _rejects_file(new / "cleaning.tsv") as rejects:
                 pairs = list(judge(raw, task.cleaning, self.direction, tally, rejects, task.held_out, task.set_aside))
@@ -172,6 +144,24 @@ class Shard:
         return b"".join((self.folder / f"{step}.tsv").read_bytes() for step in ("cleaning", "encoding"))
 
 
+def work_on(shard: Shard, task: Task, tokenizer: Tokenizer | None = None, modules: Sequence[str] = ()) -> int:
+    """Clean a shard, or with a tokenizer encode it, in whatever process; return its number of pairs.
+
+    modules: those that register steps of one's own.
+    """
+    for module in modules:
+        import_module(module)
+    # A worker of a command that was killed may have finished it just now.
+    with suppress(FileNotFoundError):
+        if tokenizer is None:
+            shard.clean(task)
+        else:
+            shard.encode(task, tokenizer)
+    if not shard.is_done("encode" if tokenizer else "clean"):
+        raise shard.damaged()
+    return shard.count
+
+
 def fitting_rows(
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
@@ -191,9 +181,9 @@ def fitting_rows(
 
 
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
-    content = "".join(f"{pair.source}\n{pair.target}\n" for pair in pairs).encode()
+    content = "".join(f"{pair.source}\n{pair.target}\n{pair.flaw}\n" for pair in pairs).encode()
     # A line feed within a text would shift every later pair.
-    if content.count(b"\n") != 2 * len(pairs):
+    if content.count(b"\n") != 3 * len(pairs):
         raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
     path.write_bytes(content)
 
@@ -215,4 +205,4 @@ def _write_tally(path: Path, tally: Tally) -> None:
 
 def _read_pairs(path: Path) -> Iterator[Pair]:
     lines = path.read_bytes().decode().split("\n")
-    yield from map(Pair, lines[:-1:2], lines[1::2])
+    yield from map(Pair, lines[:-1:3], lines[1::3], lines[2::3])

@@ -7,6 +7,7 @@ before the source (Caswell et al. 2019) and trained on beside the real ones.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
@@ -15,7 +16,7 @@ from tolka.options.settings import setting
 from tolka.recipes.outcome import check_useful, choose
 from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
-from tolka.recipes.texts import TAG, SyntheticPairs, to_train
+from tolka.recipes.texts import TAG, to_train
 from tolka.system.number_format import count_text
 from tolka.text.lines import count_and_digest, user_path
 
@@ -24,7 +25,6 @@ _SEARCHES = {
     "beam": {"search": "beam", "search.beam_size": "5"},
     "sampling": {"search": "sampling", "search.top_k": "10"},
     "greedy": {"search": "greedy"},
-    "noised": {"search": "beam", "search.beam_size": "5"},
 }
 
 
@@ -42,7 +42,7 @@ class BackTranslationConfig(RecipeConfig):
     reverse: str = setting("", literal=True)
     """model from the target into the source, or several joined by commas; empty = one trained on the same text"""
     search: str = "beam"
-    """how it translates: beam (5), noised (a beam's words lacking, blanked and moved), sampling (top 10), or greedy"""
+    """how it translates: beam (5), sampling (top 10), or greedy"""
     tag: bool = True
     """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
     filter: bool = True
@@ -127,14 +127,14 @@ class BackTranslationConfig(RecipeConfig):
         """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
         prefix = task.at("synthetic", "pairs")
         writes = [*task.direction.files(prefix), *task.direction.files(to_train(prefix))]
-        way = SyntheticPairs(self.filter, self.drop, self.tag, self.search == "noised")
+        way: dict[str, Any] = {"filter": self.filter, "drop": self.drop, "tag": self.tag}
         return Step(
             "synthetic",
             "make pairs of both",
             [*texts, *task.texts.files],
             writes,
-            do=lambda: task.texts.synthetic(texts, prefix, way),
-            given=asdict(way),
+            do=lambda: task.texts.synthetic(texts, prefix, **way),
+            given=way,
         )
 
     def _words(self, task: RecipeTask) -> str:

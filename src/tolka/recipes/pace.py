@@ -1,6 +1,5 @@
 """How long the steps of a recipe take on this machine, and how much room they need: measured before they begin."""
 
-import json
 import math
 import shutil
 from collections.abc import Sequence
@@ -9,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tolka.auto.rules import usual_share
+from tolka.config.command_line import train_config, with_recipe
 from tolka.errors import DataError
-from tolka.recipes.processes import run_tolka
 from tolka.recipes.steps import once
+from tolka.run.data_check import check_with_page
+from tolka.system.progress import say
+from tolka.system.workers import call
 
 _BEAM = 0.4  # of the tokens that training reads in a second, how many beam search writes: measured on a bilstm
 _COPIES = 8  # of its weights that a training leaves: best/, last/ with two moments, and as much while they are replaced
@@ -32,11 +34,11 @@ class Pace:
         return self.minutes * math.sqrt(max(pairs / self.pairs, 1.0))
 
 
-def measure(command: Sequence[str], folder: Path) -> Pace:
-    """Time some updates of a training, of which `command` has the settings, once for a folder. TolkaError as it."""
+def measure(settings: Sequence[str], folder: Path) -> Pace:
+    """Time some updates of a training, once for a folder. TolkaError as it."""
 
     def timed() -> dict[str, Any]:
-        found = json.loads(run_tolka(["train", "--check", "--json", *command], answers=True))
+        found = call(_check, settings, is_command=True)
         if found["unfit"]:
             raise DataError(found["unfit"])
         pace, kept = found["pace"], found["kept"]["kept"]
@@ -46,7 +48,11 @@ def measure(command: Sequence[str], folder: Path) -> Pace:
         lines = _BEAM * 60 * pace["tokens_per_second"] / tokens
         return asdict(Pace(minutes, kept, lines, 4.0 * _COPIES * pace["parameters"]))
 
-    return Pace(**once(folder / "pace.json", [*command], timed))
+    return Pace(**once(folder / "pace.json", [*settings], timed))
+
+
+def _check(settings: Sequence[str]) -> dict[str, Any]:
+    return check_with_page(train_config(with_recipe(settings), trains=False, say=say), say)[0]
 
 
 def check_room(folder: Path, needed: float) -> None:

@@ -1,10 +1,8 @@
 """How fast models translate, measured side by side; in a process of its own."""
 
-import json
 import statistics
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -14,7 +12,7 @@ from typing import Any, TypeVar
 from tolka.config.translate_command import translate_config
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
-from tolka.errors import ConfigError, TolkaError
+from tolka.errors import ConfigError
 from tolka.formats.any_model import load_any
 from tolka.model_directory.names import models_of
 from tolka.models.options import MODELS
@@ -22,10 +20,9 @@ from tolka.models.rnn.config import PRESETS
 from tolka.models.seq2seq import Seq2Seq
 from tolka.models.transformer.config import TransformerConfig
 from tolka.options.parsing import build
-from tolka.recipes.processes import run_tolka
 from tolka.search.greedy import GreedyConfig
-from tolka.system.number_format import json_text
 from tolka.system.progress import say
+from tolka.system.workers import call
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
 from tolka.translation.opening import open_model
@@ -39,9 +36,7 @@ _MULTIPLE = 32  # of which a student's width is
 
 def translated(models: Mapping[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:
     """Translate a file with each model into OUT/NAME.txt; return lines a second, the median of rounds in turn."""
-    asked = json.dumps({"models": models, "source": str(source), "out": str(out), "direction": direction})
-    rates: dict[str, float] = json.loads(run_tolka(["speed", asked], answers=True))
-    return rates
+    return call(_translate, models, source, out, direction, is_command=True)
 
 
 def chosen_student(teacher: str, size: float, speed: float, family: str = "any", halves: bool = True) -> dict[str, Any]:
@@ -50,19 +45,17 @@ def chosen_student(teacher: str, size: float, speed: float, family: str = "any",
     speed: how many times as fast it shall be. family: rnn, transformer (with an encoder as deep as the teacher's and a
     decoder of fewer layers), or any = the teacher's. halves: whether it may have half of the teacher's subwords.
     """
-    asked = json.dumps({"teacher": teacher, "size": size, "speed": speed, "family": family, "halves": halves})
-    student: dict[str, Any] = json.loads(run_tolka(["speed", asked], answers=True))
-    return student
+    return call(_choose, teacher, size, speed, family, halves, is_command=True)
 
 
-def _translate(models: Mapping[str, str], source: str, out: str, direction: Sequence[str]) -> dict[str, float]:
+def _translate(models: Mapping[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:
     codes = [f"decoding.{side}={code}" for side, code in zip(("source", "target"), direction, strict=True)]
-    config, lines = translate_config(codes), [*read_lines(Path(source))]
+    config, lines = translate_config(codes), [*read_lines(source)]
     translators = {
         name: open_model(models_of(path), config.search, config.decoding, say=say) for name, path in models.items()
     }
     for name, translator in translators.items():
-        Path(out, f"{name}.txt").write_text("".join(f"{line}\n" for line in translator(lines)), encoding="utf-8")
+        (out / f"{name}.txt").write_text("".join(f"{line}\n" for line in translator(lines)), encoding="utf-8")
     works = {name: partial(translator, lines) for name, translator in translators.items()}
     return {name: len(lines) / seconds for name, seconds in _timed(works).items()}
 
@@ -123,13 +116,3 @@ def _writing(model: Seq2Seq) -> Callable[[], object]:
 
 def _multiple(width: float) -> int:
     return max(1, round(width / _MULTIPLE)) * _MULTIPLE
-
-
-if __name__ == "__main__":
-    asked = json.loads(sys.argv[-1])
-    try:
-        answer = _choose(**asked) if "teacher" in asked else _translate(**asked)
-    except TolkaError as error:
-        say(f"error: {error}")
-        sys.exit(error.exit_code)
-    print(json_text(answer))

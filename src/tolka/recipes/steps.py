@@ -16,12 +16,10 @@ from typing import Any
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.metrics.tables import table
 from tolka.model_directory.settings import digest
-from tolka.recipes.processes import run_tolka
+from tolka.recipes.processes import run_command
 from tolka.system import interrupts
-from tolka.system.atomic import replace_text
-from tolka.system.number_format import json_text
 from tolka.system.progress import Say
-from tolka.system.whole_files import read_text
+from tolka.system.resumable import read_record, write_record
 
 Figures = Mapping[str, Any]
 
@@ -94,7 +92,7 @@ class Steps:
             if words := figures.get("words"):
                 self._say(str(words))
         else:
-            run_tolka(step.command, lock=self._folder / ".process")
+            run_command(step.command, self._folder / ".process")
         if missing := [path for path in step.writes if not path.exists()]:
             raise DataError(f"the step {step.name} left no {missing[0]}")
         seconds = time.perf_counter() - started_at
@@ -113,7 +111,7 @@ class Steps:
 
     def _record(self, step: Step, record: Mapping[str, Any]) -> None:
         # Beside the step's folder, in which mt-train wants no file of others.
-        _write_record(self._folder / f"{step.name}.json", record)
+        write_record(self._folder / f"{step.name}.json", record)
 
     @property
     def trainings(self) -> int:
@@ -144,26 +142,15 @@ def once(file: Path, asked: Any, make: Callable[[], Any]) -> Any:
     if known.get("asked") != asked:
         known = {"asked": asked, "made": make()}
         file.parent.mkdir(parents=True, exist_ok=True)
-        _write_record(file, known)
+        write_record(file, known)
     return known["made"]
-
-
-def _write_record(file: Path, record: Mapping[str, Any]) -> None:
-    plain = json.loads(json_text(record))
-    replace_text(file, json_text({**plain, "checksum": _checksum(plain)}, ensure_ascii=False, indent=1))
 
 
 def _read_record(file: Path) -> dict[str, Any]:
     """Return a record as it was written; {} if there is none, or another program has cut or edited it."""
-    with suppress(OSError, ValueError, RecursionError):
-        record = json.loads(read_text(file))
-        if isinstance(record, dict) and record.pop("checksum", "") == _checksum(record):
-            return record
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return read_record(file)
     return {}
-
-
-def _checksum(record: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def _inputs_of(step: Step) -> dict[str, Any]:

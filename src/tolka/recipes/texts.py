@@ -1,11 +1,10 @@
 """The texts between the trainings of a recipe: what they share, text in one language, and synthetic pairs."""
 
 import hashlib
-import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, groupby
 from pathlib import Path
@@ -22,7 +21,6 @@ from tolka.system.progress import Say, bar
 from tolka.text.cleaning.cleaner import Tally, comparison_form, judge, set_aside_marks, set_aside_reason
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
-from tolka.text.noise import scrambled
 from tolka.text.pairs import Pair
 from tolka.translation.flags import differing_numbers, has_odd_length, is_copy, repeats
 
@@ -31,20 +29,6 @@ TAG = "⟦bt⟧"
 _MOST_OTHER = 0.3  # share of lines in the other language, from which on a file is refused
 _SIDE = re.compile(r" (source|on both sides)$")  # of a reason why a pair is left out
 _WORDS_TO_TELL = 3  # of a line, by which its language is told
-
-
-@dataclass(frozen=True)
-class SyntheticPairs:
-    """Which synthetic pairs are kept, and how a model reads them.
-
-    filter: whether those are left out that cannot be right. drop: share of the others to leave out, the least likely
-    per character. tag: whether sources begin with `TAG`. is_noised: whether their words are scrambled.
-    """
-
-    filter: bool = True
-    drop: float = 0.0
-    tag: bool = True
-    is_noised: bool = False
 
 
 class SharedTexts:
@@ -156,18 +140,21 @@ class SharedTexts:
         said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
         return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
 
-    def synthetic(self, texts: Sequence[Path], prefix: Path, way: SyntheticPairs) -> Figures:
+    def synthetic(
+        self, texts: Sequence[Path], prefix: Path, *, filter: bool = True, drop: float = 0.0, tag: bool = True
+    ) -> Figures:
         """Write the pairs whose sources a model made of the targets; return how many, and why others are left out.
 
-        texts: sources, targets and, for way.drop, what mt-translate --score wrote of them. The files `to_train(prefix)`
-        have the sources as the final model reads them.
+        texts: sources, targets and, for `drop`, what mt-translate --score wrote of them. The files `to_train(prefix)`
+        have the sources as the final model reads them. filter: whether those are left out that cannot be right. drop:
+        share of the others to leave out, the least likely per character. tag: whether sources begin with `TAG`.
         """
         ratio = LengthRatio.of([(target, source) for source, target in zip(*self._sides, strict=True)])
         left_out, pairs, scores = Counter[str](), list[Pair](), list[float]()
         strict = self._inputs.config.cleaning.leaks == "source"
         held_out = {comparison_form(line) for line in self._held_out(self.direction.source)} if strict else set[str]()
         for source, target, *scored in zip(*map(read_lines, texts), strict=True):
-            why = _odd(source, target, ratio) if way.filter else "" if source.strip() else "untranslated"
+            why = _odd(source, target, ratio) if filter else "" if source.strip() else "untranslated"
             # The tag would hide it from cleaning.
             why = why or ("with a held-out source" if comparison_form(source) in held_out else "")
             if why:
@@ -175,13 +162,11 @@ class SharedTexts:
             else:
                 pairs.append(Pair(source, target))
                 scores += [float(line.split("\t")[0]) / (len(target) + 1) for line in scored]
-        if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(way.drop * len(scores))]):
+        if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(drop * len(scores))]):
             left_out["unlikely"] = len(dropped)
             pairs = [pair for number, pair in enumerate(pairs) if number not in dropped]
-        draw, tag = random.Random(1), f"{TAG} " if way.tag else ""
-        read = (scrambled(pair.source, draw) if way.is_noised else pair.source for pair in pairs)
-        final = (Pair(f"{tag}{source}", pair.target) for source, pair in zip(read, pairs, strict=True))
-        write_pairs(final, to_train(prefix), self.direction)
+        head = f"{TAG} " if tag else ""
+        write_pairs((Pair(f"{head}{pair.source}", pair.target) for pair in pairs), to_train(prefix), self.direction)
         kept = write_pairs(pairs, prefix, self.direction)
         if not kept:
             raise DataError(f"no synthetic pair is left{_left_out_text(left_out)}")
@@ -224,7 +209,7 @@ def write_pairs(pairs: Iterable[Pair], prefix: Path, direction: Direction) -> in
 
 
 def to_train(prefix: Path) -> Path:
-    """Return the prefix of the same pairs as the final model reads them: with a tag, and with noise."""
+    """Return the prefix of the same pairs as the final model reads them, with a tag."""
     return prefix.with_name(f"{prefix.name}-to-train")
 
 

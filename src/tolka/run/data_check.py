@@ -9,6 +9,9 @@ from typing import Any
 from tolka.config.schemas import TrainConfig
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
+from tolka.formats.hub import opus_mt_name
+from tolka.report.data_check_page import write_check_page
+from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import Inputs
 from tolka.run.text_faults import TextFaults
 from tolka.run.training_setup import build_trainer, ready_device
@@ -43,6 +46,23 @@ def check(config: TrainConfig, say: Say = silent) -> dict[str, Any]:
         run, device = RunFolder(Path(folder), say=say), ready_device(config.trainer)
         inputs = Inputs(config, run.log)
         return _examine(config, inputs, lambda: estimate_training(build_trainer(config, inputs, run, device)))
+
+
+def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path]:
+    """Check with the settings that are chosen by the text; return what is found, and its page in the run's folder.
+
+    Beside what `check` returns: chosen, as in `with_chosen_settings`; parent: a model to start from, or "".
+    """
+    try:
+        config, choices = with_chosen_settings(config)
+    except DataError:  # a broken text, which the check describes
+        choices = []
+    found = {
+        **check(config, say),
+        "chosen": [asdict(choice) for choice in choices],
+        "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
+    }
+    return found, write_check_page(config.run.folder, config.as_dict(), found)
 
 
 def _examine(config: TrainConfig, inputs: Inputs, pace: Callable[[], TrainingEstimate]) -> dict[str, Any]:

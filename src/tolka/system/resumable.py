@@ -10,6 +10,7 @@ from typing import Any
 
 from tolka.errors import DataError, reason_of
 from tolka.system.atomic import is_at, lock_holder, name_in_disk_errors, partial, replace_text, try_lock
+from tolka.system.number_format import json_text
 from tolka.system.whole_files import check_is_file, read_text
 
 _FORMAT = 2
@@ -40,9 +41,7 @@ class ResumableFile:
         """Read the record of an interrupted process; return how many bytes of its content are complete."""
         try:
             check_is_file(self.path)
-            record = json.loads(read_text(self._record))
-            if record.pop("checksum") != _checksum(record):
-                raise ValueError("it was changed")
+            record = read_record(self._record)
             before, state, size = dict(record["identity"]), dict(record["state"]), int(record["bytes"])
             if record["format"] != _FORMAT or self.path.stat().st_size < size:
                 raise ValueError("bytes are missing")
@@ -73,7 +72,7 @@ class ResumableFile:
         self._sync()
         self.state = dict(state)
         record = {"format": _FORMAT, "identity": self.identity, "bytes": self._stream.tell(), "state": self.state}
-        replace_text(self._record, json.dumps({**record, "checksum": _checksum(record)}))
+        write_record(self._record, record)
 
     def _sync(self) -> None:
         with name_in_disk_errors(self._final):
@@ -92,6 +91,20 @@ class ResumableFile:
         self._stream.close()
         if not self.state:
             self.path.unlink(missing_ok=True)
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write plain values as JSON that `read_record` takes as long as nobody has edited it."""
+    plain = json.loads(json_text(record))
+    replace_text(path, json_text({**plain, "checksum": _checksum(plain)}, ensure_ascii=False, indent=1))
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return what `write_record` wrote; OSError, or a ValueError, KeyError or the like where it is not that."""
+    record: dict[str, Any] = json.loads(read_text(path))
+    if record.pop("checksum") != _checksum(record):
+        raise ValueError("it was changed")
+    return record
 
 
 def _checksum(record: Mapping[str, Any]) -> str:

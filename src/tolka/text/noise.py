@@ -39,7 +39,6 @@ _INVENTED = "Zorvak", "Mirelda", "Tandrow", "Quibley", "Ostrenko", "Velmarra"
 _PATHS = "help?id=", "a/b_", "Index-", "news/2031/"
 _PICTURES = "😀", "🎉", "❤️", "👍🏽", "🚀", "☕"
 _FEWEST = 4  # words of which one may be lacking
-_LACKING, _BLANKED, _FURTHEST = 0.1, "_", 3  # share, what stands in place of a word, and how far one moves
 
 
 def upper(pair: Pair, draw: random.Random, direction: Direction = UNKNOWN) -> Pair:
@@ -154,21 +153,6 @@ def emoji(pair: Pair, draw: random.Random) -> Pair:
     """Put a picture character behind both sides."""
     picture = draw.choice(_PICTURES)
     return Pair(f"{pair.source} {picture}", f"{pair.target} {picture}")
-
-
-def scrambled(text: str, draw: random.Random) -> str:
-    """Return a text with a tenth of its words lacking, a tenth blanked, and none further than three from its place.
-
-    Edunov et al. 2018, section 3.3, of sources that a beam search has made. A text is never left without words; one
-    without blanks between words, whose words nobody knows, stays as it is.
-    """
-    if _UNSPACED.search(text):
-        return text
-    listed = text.split()
-    kept = [word for word in listed if draw.random() >= _LACKING] or listed
-    blanked = [_BLANKED if draw.random() < _LACKING else word for word in kept]
-    places = [place + draw.random() * (_FURTHEST + 1) for place in range(len(blanked))]
-    return " ".join(word for _, word in sorted(zip(places, blanked, strict=True)))
 
 
 NOISES: dict[str, Noise] = {

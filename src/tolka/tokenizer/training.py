@@ -1,20 +1,16 @@
 """Train SentencePiece models: on the training text only, and the same for the same text on every machine."""
 
 import io
-import json
-import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from tolka.errors import ConfigError, DataError, TolkaError
-from tolka.system.child_processes import end_with_parent, start
+from tolka.errors import ConfigError, DataError
 from tolka.system.progress import Say
+from tolka.system.workers import call
 from tolka.text.pairs import Pair
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
@@ -22,8 +18,7 @@ from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 _MAX_LINE_BYTES = 16384
 _IN_PROCESS_CHARACTERS = 500_000  # with this much text, training takes half a second (unigram, 8000 subwords)
 _SPECIAL = 4 + 256  # subwords that are special ids, or bytes
-# First bytes of the lines to the child, and of its answer: a text may look like anything else.
-_TEXT, _END, _MODEL, _FAILED = b"+", b".\n", b"+", b"-"
+_LOST_PROCESS = "the process that trained SentencePiece ended with {}"
 
 
 def train_tokenizer(config: TokenizerConfig, pairs: Callable[[], Iterator[Pair]], say: Say) -> Tokenizer:
@@ -98,11 +93,12 @@ def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
         head.append(text)
         characters += len(text)
         if characters > _IN_PROCESS_CHARACTERS:
-            return _run_in_child(options, chain(head, texts))
-    return _run_in_process(options, head)
+            # It may take an hour, during which Python handles no signal: Ctrl-C ends the process.
+            return call(_run_sentencepiece, options, lost=_LOST_PROCESS, lines=chain(head, texts))
+    return _run_sentencepiece(options, head)
 
 
-def _run_in_process(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
+def _run_sentencepiece(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
     from sentencepiece import SentencePieceTrainer
 
     raised: list[BaseException] = []
@@ -123,49 +119,6 @@ def _run_in_process(options: Mapping[str, Any], texts: Iterable[str]) -> bytes:
     if raised:
         raise raised[0]
     return model.getvalue()
-
-
-def _run_in_child(options: Mapping[str, Any], texts: Iterator[str]) -> bytes:
-    """Run SentencePiece's training in a child process."""
-    # It may take an hour, during which Python handles no signal: Ctrl-C ends the child.
-    child = start(__name__, answers=True)
-    to_child, from_child = child.process.stdin, child.process.stdout
-    assert to_child is not None
-    assert from_child is not None
-    try:
-        with suppress(BrokenPipeError):  # the child has ended; its reason is reported below
-            to_child.write(json.dumps(options).encode() + b"\n")
-            to_child.writelines(_TEXT + text.encode() + b"\n" for text in texts)
-            to_child.write(_END)
-            to_child.flush()
-        answer = from_child.read()
-        if child.process.poll() not in (None, 0) or not answer:
-            raise TolkaError(f"the process that trained SentencePiece ended: {child.reason()}")
-    finally:
-        child.end()
-    if answer[:1] == _FAILED:
-        raise RuntimeError(answer[1:].decode())
-    return answer[1:]
-
-
-def main() -> None:
-    """Run in the child process: options and texts on standard input, the model or the error on standard output."""
-    options = json.loads(sys.stdin.buffer.readline())
-
-    def texts() -> Iterator[str]:
-        for line in sys.stdin.buffer:
-            if line == _END:
-                break
-            yield line[1:-1].decode()
-        end_with_parent()
-
-    try:
-        answer = _MODEL + _run_in_process(options, texts())
-    except RuntimeError as error:
-        answer = _FAILED + str(error).encode()
-    sys.stdout.buffer.write(answer)
-    sys.stdout.buffer.flush()
-    os._exit(0)  # the thread of `end_with_parent` still reads
 
 
 def _with_common_characters(
@@ -201,7 +154,3 @@ def _possible_size(message: str, size: int) -> int:
     if allowed or "high" in message or "too large" in message:
         return size * 3 // 4
     raise DataError(f"SentencePiece could not be trained: {' '.join(message.split())[:300]}")
-
-
-if __name__ == "__main__":
-    main()

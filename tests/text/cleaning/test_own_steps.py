@@ -1,15 +1,15 @@
 """Steps of cleaning of one's own, which a plugin registers."""
 
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from conftest import Command
 from tolka.config.plugins import load_plugins
-from tolka.data.shards import Task
+from tolka.data.shards import Shard, Task, work_on
 from tolka.errors import ConfigError
+from tolka.system.workers import call
 from tolka.text.cleaning.cleaner import Tally, judge
 from tolka.text.cleaning.steps import OWN_STEPS, CleaningConfig, own_modules
 from tolka.text.direction import Direction
@@ -34,20 +34,11 @@ def test_they_come_after_all_others_and_are_counted(plugin: None) -> None:
 
 
 def test_worker_processes_have_them(plugin: None, tmp_path: Path) -> None:
-    Task(OWN, 100, frozenset()).save(tmp_path)
-    program = (
-        "import sys; from pathlib import Path; from tolka.data.shards import Task\n"
-        "from tolka.text.cleaning.steps import OWN_STEPS\n"
-        "assert not OWN_STEPS; Task.load(Path(sys.argv[1])); print(*OWN_STEPS)"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", program, tmp_path],
-        env={"PYTHONPATH": ":".join(path for path in sys.path if path)},
-        capture_output=True,
-        check=True,
-        text=True,
-    )
-    assert found.stdout == "no_question\n"
+    shard = Shard(tmp_path / "shard")
+    shard.write(PAIRS)
+    work = partial(work_on, task=Task(OWN, 100, frozenset()), modules=[*own_modules(OWN)])
+    call(work, shard, lost="it ended with {}")
+    assert shard.tally("cleaned").changed == {"no_question": 1}
 
 
 def test_text_is_prepared_again_when_their_code_changes(

@@ -18,7 +18,7 @@ from tolka.formats.ctranslate2.plain_model import Array, PlainModel, read_plain_
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.system.atomic import whole_folder
-from tolka.system.child_processes import start
+from tolka.system.workers import call
 from tolka.tokenizer.special_tokens import BOS, EOS, UNK
 
 INSTALL = "pip install 'tolka[ctranslate2]'"
@@ -27,7 +27,7 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWI
 # products with inputs (0 to 255) in 16 bits, and cuts off what is beyond: 255 * (127 + 1 for rounding) is not. So all
 # processors have the same sums.
 _MAX_INT8 = np.float32(127)
-_NOT_WRITTEN = 3  # exit code of the process of `write_folder_apart`
+_LOST_PROCESS = "the process that converted the model ended with {}"
 
 
 def import_failure() -> str:
@@ -72,13 +72,13 @@ def write_folder_apart(model: Path, folder: Path, dtype: str) -> None:
     if "torch" in sys.modules:
         write_folder(read_plain_model(model), folder, dtype)
         return
-    child = start(__name__, [str(model), str(folder), dtype])
-    try:
-        child.process.communicate()
-        if code := child.process.returncode:
-            raise (OSError if code == _NOT_WRITTEN else CheckpointError)(child.reason())
-    finally:
-        child.end()
+    call(_write_without_torch, model, folder, dtype, lost=_LOST_PROCESS)
+
+
+def _write_without_torch(model: Path, folder: Path, dtype: str) -> None:
+    # None hides a module (https://docs.python.org/3/reference/import.html).
+    sys.modules["torch"] = None  # type: ignore[assignment]
+    write_folder(read_plain_model(model), folder, dtype)
 
 
 def _check_float16(arrays: Mapping[str, Array]) -> None:
@@ -239,16 +239,3 @@ class _Specification:
         """Return an array of the model; CheckpointError if it has another shape."""
         self._names.add(name)
         return self.model.array(name, *shape)
-
-
-if __name__ == "__main__":
-    # None hides a module (https://docs.python.org/3/reference/import.html).
-    sys.modules["torch"] = None  # type: ignore[assignment]
-    model_folder, out_folder, dtype_name = sys.argv[1:]
-    try:
-        write_folder(read_plain_model(Path(model_folder)), Path(out_folder), dtype_name)
-    except CheckpointError as failure:
-        sys.exit(str(failure))
-    except OSError as failure:
-        print(failure.strerror or failure, file=sys.stderr)
-        sys.exit(_NOT_WRITTEN)
