@@ -26,7 +26,7 @@ from tolka.text.lines import (
     without_compression,
 )
 from tolka.text.pairs import Pair, ParallelFiles
-from tolka.text.windows import ArrivingLines, full_windows, is_still_written
+from tolka.text.windows import arriving_windows, full_windows, is_still_written
 
 
 def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
@@ -226,7 +226,7 @@ class TextsToTranslate(Texts):
         assert self._stdin is not None, "files are not waited for"
         # A reader of its own: Python ends with a fatal error if a thread still waits inside that of sys.stdin.
         stream = open(self._stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (until the command ends)
-        return ArrivingLines(self.read(stream), size).windows()
+        return arriving_windows(self.read(stream), size)
 
 
 def _known_by_ending(path: Path, has_columns: bool) -> str:
