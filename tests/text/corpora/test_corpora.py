@@ -120,7 +120,7 @@ def test_a_row_of_a_data_set_has_the_ceiling_of_a_line(monkeypatch: pytest.Monke
     rows = Dataset.from_list([{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}])
     pairs = _Rows(config, "train", config.direction, rows).pairs(rows)
     assert next(pairs) == Pair("four", "1")
-    with pytest.raises(DataError, match=r"some/name \(train\), row 1: the text is longer than 4 bytes"):
+    with pytest.raises(DataError, match=r"some/name \(train\), row 1: 'xb' is longer than 4 bytes"):
         next(pairs)
 
 
@@ -214,7 +214,7 @@ class TestHub:
             self.open(folder)
 
     def test_a_column_of_numbers(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"row 0: 7 is not text"):
+        with pytest.raises(DataError, match=r"row 0: 'xb' holds 7, which is not text"):
             self.open(self.jsonl(tmp_path, '{"xa": "one", "xb": 7}'))
 
     def test_a_translation_column_of_texts(self, tmp_path: Path) -> None:

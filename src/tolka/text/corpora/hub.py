@@ -18,6 +18,7 @@ from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, user_path
 from tolka.text.pairs import Pair, PairSource, PairStream
+from tolka.text.readers.base import texts_of
 
 _FINGERPRINT_PAIRS = 100  # pairs of a stream that its fingerprint depends on
 _HUB_TIMEOUT_SECONDS = 3.0
@@ -141,13 +142,8 @@ class _Rows:
         data, number = f"{self._config.path} ({self._split})", -1
         try:
             for number, row in enumerate(rows):
-                cells = (row["translation"] or {}) if self._nested else row
-                texts = [cells.get(language) for language in self._direction]
-                for text in texts:
-                    if not isinstance(text, str | None):
-                        raise DataError(f"{data}, row {number}: {text!r} is not text")
-                    LINE_LIMIT.check(text or "", f"{data}, row {number}")
-                yield Pair(*((text or "").replace("\n", " ") for text in texts))
+                cells = row["translation"] if self._nested else row
+                yield Pair(*texts_of(cells, self._direction, f"{data}, row {number}", LINE_LIMIT))
         except DataError:
             raise
         except Exception as error:  # as in _load, dozens of kinds

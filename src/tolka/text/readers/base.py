@@ -1,11 +1,11 @@
 """The contract of readers of files with both sides, and their registry."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.direction import Direction
@@ -99,6 +99,23 @@ class BothSides(PairSource):
 
     def count(self) -> int:
         return self.lines
+
+
+def texts_of(cells: Any, columns: Iterable[str], place: str, limit: LineLimit) -> list[str]:
+    """Return the texts in these columns of a row, or in its "translation", each as one line; "" where there is none.
+
+    place: of the row. DataError for what is not text, and for a text that is too long.
+    """
+    if not isinstance(cells, dict | None):
+        raise DataError(f"{place}: 'translation' holds {cells!r:.60}, not a text of each language")
+    texts = []
+    for column in columns:
+        text = (cells or {}).get(column) or ""
+        if not isinstance(text, str):
+            raise DataError(f"{place}: '{column}' holds {text!r:.60}, which is not text")
+        limit.check(text, place, f"'{column}'")
+        texts.append(one_line(text))
+    return texts
 
 
 def one_line(text: str) -> str:

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tolka.errors import DataError
 from tolka.options.registry import did_you_mean
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line, register_reader
+from tolka.text.readers.base import BothSides, one_line, register_reader, texts_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogate pair, which UTF-8 cannot encode
 
@@ -25,8 +25,8 @@ class JsonLinesFile(BothSides):
                 yield Pair("", "")
             if line.strip():
                 try:
-                    cells = self._object(line, number)
-                    texts = [self._text(cells, key, number) for key in keys]
+                    cells = self._object(line, number, keys)
+                    texts = texts_of(cells, keys, f"{self.path}:{number}", self.limit)
                 except DataError:
                     if self.repair is None:
                         raise
@@ -39,7 +39,7 @@ class JsonLinesFile(BothSides):
         """Yield the objects, as text, each with the number of its line; blank lines as well."""
         yield from enumerate(self._text_lines(), 1)
 
-    def _object(self, line: str, number: int) -> dict[str, Any]:
+    def _object(self, line: str, number: int, keys: Sequence[str]) -> dict[str, Any]:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -50,12 +50,8 @@ class JsonLinesFile(BothSides):
             value = nested
         if not isinstance(value, dict):
             raise DataError(f'{self.path}:{number}: not an object such as {{"en": "A text.", "de": "Ein Text."}}')
+        for key in keys:
+            if key not in value:
+                known = did_you_mean(key, map(one_line, value))
+                raise DataError(f"{self.path}:{number}: no key '{key}'.{known} {self.setting.names}")
         return value
-
-    def _text(self, cells: dict[str, Any], key: str, number: int) -> str:
-        if key not in cells:
-            known = did_you_mean(key, map(one_line, cells))
-            raise DataError(f"{self.path}:{number}: no key '{key}'.{known} {self.setting.names}")
-        if not isinstance(cells[key], str | None):
-            raise DataError(f"{self.path}:{number}: '{key}' holds {cells[key]!r:.60}, which is not text")
-        return one_line(cells[key] or "")
