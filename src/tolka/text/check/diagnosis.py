@@ -46,6 +46,7 @@ _STEPS = {
     "numbers that differ": CleaningConfig(numbers=True, max_characters=0),
     "another script": CleaningConfig(script=True, max_characters=0),
 }
+_WHOLE = "whole pair in the training text"
 _SAMPLE_LINES = 129  # that are not UTF-8, by which their encoding is recognised
 Tick = Callable[[int], object]
 
@@ -121,15 +122,14 @@ class HeldOut:
             for number, pair in enumerate(pairs, 1):
                 source, target = self._comparison_forms(pair)
                 self._positions.setdefault(source, []).append((name, number, target))
-        # Set -> numbers of its pairs whose source is in the training text, with the same translation or with another.
-        self._same: dict[str, set[int]] = {name: set() for name in sets}
-        self._different: dict[str, set[int]] = {name: set() for name in sets}
+        # Set -> numbers of its pairs whose source is in the training text, with the same translation and with another.
+        self._found: dict[str, tuple[set[int], set[int]]] = {name: (set(), set()) for name in sets}
 
     def compare(self, pair: Pair) -> None:
         """Compare with a pair of the training text."""
         source, target = self._comparison_forms(pair)
         for name, number, held_out_target in self._positions.get(source, ()):
-            (self._same if held_out_target == target else self._different)[name].add(number)
+            self._found[name][held_out_target != target].add(number)
 
     def _comparison_forms(self, pair: Pair) -> tuple[str, str]:
         changed = apply_changes(pair, self._changes)
@@ -139,11 +139,8 @@ class HeldOut:
         """Return the leaks from these sets."""
         leaks = Leaks()
         for name in names:
-            pairs, same, different = self._sets[name], self._same[name], self._different[name]
-            for what, numbers in (
-                ("whole pair in the training text", same),
-                ("source in the training text, translated otherwise", different),
-            ):
+            pairs, (same, different) = self._sets[name], self._found[name]
+            for what, numbers in ((_WHOLE, same), ("source in the training text, translated otherwise", different)):
                 finding = Finding(f"{name}: {what}", looked_at=len(pairs))
                 for number in sorted(numbers):
                     finding.add(number, pairs[number - 1])
@@ -158,12 +155,8 @@ def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list
     held_out = HeldOut(tests)
     for pair in valid:
         held_out.compare(pair)
-    findings = []
-    for name, pairs in tests.items():
-        if (leaks := held_out.leaks([name])).pairs:
-            example = next(finding for finding in leaks.findings if "whole pair" in finding.what)
-            findings.append(replace(example, what=f"{name}: whole pair in the validation set", looked_at=len(pairs)))
-    return findings
+    whole = [each for each in held_out.leaks(tests).findings if each.what.endswith(_WHOLE)]
+    return [replace(each, what=each.what.replace(_WHOLE, "whole pair in the validation set")) for each in whole]
 
 
 def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: Tick = lambda pairs: None) -> Diagnosis:

@@ -131,7 +131,7 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
         steps.append(("", _unless(_has_control, "control characters")))
     if config.markup == "drop":
         steps.append(("", _unless(has_markup, "markup")))
-    steps.append(("", _unless_blank))
+    steps.append(("", unless_blank))
     if config.max_characters:
         steps.append(("", _unless_longer(config.max_characters)))
     if config.max_ratio:
@@ -216,7 +216,8 @@ def _unless(is_bad: Callable[[str], bool], reason: str) -> Step:
     return lambda pair: reason if is_bad(pair.source) or is_bad(pair.target) else pair
 
 
-def _unless_blank(pair: Pair) -> Pair | str:
+def unless_blank(pair: Pair) -> Pair | str:
+    """Return the pair, or which of its sides is blank."""
     if pair.source and pair.target:
         return pair
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
