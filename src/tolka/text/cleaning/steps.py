@@ -98,20 +98,24 @@ _BETWEEN_DIGITS = re.compile(r"[ .,'\xa0\u202f]")
 
 def changes_of(config: CleaningConfig, direction: Direction = UNKNOWN) -> list[tuple[str, Step]]:
     """Return (name, step) of the steps that change pairs and drop none, in order."""
-    steps: list[tuple[str, Step]] = []
-    # Before the others: &nbsp; and &shy; become such characters.
-    if config.markup == "strip":
-        steps.append(("without markup", _strip_markup))
-    if config.control == "strip":
-        steps.append(("without control characters", _formed(CharacterForm(control="strip"), str.isprintable)))
-    if config.blanks != "keep":
-        steps.append(("with ordinary blanks", _formed(CharacterForm(blanks=config.blanks), str.isprintable)))
-    if config.unicode == "nfc":
-        steps.append(("composed (NFC)", _formed(CharacterForm(unicode="nfc"), str.isascii)))
-    if config.typography == "standard":
-        form = CharacterForm(typography="standard", direction=direction)
-        steps.append(("in the usual spelling", form.pair))
-    return steps
+    spelling = CharacterForm(typography="standard", direction=direction)
+    steps: list[tuple[bool, str, Step]] = [
+        # Before the others: &nbsp; and &shy; become such characters.
+        (config.markup == "strip", "without markup", _strip_markup),
+        (
+            config.control == "strip",
+            "without control characters",
+            _formed(CharacterForm(control="strip"), str.isprintable),
+        ),
+        (
+            config.blanks != "keep",
+            "with ordinary blanks",
+            _formed(CharacterForm(blanks=config.blanks), str.isprintable),
+        ),
+        (config.unicode == "nfc", "composed (NFC)", _formed(CharacterForm(unicode="nfc"), str.isascii)),
+        (config.typography == "standard", "in the usual spelling", spelling.pair),
+    ]
+    return [(name, step) for is_wanted, name, step in steps if is_wanted]
 
 
 def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
@@ -126,22 +130,18 @@ def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
 
 def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, Step]]:
     """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
-    steps = changes_of(config, direction)
-    if config.control == "drop":
-        steps.append(("", _unless(_has_control, "control characters")))
-    if config.markup == "drop":
-        steps.append(("", _unless(has_markup, "markup")))
-    steps.append(("", unless_blank))
-    if config.max_characters:
-        steps.append(("", _unless_longer(config.max_characters)))
-    if config.max_ratio:
-        steps.append(("", _unless_lopsided(config.max_ratio)))
-    if config.copies:
-        steps.append(("", _unless_copied))
-    if config.min_letters:
-        steps.append(("", _unless(_fewer_letters(config.min_letters), "few letters")))
-    if config.numbers:
-        steps.append(("", _unless_numbers_differ))
+    longest = config.max_characters
+    drops: list[tuple[object, Step]] = [
+        (config.control == "drop", _unless(_has_control, "control characters")),
+        (config.markup == "drop", _unless(has_markup, "markup")),
+        (True, unless_blank),
+        (longest, _unless(lambda text: len(text) > longest, f"over {longest} characters")),
+        (config.max_ratio, _unless_lopsided(config.max_ratio)),
+        (config.copies, _unless_copied),
+        (config.min_letters, _unless(_fewer_letters(config.min_letters), "few letters")),
+        (config.numbers, _unless_numbers_differ),
+    ]
+    steps = [*changes_of(config, direction), *(("", step) for is_wanted, step in drops if is_wanted)]
     if config.script:
         steps.append((_EXCHANGED, _exchange_by_script(direction)))
         steps += [("", _unless_other_script(*side)) for side in _sides(direction) if letters_of(side[1])]
@@ -221,11 +221,6 @@ def unless_blank(pair: Pair) -> Pair | str:
     if pair.source and pair.target:
         return pair
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
-
-
-def _unless_longer(max_characters: int) -> Step:
-    reason = f"over {max_characters} characters"
-    return lambda pair: reason if max(len(pair.source), len(pair.target)) > max_characters else pair
 
 
 def _unless_lopsided(ratio: float) -> Step:
