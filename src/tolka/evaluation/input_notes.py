@@ -213,11 +213,9 @@ def language_note(text: NamedText, language: str) -> str:
     if is_in_other_script(beginning, language):
         return f"most letters of {name} are not of the script of {language!r}: is it the right file, the right model?"
     identifier = installed_identifier() if is_known(language) else None
-    likelihoods = identifier and identifier.likelihoods(beginning)
-    if not identifier or not likelihoods or not identifier.is_other(likelihoods, language):
-        return ""
-    other = certain_language(likelihoods)
-    return (other or "") and f"{name} looks like {other!r}, not {language!r}: is it the right file, the right model?"
+    likelihoods = identifier.likelihoods(beginning) if identifier else {}
+    other = certain_language(likelihoods) if identifier and identifier.is_other(likelihoods, language) else ""
+    return other and f"{name} looks like {other!r}, not {language!r}: is it the right file, the right model?"
 
 
 def unnamed_language_note(references: NamedText) -> str:

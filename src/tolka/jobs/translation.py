@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.evidence import USELESS, WEAK
-from tolka.jobs.check_lists import CheckList
-from tolka.jobs.formats import Format, NBestLines, Result, TextLines
+from tolka.jobs.formats import CheckList, Format, NBestLines, Result, TextLines
 from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig

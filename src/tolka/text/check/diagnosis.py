@@ -370,15 +370,13 @@ class _Languages:
             # 3000 English ones of Tatoeba 39 % were unsure alone, and none in blocks.
             block = self._blocks[side]
             block.append(text)
-            likelihoods = self._identifier.likelihoods(" ".join(block))
-            language = certain_language(likelihoods) if likelihoods else None
+            language = certain_language(self._identifier.likelihoods(" ".join(block)))
             if language or len(block) == _BLOCK_LINES:
                 self._identified[side][language or _UNSURE] += len(block)
                 block.clear()
             # Without a sample it stays 0, and the share is that of all pairs.
             self.findings[side].looked_at += self._every > 1
-            likelihoods = self._identifier.likelihoods(text)
-            if likelihoods and self._identifier.is_other(likelihoods, self._expected[side]):
+            if self._identifier.is_other(self._identifier.likelihoods(text), self._expected[side]):
                 self.findings[side].add(number, pair)
 
     def shares(self, side: int) -> dict[str, float]:

@@ -287,11 +287,10 @@ def _unless_other_language(direction: Direction) -> Step:
 
     def step(pair: Pair) -> Pair | str:
         of_sides = [identifier.likelihoods(text) for text in (pair.source, pair.target)]
-        others = zip(of_sides, reversed(direction), direction, strict=True)
-        if all(likelihoods and identifier.is_surely(likelihoods, *codes) for likelihoods, *codes in others):
+        if all(map(identifier.is_surely, of_sides, reversed(direction), direction)):
             return pair.swapped
         for (side, language), likelihoods in zip(sides, of_sides, strict=True):
-            if likelihoods and identifier.is_other(likelihoods, language):
+            if identifier.is_other(likelihoods, language):
                 return f"{side} in another language"
         return pair
 
