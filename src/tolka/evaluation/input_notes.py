@@ -39,7 +39,7 @@ _SCRIPTS = {
     "my": regex.compile(r"\p{Myanmar}"),
 }
 # Shares of equal lines that are noted: a file given twice; a model that copies, of whose lines some are names.
-_REPRODUCED, _COPIED = 0.95, 0.5
+_REPRODUCED, COPIED = 0.95, 0.5
 # Lines, and chrF2, from which on a shift is noted: unrelated sentences have a chrF2 of about 13.
 _FEWEST_SHIFTED, _SHIFTED = 10, 10.0
 _SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
@@ -89,11 +89,6 @@ def notes_on(
 def told(notes: Iterable[str]) -> list[str]:
     """Return the notes that say something, each once: two looks at the references may have found the same."""
     return [*dict.fromkeys(filter(None, notes))]
-
-
-def copied_note(translations: NamedText, sources: NamedText) -> str:
-    """Return a note if most of a model's translations are their sources."""
-    return equal_note(translations, sources, _COPIED)
 
 
 def count_error(system: NamedText, references: NamedText) -> DataError:

@@ -130,16 +130,16 @@ def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
 
 def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, Step]]:
     """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
-    longest = config.max_characters
+    longest, ratio = config.max_characters, config.max_ratio
     drops: list[tuple[object, Step]] = [
         (config.control == "drop", _unless(_has_control, "control characters")),
         (config.markup == "drop", _unless(has_markup, "markup")),
         (True, unless_blank),
         (longest, _unless(lambda text: len(text) > longest, f"over {longest} characters")),
-        (config.max_ratio, _unless_lopsided(config.max_ratio)),
-        (config.copies, _unless_copied),
+        (ratio, _drop(lambda pair: _is_lopsided(pair, ratio), f"one side over {ratio:g} times as long")),
+        (config.copies, _drop(lambda pair: pair.source.casefold() == pair.target.casefold(), "source copied")),
         (config.min_letters, _unless(_fewer_letters(config.min_letters), "few letters")),
-        (config.numbers, _unless_numbers_differ),
+        (config.numbers, _drop(lambda pair: _numbers(pair.source) != _numbers(pair.target), "numbers that differ")),
     ]
     steps = [*changes_of(config, direction), *(("", step) for is_wanted, step in drops if is_wanted)]
     if config.script:
@@ -223,18 +223,14 @@ def unless_blank(pair: Pair) -> Pair | str:
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
 
 
-def _unless_lopsided(ratio: float) -> Step:
-    reason = f"one side over {ratio:g} times as long"
-
-    def step(pair: Pair) -> Pair | str:
-        lengths = len(pair.source) + _RATIO_ALLOWANCE, len(pair.target) + _RATIO_ALLOWANCE
-        return reason if max(lengths) > ratio * min(lengths) else pair
-
-    return step
+def _drop(is_bad: Callable[[Pair], bool], reason: str) -> Step:
+    """Return a step that drops bad pairs."""
+    return lambda pair: reason if is_bad(pair) else pair
 
 
-def _unless_copied(pair: Pair) -> Pair | str:
-    return "source copied" if pair.source.casefold() == pair.target.casefold() else pair
+def _is_lopsided(pair: Pair, ratio: float) -> bool:
+    lengths = len(pair.source) + _RATIO_ALLOWANCE, len(pair.target) + _RATIO_ALLOWANCE
+    return max(lengths) > ratio * min(lengths)
 
 
 def _fewer_letters(share: float) -> Callable[[str], bool]:
@@ -246,10 +242,6 @@ def _fewer_letters(share: float) -> Callable[[str], bool]:
         return sum(map(str.isalpha, characters)) < share * len(characters)
 
     return is_bad
-
-
-def _unless_numbers_differ(pair: Pair) -> Pair | str:
-    return pair if _numbers(pair.source) == _numbers(pair.target) else "numbers that differ"
 
 
 def _numbers(text: str) -> list[int]:

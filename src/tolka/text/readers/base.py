@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
@@ -68,7 +67,7 @@ class BothSides(PairSource):
         self.stream: IO[bytes] | None = None  # if set, it is read, once, and `path` is only its name
         self.keeps_blank_lines = False  # whether a blank line is a pair of blank texts also where it is not a row
         self.setting = ColumnSetting()
-        self._digest = ""
+        self._digest, self._count = "", 0  # of the file, and the number of its lines; once they are known
         if self.columns and len(self.columns) != 2:
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
@@ -89,16 +88,13 @@ class BothSides(PairSource):
         parts = [type(self).__name__ + self.version, self._digest, *self.direction, *self.columns]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    @cached_property
-    def lines(self) -> int:
-        """Number of lines; DataError when the file is empty or has no lines."""
-        lines, self._digest = count_and_digest(self.path, self.limit)
-        if not lines:
-            raise DataError(f"{self.path}: the file is empty")
-        return lines
-
     def count(self) -> int:
-        return self.lines
+        """Return the number of lines; DataError when the file is empty."""
+        if not self._count:
+            self._count, self._digest = count_and_digest(self.path, self.limit)
+        if not self._count:
+            raise DataError(f"{self.path}: the file is empty")
+        return self._count
 
 
 def texts_of(cells: Any, columns: Iterable[str], place: str, limit: LineLimit) -> list[str]:
