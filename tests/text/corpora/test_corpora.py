@@ -18,7 +18,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning.cleaner import Tally, read_held_out
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpora.hub import HubConfig, _Rows
+from tolka.text.corpora.hub import HubConfig, HubSplit
 from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair, ParallelFiles
@@ -119,7 +119,8 @@ def test_a_row_of_a_data_set_has_the_ceiling_of_a_line(monkeypatch: pytest.Monke
     monkeypatch.setattr("tolka.text.corpora.hub.LINE_LIMIT", LineLimit(4))
     config = HubConfig(source="xa", target="xb", path="some/name")
     rows = Dataset.from_list([{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}])
-    pairs = _Rows(config, "train", config.direction, rows).pairs(rows)
+    monkeypatch.setattr("tolka.text.corpora.hub._load", lambda config, split: rows)
+    pairs = HubSplit(config, "train", config.direction).read()
     assert next(pairs) == Pair("four", "1")
     with pytest.raises(DataError, match=r"some/name \(train\), row 1: 'xb' is longer than 4 bytes"):
         next(pairs)
