@@ -78,21 +78,19 @@ def transcoded(stream: io.BufferedReader, encoding: str, errors: str, *, closes:
 
     errors: how Python decodes and encodes; with surrogateescape, bytes that are not in the encoding stay as they are.
     """
-    blocks = _in_utf8(stream, codecs.getincrementaldecoder(encoding)(errors), encoding, errors)
-    return cast(IO[bytes], io.BufferedReader(BlockStream(blocks, stream.close if closes else lambda: None)))
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
 
+    def blocks() -> Iterator[bytes]:
+        block = b"begun"
+        while block:
+            block = stream.read1(_BLOCK_BYTES)
+            try:
+                text = decoder.decode(block, not block)
+            except UnicodeDecodeError as error:
+                raise EOFError(f"not {encoding}: {error.reason}") from None
+            yield text.encode("utf-8", errors)
 
-def _in_utf8(
-    stream: io.BufferedReader, decoder: codecs.IncrementalDecoder, encoding: str, errors: str
-) -> Iterator[bytes]:
-    block = b"begun"
-    while block:
-        block = stream.read1(_BLOCK_BYTES)
-        try:
-            text = decoder.decode(block, not block)
-        except UnicodeDecodeError as error:
-            raise EOFError(f"not {encoding}: {error.reason}") from None
-        yield text.encode("utf-8", errors)
+    return cast(IO[bytes], io.BufferedReader(BlockStream(blocks(), stream.close if closes else lambda: None)))
 
 
 def is_utf8(text: bytes, *, is_cut: bool = False) -> bool:
