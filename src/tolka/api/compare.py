@@ -13,8 +13,9 @@ from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.errors import ConfigError
 from tolka.evaluation.input_notes import NamedText, blank_note, notes_on, told
+from tolka.metrics import significance
 from tolka.metrics.contrast import Contrast, Part, contrasts
-from tolka.metrics.significance import Comparison, compare_systems, paired_test
+from tolka.metrics.significance import Comparison, paired_test
 from tolka.metrics.tables import Form, interval_text, table
 from tolka.model_directory.names import models_of
 from tolka.system.progress import Say, say
@@ -146,6 +147,6 @@ def compare(
     on_texts = notes_on(named, texts.references, config.metrics, language, texts.source)
     all_notes = [*notes, *on_texts, blank_note([*named, *texts.references])]
     lists, references = [lines for _, lines in named], texts.as_references
-    comparisons = compare_systems(lists, references, config.metrics, language)
+    comparisons = significance.compare(lists, references, config.metrics, language)
     differing = contrasts(lists, references, config.metrics, language)
     return CompareResult(list(named), comparisons, differing, texts.references[0][1], told(all_notes))

@@ -246,7 +246,7 @@ def _better_greedily(material: Material, pairs: Sequence[Pair], texts: Sequence[
         return None
     greedily = translator([pair.source for pair in pairs], Request(search="greedy"))
     config = MetricsConfig(names=["bleu" if material.scale == "BLEU" else "chrf"], bootstrap=_TRIALS)
-    (found,) = compare(texts, greedily, [pair.target for pair in pairs], config, material.language)
+    (found,) = compare([texts, greedily], [pair.target for pair in pairs], config, material.language)
     return (found.b.value, found.a.value) if found.difference > 1.0 and found.p_value < _CHANCE else None
 
 

@@ -115,7 +115,7 @@ class Tester:
             # A model of one direction translates in that one, whatever its languages are called here.
             named = direction if any(self._before.tokenizer.tags(direction)) else self._before.direction
             previous = self._translate(f"the model before, on {name}", pairs, self._before, named)
-            changes = compare(previous, hypotheses, references, self._metrics, language)
+            changes = compare([previous, hypotheses], references, self._metrics, language)
         tokenizer, characters = self._translator.tokenizer, self._translator.for_direction(direction).characters
         tags = tokenizer.tags(direction)
         meter = PerplexityMeter(pairs, tokenizer, self._tokens, name, characters, language, tags=tags)
