@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.evidence import USELESS, WEAK
 from tolka.jobs.formats import CheckList, Format, NBestLines, Result, TextLines
-from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files
+from tolka.jobs.inputs import Texts, check_files
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
@@ -94,10 +94,7 @@ class Job:
 
     def texts(self, config: TranslateConfig) -> Texts:
         """Return the reader of the texts; ConfigError for settings that do not fit the files."""
-        limit = config.decoding.line_limit
-        if self.are_given:
-            return GivenTranslations(self.inputs, config.input, limit)
-        texts = TextsToTranslate(self.inputs, config.input, limit, self.stdin)
+        texts = Texts(self.inputs, config.input, config.decoding.line_limit, self.stdin, self.are_given)
         if texts.has_layout and config.output.resume:
             name = self.inputs[0] if self.inputs else "standard input"
             raise ConfigError(f"resume=true continues after a line, and {name} has more than lines: leave it out")
