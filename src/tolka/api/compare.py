@@ -121,10 +121,7 @@ def _row(part: Part) -> list[str]:
 
 
 def compare(
-    systems: Sequence[str | PathLike[str]],
-    config: EvaluateConfig | Settings = (),
-    say: Say = say,
-    **settings: Any,
+    systems: Sequence[str | PathLike[str]], config: EvaluateConfig | Settings = (), say: Say = say, **settings: Any
 ) -> CompareResult:
     """Test which of several systems differ by more than chance, and show where.
 

@@ -48,10 +48,7 @@ def paired_test(signature: str) -> str:
 
 
 def compare(
-    systems: Sequence[Sequence[str]],
-    references: Sequence[str] | References,
-    config: MetricsConfig,
-    language: str = "",
+    systems: Sequence[Sequence[str]], references: Sequence[str] | References, config: MetricsConfig, language: str = ""
 ) -> list[Comparison]:
     """Compare every two of several systems, the earlier as the baseline: all pairs of a metric, then the next one's.
 
