@@ -48,9 +48,7 @@ class Format(ABC):
     """what is written after the last line"""
     flagged: Sequence[list[str]] = ()
     """flags of the window that was written last, where the format writes them"""
-
-    def __init__(self, attention: AttentionOutput | None = None) -> None:
-        self._attention = attention
+    _attention: AttentionOutput | None = None
 
     @abstractmethod
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
@@ -69,8 +67,7 @@ class TextLines(Format):
 
     def __init__(self, attention: AttentionOutput | None, alignments: bool, given: bool) -> None:
         """alignments: whether word alignments are written. given: whether the translations were given."""
-        super().__init__(attention)
-        self._alignments, self._given = alignments, given
+        self._attention, self._alignments, self._given = attention, alignments, given
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
         alignments = self._attention.alignments(results, self._alignments) if self._attention else [[]] * len(results)
@@ -88,7 +85,6 @@ class NBestLines(Format):
 
     def __init__(self, done: int) -> None:
         """done: lines written by an interrupted job."""
-        super().__init__()
         self._number = done
 
     def lines(self, results: Sequence[Result]) -> Iterator[str]:
@@ -110,7 +106,6 @@ class CheckList(Format):
 
     def __init__(self, translator: "Translator[Any]", is_page: bool, done: int) -> None:
         """done: lines that an interrupted job has written."""
-        super().__init__()
         self._translator, self._is_page, self._number = translator, is_page, done
         page = render("lines.html", title="lines to check", rows=_ROWS)
         self.head, _, self.tail = page.partition(_ROWS) if is_page else ("line\tcheck\tsource\ttranslation\n", "", "")

@@ -56,8 +56,8 @@ class JsonLines(Format):
 
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
         """attention: draws the pictures; None = no pictures."""
-        super().__init__(attention)
-        self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
+        self._translator, self._attention, self._maps = translator, attention, attention
+        self._reader = AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
         self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
