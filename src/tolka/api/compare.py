@@ -14,7 +14,7 @@ from tolka.config.typed import Settings, as_config
 from tolka.errors import ConfigError
 from tolka.evaluation.input_notes import NamedText, blank_note, notes_on, told
 from tolka.metrics import significance
-from tolka.metrics.contrast import Contrast, Part, contrasts
+from tolka.metrics.contrast import Contrast, contrasts
 from tolka.metrics.significance import Comparison, paired_test
 from tolka.metrics.tables import Form, interval_text, table
 from tolka.model_directory.names import models_of
@@ -107,17 +107,14 @@ class CompareResult:
             blocks[0] += f"\nfound {what} often by {other}: {listed}" if listed else ""
         for first, parts in (("chrF2 of lines of", own.lengths), ("% found of words", own.words)):
             header = [first, "count", one, other, f"{other} - {one}"]
-            blocks += [table([*map(_row, parts)], header, "lrrrr", form)] if parts else []
+            rows = [[of.name, str(of.count), f"{of.a:.1f}", f"{of.b:.1f}", f"{of.b - of.a:+.1f}"] for of in parts]
+            blocks += [table(rows, header, "lrrrr", form)] if rows else []
         for what, rows_of in (("better", own.deciding[0]), ("worse", own.deciding[1])):
             for row in rows_of:
                 lines = ((one, self.systems[a][1]), (other, self.systems[b][1]), ("reference", self.references))
                 shown = "\n".join(f"  {name:9} {texts[row]}" for name, texts in lines)
                 blocks.append(f"{other} is {what} in line {row + 1}:\n{shown}")
         return "\n\n".join(blocks)
-
-
-def _row(part: Part) -> list[str]:
-    return [part.name, str(part.count), f"{part.a:.1f}", f"{part.b:.1f}", f"{part.b - part.a:+.1f}"]
 
 
 def compare(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -190,17 +189,12 @@ class _LenientReader:
         self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
         self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
         self._samples = [b"", b""]  # such lines, by which the encoding is recognised
+        self._paths = [source.path] if isinstance(source, BothSides) else []
         if isinstance(source, ParallelFiles):
+            self._paths = [*source.paths]
             self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
             self._lines = [source.count()] * 2
-
-    def _path(self, side: int) -> Path:
-        """Return the file of a side, 0 or 1."""
-        if isinstance(self._source, BothSides):
-            return self._source.path
-        assert isinstance(self._source, ParallelFiles), "no other text is repaired"
-        return self._source.paths[side]
 
     def count(self) -> int:
         """Return about how many pairs there are."""
@@ -219,7 +213,7 @@ class _LenientReader:
     def _read(self) -> Iterator[Pair]:
         if isinstance(self._source, BothSides):
             source = copy(self._source)
-            source.repair = lambda number, line: self._repair(0, number, line)
+            source.repair = partial(self._repair, 0)
             yield from source.read()
         elif isinstance(self._source, ParallelFiles):
             repairs = (partial(self._repair, side) for side in (0, 1))
@@ -251,7 +245,7 @@ class _LenientReader:
         names = ("line", "") if self._in_one_file else ("source", "target")
         for side, (finding, name, has_utf8) in enumerate(zip(self._undecoded, names, self._has_utf8, strict=True)):
             if finding.count:
-                finding.conversion = conversion(str(self._path(side)), finding.encoding, is_mixed=has_utf8)
+                finding.conversion = conversion(str(self._paths[side]), finding.encoding, is_mixed=has_utf8)
             finding.what = f"{name} not UTF-8" + (", others are" if has_utf8 else "")
         return [unequal, *self._undecoded]
 
