@@ -144,7 +144,7 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
     steps = [*changes_of(config, direction), *(("", step) for is_wanted, step in drops if is_wanted)]
     if config.script:
         steps.append((_EXCHANGED, _exchange_by_script(direction)))
-        steps += [("", _unless_other_script(*side)) for side in _sides(direction) if letters_of(side[1])]
+        steps += [("", _unless_other_script(*side)) for side in direction._asdict().items() if letters_of(side[1])]
     if config.language:
         steps.append((_EXCHANGED, _unless_other_language(direction)))
     return steps + [(name, _own(name, direction)) for name in config.own]
@@ -250,10 +250,6 @@ def _numbers(text: str) -> list[int]:
     return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
 
 
-def _sides(direction: Direction) -> list[tuple[str, str]]:
-    return list(zip(("source", "target"), direction, strict=True))
-
-
 def _unless_other_script(side: str, language: str) -> Step:
     reason = f"{side} in another script"
     return lambda pair: reason if is_in_other_script(getattr(pair, side), language) else pair
@@ -275,7 +271,7 @@ def _unless_other_language(direction: Direction) -> Step:
 
     Where each side is surely in the language of the other, it exchanges them.
     """
-    identifier, sides = LanguageIdentifier(), _sides(direction)
+    identifier, sides = LanguageIdentifier(), direction._asdict().items()
 
     def step(pair: Pair) -> Pair | str:
         of_sides = [identifier.likelihoods(text) for text in (pair.source, pair.target)]
