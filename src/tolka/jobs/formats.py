@@ -15,7 +15,7 @@ _DIGITS = 6  # significant digits of scores: fp32 has about as many
 _ROWS = "<!-- rows -->"  # where the template has its rows
 
 
-class Result(NamedTuple):
+class LineResult(NamedTuple):
     """A line and its translation. token_scores: of a translation that was given, as `score_given` returns them."""
 
     source: str
@@ -26,7 +26,7 @@ class Result(NamedTuple):
 class AttentionOutput(Protocol):
     """The part of `json_lines.AttentionMaps` that formats use without torch."""
 
-    def alignments(self, results: Sequence[Result], are_wanted: bool) -> list[list[tuple[int, int]]]:
+    def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each line, empty unless they are wanted; draw its map if it has a folder."""
         ...
 
@@ -51,7 +51,7 @@ class Format(ABC):
     _attention: AttentionOutput | None = None
 
     @abstractmethod
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         """Yield the lines of output, without their ends, for a window of results."""
 
     def last_notes(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class TextLines(Format):
         """alignments: whether word alignments are written. given: whether the translations were given."""
         self._attention, self._alignments, self._given = attention, alignments, given
 
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         alignments = self._attention.alignments(results, self._alignments) if self._attention else [[]] * len(results)
         for result, pairs in zip(results, alignments, strict=True):
             best = result.translation.candidates[0]
@@ -87,7 +87,7 @@ class NBestLines(Format):
         """done: lines written by an interrupted job."""
         self._number = done
 
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         for result in results:
             for each in result.translation.candidates:
                 tokens = sum(len(target) + 1 for _, target in each.segments)
@@ -110,7 +110,7 @@ class CheckList(Format):
         page = render("lines.html", title="lines to check", rows=_ROWS)
         self.head, _, self.tail = page.partition(_ROWS) if is_page else ("line\tcheck\tsource\ttranslation\n", "", "")
 
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         translations, sources = [each.translation for each in results], [each.source for each in results]
         self.flagged = self._translator.flags(sources, translations, self._translator.quality(translations))
         for source, translation, flags in zip(sources, translations, self.flagged, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
-from tolka.jobs.formats import Format, Result, rounded_score
+from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import count_text, json_text
 from tolka.translation.attention_maps import AttentionReader, word_alignment
@@ -29,7 +29,7 @@ class AttentionMaps:
         self._reader, self._count = AttentionReader(translator, with_gradients=True), done
         self._folder = AttentionFolder(folder) if folder else None
 
-    def alignments(self, results: Sequence[Result], are_wanted: bool) -> list[list[tuple[int, int]]]:
+    def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each line, empty unless they are wanted; write its picture and JSON file."""
         all_maps = self._reader([result.translation for result in results])
         for result, maps in zip(results, all_maps, strict=True):
@@ -57,7 +57,7 @@ class JsonLines(Format):
         self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
 
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         if self._attention:
             self._attention.alignments(results, are_wanted=False)
         self.flagged = []
@@ -104,7 +104,7 @@ class JsonLines(Format):
             "alignment": alignment,
         }
 
-    def _token_scores(self, results: Sequence[Result], candidates: Sequence[Candidate]) -> list[list[float]]:
+    def _token_scores(self, results: Sequence[LineResult], candidates: Sequence[Candidate]) -> list[list[float]]:
         """Return the log-probabilities of each candidate's tokens."""
         # Translations that were given have been scored already, and have one candidate each.
         known = [result.token_scores for result in results if result.token_scores is not None]

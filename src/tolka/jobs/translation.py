@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.evidence import USELESS, WEAK
-from tolka.jobs.formats import CheckList, Format, NBestLines, Result, TextLines
+from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
 from tolka.jobs.inputs import Texts, check_files
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
@@ -206,7 +206,7 @@ def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[li
 
 def _results(
     translator: "Translator[Any]", window: Sequence[Pair], given: bool, scored: bool, tick: "Tick"
-) -> list[Result]:
+) -> list[LineResult]:
     """Translate a window, or score its given translations. scored: whether scores are needed."""
     from tolka.translation.request import Request
     from tolka.translation.scoring import score_given
@@ -214,7 +214,7 @@ def _results(
     sources, targets = [pair.source for pair in window], [pair.target for pair in window]
     if given:
         scores = score_given(translator, sources, targets, tick)
-        return [Result(source, *each) for source, each in zip(sources, scores, strict=True)]
+        return [LineResult(source, *each) for source, each in zip(sources, scores, strict=True)]
     request = Request(prefixes=targets if any(targets) else (), scored=scored)
     translations = translator.translate(sources, request, tick)
-    return [Result(source, translation) for source, translation in zip(sources, translations, strict=True)]
+    return [LineResult(source, translation) for source, translation in zip(sources, translations, strict=True)]
