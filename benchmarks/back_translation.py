@@ -118,7 +118,7 @@ def table(corpus: Path, out: Path) -> None:
     for name, figures in figures_of(out).items():
         found = ", ".join(cell(test) for test in figures["tests"].values())
         if {name, "as_it_comes"} <= {*texts}:
-            changes = compare(texts["as_it_comes"], texts[name], references, config, target)
+            changes = compare([texts["as_it_comes"], texts[name]], references, config, target)
             found += "".join(f", {each.name} {each.difference:+.2f} (p {each.p_value:.3f})" for each in changes[:2])
         print(f"{name}: {figures['updates']} updates, {figures['seconds'] / 60:.0f} minutes: {found}")
 

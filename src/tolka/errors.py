@@ -1,6 +1,9 @@
 """The errors that a user can cause; every message is one line that says what to try."""
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def reason_of(error: BaseException) -> str:
@@ -64,13 +67,14 @@ class CheckpointError(TolkaError):
     """A model directory or a run directory is missing, damaged, or of another format."""
 
 
-def all_of(*calls: Callable[[], object]) -> None:
-    """Call all of them; raise what those that fail complain about as one error, in one line."""
-    errors = dict[str, TolkaError]()
+def all_of(*calls: Callable[[], T]) -> list[T]:
+    """Return the results of all calls; raise what those that fail complain about as one error, in one line."""
+    results, errors = list[T](), dict[str, TolkaError]()
     for call in calls:
         try:
-            call()
+            results.append(call())
         except (ConfigError, DataError) as error:
             errors[str(error)] = error
     if errors:
         raise type(next(iter(errors.values())))("; ".join(errors)) from None
+    return results

@@ -168,7 +168,7 @@ def spoil(corpus: Path, name: str, content: bytes) -> None:
         ("train.xb", b"fjon\n" * 59 + b"f\0jon\n", "train.xb:60: a NUL byte"),
         ("train.xa", "ferry\n".encode("utf-16")[:-1], "train.xa: cannot be read to its end (not UTF-16"),
         ("train.xa", b" \n" * 60, "no training pair is left after cleaning (60 pairs, 0 kept, 60 left out: 60 blank s"),
-        ("valid.xa", b"\n" * 8, "no pair of corpus.valid is left after cleaning (8 pairs, 0 kept"),
+        ("valid.xa", b"\n" * 8, "no pair of corpus.valid has text on both sides (8 pairs, 0 kept"),
         ("valid.xa", b"ferry\n", "valid.xb has 8"),
     ],
 )

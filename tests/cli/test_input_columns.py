@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tolka.jobs.inputs import TextsToTranslate
+from tolka.jobs.inputs import Texts
 from tolka.jobs.options import InputConfig
 from tolka.text.lines import LineLimit
 from tolka.translation.opening import open_model
@@ -136,7 +136,7 @@ def test_a_prefix_that_is_too_long_is_named_and_those_before_it_are_translated(
     columns = ["input.format=tsv", "input.column=1", "input.prefix_column=2"]
     outcome = command("mt-translate", trained, *QUICK, *columns, "decoding.window=1", stdin=rows)
     assert (outcome.code, outcome.out.count("\n")) == (1, 1)
-    assert outcome.error.startswith("row 2: a prefix of ")
+    assert outcome.error.startswith("stdin, row 2: a prefix of ")
     first = command("mt-translate", trained, *QUICK, *columns, stdin=rows.partition(b"\n")[2])
     assert (first.out, first.err.count("\n")) == ("", 1), "that there was no line is no news here"
 
@@ -228,7 +228,7 @@ def test_a_prefix_is_a_wish_of_the_first_segment(trained: Path) -> None:
 def test_counting_standard_input_leaves_it_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("a\nb\nc")
     with open(tmp_path / "text", encoding="utf-8") as stream:
-        texts = TextsToTranslate([], InputConfig(), LineLimit(), stream)
+        texts = Texts([], InputConfig(), LineLimit(), stream)
         assert stream.buffer.read(2) == b"a\n"
         assert texts.count() == 2
         assert [pair.source for pair in texts.read()] == ["b", "c"]

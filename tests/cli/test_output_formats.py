@@ -253,26 +253,26 @@ def test_greedy_search_is_asked_for_scores_only_where_they_are_written(
 
 
 def _tally(direction: Direction, lines: list[str]) -> UnusualLines:
-    from tolka.jobs.formats import Result
+    from tolka.jobs.formats import LineResult
     from tolka.translation.results import Candidate
 
     tally = UnusualLines(direction, False, {})
-    tally.add([Result(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])
+    tally.add([LineResult(line, Translation([Candidate("x", [], 0.0, True)])) for line in lines])
     return tally
 
 
 @pytest.mark.parametrize(("blank", "noted"), [(0, False), (2, False), (3, True)])
 def test_blank_translations_are_noted_if_they_are_most(blank: int, noted: bool) -> None:
     """Four lines, two blank ones aside, of which an undertrained model ends some at once."""
-    from tolka.jobs.formats import Result
+    from tolka.jobs.formats import LineResult
     from tolka.translation.results import Candidate
 
     texts = [""] * blank + ["x"] * (4 - blank)
-    written = [Result("y", Translation([Candidate(text, [([5], [6])], 0.0, True)])) for text in texts]
+    written = [LineResult("y", Translation([Candidate(text, [([5], [6])], 0.0, True)])) for text in texts]
     given = UnusualLines(Direction("en", "de"), True, {})
     tally = UnusualLines(Direction("en", "de"), False, {})
     for each in (tally, given):
-        each.add([*written, *[Result(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
+        each.add([*written, *[LineResult(" ", Translation([Candidate("", [], 0.0, True)]))] * 2])
     note = f"note: {blank} of 4 translations are blank (blank sources not counted): the model ends these sentences at"
     assert (
         "\n".join((*tally.notes(), *given.notes())).count(note) == noted

@@ -17,7 +17,7 @@ from tolka.data.loader import Loader
 from tolka.data.store import PartTags, TokenStore, write_store
 from tolka.distributed.ranks import Ranks
 from tolka.errors import DataError
-from tolka.text.pairs import in_chunks
+from tolka.text.windows import full_windows
 from tolka.tokenizer.tags import Tags
 
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
@@ -25,7 +25,7 @@ ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_
 
 def write(folder: Path, rows: list[tuple[list[int], list[int]]], vocabularies: tuple[int, int]) -> int:
     """Two rows at a time."""
-    stores = (TokenStore.from_rows([s for s, _ in some], [t for _, t in some]) for some in in_chunks(rows, 2))
+    stores = (TokenStore.from_rows([s for s, _ in some], [t for _, t in some]) for some in full_windows(rows, 2))
     return write_store(folder, stores, vocabularies)
 
 
@@ -87,12 +87,6 @@ def test_spoilt_facts(tmp_path: Path, facts: object) -> None:
     (tmp_path / "store.json").write_text(json.dumps(facts))
     with pytest.raises(DataError, match="the token store is damaged"):
         TokenStore.open(tmp_path)
-
-
-def test_chunks() -> None:
-    items = [(str(n), "") for n in range(5)]
-    assert [len(chunk) for chunk in in_chunks(items, 2)] == [2, 2, 1]
-    assert [item for chunk in in_chunks(items, 2) for item in chunk] == items
 
 
 class Watched(np.ndarray[Any, np.dtype[np.int32]]):

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tolka.evaluation.by_length import _spans, bleu_by_length
+from tolka.evaluation.tester import _spans, bleu_by_length
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import score
 from tolka.text.pairs import Pair

@@ -14,8 +14,7 @@ from rows import each_row
 
 from tolka.data.store import TokenStore
 from tolka.evaluation.evidence import Evidence
-from tolka.evaluation.learning_curve import LearningCurve
-from tolka.evaluation.measuring import Losses, near_copies, unigram_loss
+from tolka.evaluation.measuring import LearningCurve, Losses, near_copies, unigram_loss
 from tolka.evaluation.verdict import FIGURES, RULES, advice_of, figures_of, verdict
 
 

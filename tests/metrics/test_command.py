@@ -87,7 +87,7 @@ def test_a_carriage_return_ends_no_line_in_the_files() -> None:
 
 def test_it_is_compared_like_any_other() -> None:
     better = ["a b c", "c d", "e f"]
-    (found,) = compare(HYPOTHESES, better, REFERENCES, config(COUNT, bootstrap=200))
+    (found,) = compare([HYPOTHESES, better], REFERENCES, config(COUNT, bootstrap=200))
     assert found.difference == pytest.approx(4 / 3)
     # The two systems differ in the same direction in all three lines: one exchange in four has so large a difference.
     assert found.p_value == pytest.approx(0.25, abs=0.1)

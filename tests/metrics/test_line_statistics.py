@@ -56,9 +56,9 @@ def test_chunks_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     config = MetricsConfig(names=[*PRINTED_NAMES], bootstrap=60)
     a, b, references = (lines(33, seed) for seed in (1, 2, 3))
     b[:20] = references[:20]
-    whole = score(b, references, config), compare(a, b, references, config)
+    whole = score(b, references, config), compare([a, b], references, config)
     monkeypatch.setattr(line_statistics, "_LINES_AT_ONCE", 10)
-    assert (score(b, references, config), compare(a, b, references, config)) == whole
+    assert (score(b, references, config), compare([a, b], references, config)) == whole
 
 
 def test_chrf_alone_is_chrf_beside_chrf_plus_plus() -> None:

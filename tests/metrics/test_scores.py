@@ -100,7 +100,7 @@ def test_counts_must_agree() -> None:
     with pytest.raises(DataError, match=r"3 hypotheses but 2 references"):
         score(["a", "b", "c"], ["a", "b"], QUICK)
     with pytest.raises(DataError, match=r"1 hypotheses but 2 references"):
-        compare(["a", "b"], ["a"], ["a", "b"], MetricsConfig())
+        compare([["a", "b"], ["a"]], ["a", "b"], MetricsConfig())
     with pytest.raises(DataError, match="nothing to score"):
         score([], [], QUICK)
 
@@ -295,7 +295,7 @@ def test_the_tokenizers_of_spbleu_need_their_model(monkeypatch: pytest.MonkeyPat
 
 def test_a_system_does_not_differ_from_itself() -> None:
     hypotheses, references = corpus(40, kept=0.7)
-    for result in compare(hypotheses, hypotheses, references, MetricsConfig(names=[*PRINTED_NAMES], bootstrap=100)):
+    for result in compare([hypotheses, hypotheses], references, MetricsConfig(names=[*PRINTED_NAMES], bootstrap=100)):
         assert result.interval == (0, 0)
         assert (result.difference, result.p_value) == (0, 1)
         assert result.a == result.b
@@ -305,7 +305,7 @@ def test_a_clearly_better_system_is_significant() -> None:
     (worse, references), (better, same_references) = corpus(100, kept=0.5), corpus(100, kept=0.9)
     assert references == same_references
     names = ["bleu", "chrf", "chrf++", "ter", "bleu-lc"]
-    results = compare(worse, better, references, MetricsConfig(names=names, bootstrap=200))
+    results = compare([worse, better], references, MetricsConfig(names=names, bootstrap=200))
     assert [result.name for result in results] == [PRINTED_NAMES[name] for name in names]
     for result in results:
         assert result.interval is not None
@@ -318,7 +318,7 @@ def test_a_clearly_better_system_is_significant() -> None:
 def test_compare_gives_the_scores_of_score() -> None:
     hypotheses, references = corpus(50, kept=0.7)
     config = MetricsConfig(bootstrap=100)
-    comparisons = compare(references, hypotheses, references, config)
+    comparisons = compare([references, hypotheses], references, config)
     for result, alone in zip(comparisons, score(hypotheses, references, config), strict=True):
         assert (result.b.value, result.b.signature) == (alone.value, alone.signature)
         # The paired test averages in float32.
@@ -327,14 +327,14 @@ def test_compare_gives_the_scores_of_score() -> None:
 
 def test_compare_needs_resamples() -> None:
     with pytest.raises(ConfigError, match=r"metrics\.bootstrap \(0\)"):
-        compare(["a"], ["a"], ["a"], QUICK)
+        compare([["a"], ["a"]], ["a"], QUICK)
 
 
 def test_sacrebleu_stays_silent_and_unimported(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     lines = ["a b c ."] * 120
     score(lines, lines, QUICK, "ja")
-    compare(lines, lines, lines, MetricsConfig(names=["bleu"], bootstrap=40))
+    compare([lines, lines], lines, MetricsConfig(names=["bleu"], bootstrap=40))
     assert caplog.text == ""
     check = "import sys, tolka.metrics.scores; sys.exit('sacrebleu' in sys.modules or 'torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)
@@ -421,7 +421,7 @@ def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
     printed = command(tmp_path, [references], [a, b], "-m", "bleu", "chrf", "ter", "--paired-bs", "-f", "latex")
     cells = re.findall(r"(\d+\.\d+) \((\d+\.\d+) ± (\d+\.\d+)\)(?: \(p = (\d\.\d+)\))?", printed)
     config = MetricsConfig(names=["bleu", "chrf", "ter"], significance="paired-bs")
-    ours = compare(a, b, references, config)
+    ours = compare([a, b], references, config)
     assert len(cells) == 6
     for mine, baseline, other in zip(ours, cells[:3], cells[3:], strict=True):
         for system, (value, mean, half_width, _) in ((mine.a, baseline), (mine.b, other)):
@@ -434,7 +434,7 @@ def test_comparison_equals_the_command_to_the_digit(tmp_path: Path) -> None:
     options = ["--paired-ar", "--paired-ar-n", "1000", "-f", "latex"]
     printed = command(tmp_path, [references], [a, b], "-m", "bleu", "chrf", "ter", *options)
     bleu, chrf, ter = map(float, re.findall(r"\(p = (\d\.\d+)\)", printed))
-    randomised = compare(a, b, references, replace(config, significance="paired-ar"))
+    randomised = compare([a, b], references, replace(config, significance="paired-ar"))
     assert round(randomised[1].p_value, 4) == chrf
     # The command leaves out differences that are exactly as large: of BLEU one here, of edits, whole numbers, many.
     assert bleu < randomised[0].p_value < bleu + 0.002
@@ -450,7 +450,7 @@ def test_p_is_the_share_of_exchanges_with_so_large_a_difference(lines_that_diffe
     """If b is right where a is wrong, only the exchanges of all of these lines or of none are so large: 2 of 2 ** n."""
     _, references = corpus(20, kept=1)
     a = ["wrong"] * lines_that_differ + references[lines_that_differ:]
-    for result in compare(a, references, references, MetricsConfig(bootstrap=4000)):
+    for result in compare([a, references], references, MetricsConfig(bootstrap=4000)):
         assert result.p_value == pytest.approx(2 / 2**lines_that_differ, abs=0.02)
 
 
@@ -464,7 +464,7 @@ def test_p_is_uniform_if_a_coin_decides_which_system_has_which_line() -> None:
         one, other = ([pair[side] for pair in pairs] for side in (0, 1))
         for test, found in p_values.items():
             config = MetricsConfig(names=["chrf"], bootstrap=60, significance=test)
-            found.append(compare(one, other, references, config)[0].p_value)
+            found.append(compare([one, other], references, config)[0].p_value)
     assert sum(p < 0.05 for p in p_values["paired-ar"]) <= 10
     assert 35 <= sum(p > 0.5 for p in p_values["paired-ar"]) <= 65
     assert max(p_values["paired-bs"]) <= 0.5
@@ -479,7 +479,7 @@ def test_an_interval_ends_where_the_scale_ends(right: int, wrong: int) -> None:
     low, high = theirs._mean - theirs._ci, theirs._mean + theirs._ci
     assert low < 0 or high > 100
     config = MetricsConfig(names=["bleu"], bootstrap=100)
-    for bleu in (score(hypotheses, references, config)[0], compare(hypotheses, hypotheses, references, config)[0].a):
+    for bleu in (score(hypotheses, references, config)[0], compare([hypotheses, hypotheses], references, config)[0].a):
         assert bleu.interval == pytest.approx((max(0, low), min(100, high)))
     (wordy,) = score(["no " * 9], ["no"], MetricsConfig(names=["ter"], bootstrap=100))
     assert wordy.interval == pytest.approx((800, 800))  # TER may be above 100

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.significance import beside_the_best, compare, compare_systems, holm, randomisation_p
+from tolka.metrics.significance import beside_the_best, compare, holm, randomisation_p
 
 
 def test_holm_by_hand() -> None:
@@ -32,13 +32,13 @@ def systems() -> tuple[list[list[str]], list[str]]:
 def test_each_pair_is_compared_as_if_it_were_alone() -> None:
     made, references = systems()
     config = MetricsConfig(names=["bleu", "ter"], bootstrap=200)
-    found = compare_systems(made, references, config)
+    found = compare(made, references, config)
     assert [(each.name, each.systems) for each in found] == [
         (name, pair) for name in ("BLEU", "TER") for pair in ((0, 1), (0, 2), (1, 2))
     ]
     for each in found:
         a, b = each.systems
-        [alone] = (one for one in compare(made[a], made[b], references, config) if one.name == each.name)
+        [alone] = (one for one in compare([made[a], made[b]], references, config) if one.name == each.name)
         assert (alone.a, alone.b, alone.difference, alone.p_value) == (each.a, each.b, each.difference, each.p_value)
         assert (alone.interval, alone.signature) == (each.interval, each.signature)
         assert alone.p_adjusted == alone.p_value
@@ -49,7 +49,7 @@ def test_the_interval_of_a_difference_is_of_resamples_that_both_share() -> None:
     """Length is a ratio of sums, so that resamples can be drawn again here: the same lines for both systems."""
     made, references = systems()
     a, b = made[0], [f"{line} more" for line in made[0][:30]] + made[0][30:]
-    (found,) = compare(a, b, references, MetricsConfig(names=["length"], bootstrap=400))
+    (found,) = compare([a, b], references, MetricsConfig(names=["length"], bootstrap=400))
     sizes = [np.array([*map(len, each)]) for each in (a, b, references)]
     drawn = np.random.default_rng(12345).choice(60, size=(400, 60))
     first, second, wanted = (each[drawn].sum(1).astype(np.float32).astype(float) for each in sizes)

@@ -6,14 +6,14 @@ from threading import Event
 import pytest
 
 from tolka.errors import DataError
-from tolka.text.windows import ArrivingLines, full_windows
+from tolka.text.windows import arriving_windows, full_windows
 
 
 def test_windows_are_full_but_for_the_last() -> None:
     assert list(full_windows("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
 
 
-@pytest.mark.parametrize("windows", [full_windows, lambda lines, size: ArrivingLines(lines, size).windows()])
+@pytest.mark.parametrize("windows", [full_windows, arriving_windows])
 def test_an_error_comes_after_the_lines_before_it(windows: Callable[..., Iterator[list[str]]]) -> None:
     def lines() -> Iterator[str]:
         yield from ("a", "b", "c")
@@ -27,7 +27,7 @@ def test_an_error_comes_after_the_lines_before_it(windows: Callable[..., Iterato
 
 def test_all_lines_arrive_in_order_and_never_more_than_a_window() -> None:
     lines = [str(number) for number in range(1000)]
-    windows = list(ArrivingLines(lines, 7).windows())
+    windows = list(arriving_windows(lines, 7))
     assert [line for window in windows for line in window] == lines
     assert max(map(len, windows)) == 7
 
@@ -40,7 +40,7 @@ def test_a_line_comes_before_the_next_one_is_written() -> None:
         assert answered.wait(60)
         yield "the next question"
 
-    windows = ArrivingLines(conversation(), 2000).windows()
+    windows = arriving_windows(conversation(), 2000)
     assert next(windows) == ["question"]
     answered.set()
     assert list(windows) == [["the next question"]]

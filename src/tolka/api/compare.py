@@ -13,8 +13,9 @@ from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.errors import ConfigError
 from tolka.evaluation.input_notes import NamedText, blank_note, notes_on, told
-from tolka.metrics.contrast import Contrast, Part, contrasts
-from tolka.metrics.significance import Comparison, compare_systems, paired_test
+from tolka.metrics import significance
+from tolka.metrics.contrast import Contrast, contrasts
+from tolka.metrics.significance import Comparison, paired_test
 from tolka.metrics.tables import Form, interval_text, table
 from tolka.model_directory.names import models_of
 from tolka.system.progress import Say, say
@@ -106,7 +107,8 @@ class CompareResult:
             blocks[0] += f"\nfound {what} often by {other}: {listed}" if listed else ""
         for first, parts in (("chrF2 of lines of", own.lengths), ("% found of words", own.words)):
             header = [first, "count", one, other, f"{other} - {one}"]
-            blocks += [table([*map(_row, parts)], header, "lrrrr", form)] if parts else []
+            rows = [[of.name, str(of.count), f"{of.a:.1f}", f"{of.b:.1f}", f"{of.b - of.a:+.1f}"] for of in parts]
+            blocks += [table(rows, header, "lrrrr", form)] if rows else []
         for what, rows_of in (("better", own.deciding[0]), ("worse", own.deciding[1])):
             for row in rows_of:
                 lines = ((one, self.systems[a][1]), (other, self.systems[b][1]), ("reference", self.references))
@@ -115,15 +117,8 @@ class CompareResult:
         return "\n\n".join(blocks)
 
 
-def _row(part: Part) -> list[str]:
-    return [part.name, str(part.count), f"{part.a:.1f}", f"{part.b:.1f}", f"{part.b - part.a:+.1f}"]
-
-
 def compare(
-    systems: Sequence[str | PathLike[str]],
-    config: EvaluateConfig | Settings = (),
-    say: Say = say,
-    **settings: Any,
+    systems: Sequence[str | PathLike[str]], config: EvaluateConfig | Settings = (), say: Say = say, **settings: Any
 ) -> CompareResult:
     """Test which of several systems differ by more than chance, and show where.
 
@@ -146,6 +141,6 @@ def compare(
     on_texts = notes_on(named, texts.references, config.metrics, language, texts.source)
     all_notes = [*notes, *on_texts, blank_note([*named, *texts.references])]
     lists, references = [lines for _, lines in named], texts.as_references
-    comparisons = compare_systems(lists, references, config.metrics, language)
+    comparisons = significance.compare(lists, references, config.metrics, language)
     differing = contrasts(lists, references, config.metrics, language)
     return CompareResult(list(named), comparisons, differing, texts.references[0][1], told(all_notes))

@@ -14,9 +14,10 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.evaluation.calibration import CalibrationResult, calibrate_translator
 from tolka.evaluation.input_notes import (
+    COPIED,
     as_text,
     blank_note,
-    copied_note,
+    equal_note,
     form_note,
     language_note,
     notes_on,
@@ -116,7 +117,7 @@ def evaluate(
     on_texts = notes_on([hypotheses], texts.references, config.metrics, files.language, texts.source)
     notes = [note, *on_texts, blank_note([hypotheses, *texts.references])]
     if texts.source:
-        notes.append(copied_note(hypotheses, texts.source))
+        notes.append(equal_note(hypotheses, texts.source, COPIED))
     lines, references = list(hypotheses[1]), texts.as_references
     scores, of_lines = scores_and_lines(lines, references, config.metrics, files.language)
     return EvaluateResult(scores, None, lines, told(notes), references, of_lines)
@@ -158,7 +159,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, 
     notes = [
         blank_note([sources, *texts.references]),
         language_note(sources, source_language),
-        copied_note(translations, sources),
+        equal_note(translations, sources, COPIED),
         blank_translations_note(sum(not text.strip() for text in written), len(written)),
         *notes_on([translations], texts.references, config.metrics, language, sources),
         form_note(references, characters),

@@ -66,16 +66,14 @@ def read_texts(config: EvaluateConfig, say: Say, models: Folders = ()) -> Scored
         raise ConfigError("reference=FILE is missing: scores need references")
     if [files.hypothesis, files.source, *files.reference].count(STDIN) > 1:
         raise ConfigError("- is standard input, which can be one of the files alone")
-    read = dict[str, list[str]]()
     named = [*(("reference", path) for path in files.reference), *([("source", files.source)] if files.source else [])]
 
-    def add(key: str, path: str) -> None:
+    def read(key: str, path: str) -> NamedText:
         where = str(_of_sacrebleu(key, path, config, models)) if path.startswith(SACREBLEU) else path
-        read[f"{key} {path}"] = read_text(where, limit, of_sources=key == "source")
+        return path, read_text(where, limit, of_sources=key == "source")
 
-    all_of(*(partial(add, *each) for each in named))
-    references = [(path, read[f"reference {path}"]) for path in files.reference]
-    source = (files.source, read[f"source {files.source}"]) if files.source else None
+    references = all_of(*(partial(read, *each) for each in named))
+    source = references.pop() if files.source else None
     for other in (*references[1:], *([source] if source else [])):
         if len(other[1]) != len(references[0][1]):
             raise count_error(other, references[0])

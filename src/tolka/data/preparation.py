@@ -33,7 +33,8 @@ from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, se
 from tolka.text.cleaning.duplicates import MarkSet
 from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_of
 from tolka.text.corpora.base import Corpus
-from tolka.text.pairs import Pair, Swapped, in_chunks
+from tolka.text.pairs import Pair, Swapped
+from tolka.text.windows import full_windows
 from tolka.tokenizer.added_tags import add_tags
 from tolka.tokenizer.extension import Extension, extend_tokenizer
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
@@ -246,7 +247,7 @@ class _Workshop:
             for entry in self._order.corpus.entries:
                 # A shard is of one entry, so that the pairs of each can be counted after cleaning.
                 first = len(sizes)
-                for pairs in in_chunks(chain.from_iterable(source.read() for source in entry), SHARD_PAIRS):
+                for pairs in full_windows(chain.from_iterable(source.read() for source in entry), SHARD_PAIRS):
                     Shard(self._folder(len(sizes))).write(pairs)
                     sizes.append(len(pairs))
                     progress.update(len(pairs))

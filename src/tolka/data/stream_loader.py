@@ -19,7 +19,8 @@ from tolka.errors import DataError
 from tolka.system.progress import Say, bar
 from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.duplicates import MarkSet
-from tolka.text.pairs import Pair, PairStream, in_chunks
+from tolka.text.pairs import Pair, PairStream
+from tolka.text.windows import full_windows
 from tolka.tokenizer.tokenizer import Tokenizer
 
 _MAX_EMPTY_BUFFERS = 10  # in a row, of which cleaning keeps no pair: then the text or the settings are wrong
@@ -110,7 +111,7 @@ class StreamLoader(Batches):
         """Encode pairs; those with too many tokens are left out and counted."""
         rows: list[tuple[list[int], list[int]]] = []
         with bar(title, len(pairs), " pairs") as progress:
-            for chunk in in_chunks(pairs, _CHUNK_PAIRS):
+            for chunk in full_windows(pairs, _CHUNK_PAIRS):
                 rows += fitting_rows(chunk, self._tokenizer, self._task.max_length, tally)
                 progress.update(len(chunk))
         tally.kept = len(rows)

@@ -39,7 +39,7 @@ _SCRIPTS = {
     "my": regex.compile(r"\p{Myanmar}"),
 }
 # Shares of equal lines that are noted: a file given twice; a model that copies, of whose lines some are names.
-_REPRODUCED, _COPIED = 0.95, 0.5
+_REPRODUCED, COPIED = 0.95, 0.5
 # Lines, and chrF2, from which on a shift is noted: unrelated sentences have a chrF2 of about 13.
 _FEWEST_SHIFTED, _SHIFTED = 10, 10.0
 _SHARE_OF_SCRIPT = 0.2  # of the letters: Japanese has kana between its kanji
@@ -89,11 +89,6 @@ def notes_on(
 def told(notes: Iterable[str]) -> list[str]:
     """Return the notes that say something, each once: two looks at the references may have found the same."""
     return [*dict.fromkeys(filter(None, notes))]
-
-
-def copied_note(translations: NamedText, sources: NamedText) -> str:
-    """Return a note if most of a model's translations are their sources."""
-    return equal_note(translations, sources, _COPIED)
 
 
 def count_error(system: NamedText, references: NamedText) -> DataError:
@@ -213,11 +208,9 @@ def language_note(text: NamedText, language: str) -> str:
     if is_in_other_script(beginning, language):
         return f"most letters of {name} are not of the script of {language!r}: is it the right file, the right model?"
     identifier = installed_identifier() if is_known(language) else None
-    likelihoods = identifier and identifier.likelihoods(beginning)
-    if not identifier or not likelihoods or not identifier.is_other(likelihoods, language):
-        return ""
-    other = certain_language(likelihoods)
-    return (other or "") and f"{name} looks like {other!r}, not {language!r}: is it the right file, the right model?"
+    likelihoods = identifier.likelihoods(beginning) if identifier else {}
+    other = certain_language(likelihoods) if identifier and identifier.is_other(likelihoods, language) else ""
+    return other and f"{name} looks like {other!r}, not {language!r}: is it the right file, the right model?"
 
 
 def unnamed_language_note(references: NamedText) -> str:

@@ -117,11 +117,7 @@ class PerplexityMeter:
         self._skipped = len(pairs) - len(measured)
 
     def measure(
-        self,
-        model: Seq2Seq,
-        precision: Precision,
-        tick: Callable[[], object] = lambda: None,
-        ranks: Ranks = ALONE,
+        self, model: Seq2Seq, precision: Precision, tick: Callable[[], object] = lambda: None, ranks: Ranks = ALONE
     ) -> Perplexity:
         """Measure in one pass with teacher forcing; call `tick` after each batch. ranks: share the batches out."""
         objective = Objective(model, label_smoothing=0.0).eval()

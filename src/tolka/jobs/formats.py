@@ -1,15 +1,21 @@
-"""Output formats: text and n-best lists. `check_lists.py` has a table and a page, `json_lines.py` JSON, with torch."""
+"""Output formats: text, n-best lists, and what to check as a table or a page. `json_lines.py` has JSON, with torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from tolka.report.render import render
 from tolka.translation.results import Translation
 
+if TYPE_CHECKING:
+    from tolka.translation.translator import Translator
+
 _DIGITS = 6  # significant digits of scores: fp32 has about as many
+_ROWS = "<!-- rows -->"  # where the template has its rows
 
 
-class Result(NamedTuple):
+class LineResult(NamedTuple):
     """A line and its translation. token_scores: of a translation that was given, as `score_given` returns them."""
 
     source: str
@@ -20,7 +26,7 @@ class Result(NamedTuple):
 class AttentionOutput(Protocol):
     """The part of `json_lines.AttentionMaps` that formats use without torch."""
 
-    def alignments(self, results: Sequence[Result], are_wanted: bool) -> list[list[tuple[int, int]]]:
+    def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each line, empty unless they are wanted; draw its map if it has a folder."""
         ...
 
@@ -42,12 +48,10 @@ class Format(ABC):
     """what is written after the last line"""
     flagged: Sequence[list[str]] = ()
     """flags of the window that was written last, where the format writes them"""
-
-    def __init__(self, attention: AttentionOutput | None = None) -> None:
-        self._attention = attention
+    _attention: AttentionOutput | None = None
 
     @abstractmethod
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         """Yield the lines of output, without their ends, for a window of results."""
 
     def last_notes(self) -> Iterator[str]:
@@ -63,10 +67,9 @@ class TextLines(Format):
 
     def __init__(self, attention: AttentionOutput | None, alignments: bool, given: bool) -> None:
         """alignments: whether word alignments are written. given: whether the translations were given."""
-        super().__init__(attention)
-        self._alignments, self._given = alignments, given
+        self._attention, self._alignments, self._given = attention, alignments, given
 
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         alignments = self._attention.alignments(results, self._alignments) if self._attention else [[]] * len(results)
         for result, pairs in zip(results, alignments, strict=True):
             best = result.translation.candidates[0]
@@ -82,16 +85,47 @@ class NBestLines(Format):
 
     def __init__(self, done: int) -> None:
         """done: lines written by an interrupted job."""
-        super().__init__()
         self._number = done
 
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
         for result in results:
             for each in result.translation.candidates:
                 tokens = sum(len(target) + 1 for _, target in each.segments)
                 features = f"log_probability= {score_text(each.log_probability)} tokens= {tokens}"
                 yield f"{self._number} ||| {each.text} ||| {features} ||| {score_text(each.score)}"
             self._number += 1
+
+
+class CheckList(Format):
+    """A row for each line: its number, from 1, the flags of its translation, source and translation.
+
+    As a page, or as values with tabs between them.
+    """
+
+    scored = False
+
+    def __init__(self, translator: "Translator[Any]", is_page: bool, done: int) -> None:
+        """done: lines that an interrupted job has written."""
+        self._translator, self._is_page, self._number = translator, is_page, done
+        page = render("lines.html", title="lines to check", rows=_ROWS)
+        self.head, _, self.tail = page.partition(_ROWS) if is_page else ("line\tcheck\tsource\ttranslation\n", "", "")
+
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
+        translations, sources = [each.translation for each in results], [each.source for each in results]
+        self.flagged = self._translator.flags(sources, translations, self._translator.quality(translations))
+        for source, translation, flags in zip(sources, translations, self.flagged, strict=True):
+            self._number += 1
+            cells = str(self._number), ", ".join(flags), source, translation.text
+            yield (
+                _page_row(*map(escape, cells))
+                if self._is_page
+                else "\t".join(cell.replace("\t", " ") for cell in cells)
+            )
+
+
+def _page_row(number: str, flags: str, source: str, translation: str) -> str:
+    texts = f'<td dir="auto">{source}</td><td dir="auto">{translation}</td>'
+    return f'<tr class="{"check" if flags else "fine"}"><td>{number}</td>{texts}<td>{flags}</td></tr>'
 
 
 def score_text(value: float) -> str:

@@ -1,7 +1,6 @@
 """The input of a job: texts of documents or of a stream, and the beginnings of their translations."""
 
 import shlex
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -26,7 +25,7 @@ from tolka.text.lines import (
     without_compression,
 )
 from tolka.text.pairs import Pair, ParallelFiles
-from tolka.text.windows import ArrivingLines, full_windows, is_still_written
+from tolka.text.windows import arriving_windows, is_still_written
 
 
 def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
@@ -53,58 +52,51 @@ def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
         raise DataError("standard input is closed; name a file to translate")
 
 
-class Texts(ABC):
-    """The texts of a job, and the layout of its documents around the translations."""
+class GivenTranslations(PlainText):
+    """Two files to score line by line: sources, and translations of them."""
 
-    has_layout = False
-    """whether a document has more than a line for each text"""
-    are_still_written = False
-    """whether somebody may be writing the texts, and waiting for an answer"""
+    def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit) -> None:
+        """ConfigError unless there are two files, of plain text."""
+        if len(files) != 2:
+            raise ConfigError(f"--score takes two files, SOURCE and TARGET, line by line, and here are {len(files)}")
+        if config != InputConfig():
+            raise ConfigError("--score reads two files of lines: leave out the settings of input.*")
+        super().__init__(files[0], limit=limit)
+        self._pairs = ParallelFiles(files[0], files[1], files[0].name, limit)
 
-    @abstractmethod
-    def count(self) -> int | None:
-        """Return the number of texts, for progress; None if only the end of a stream tells.
+    def texts(self) -> Iterator[Pair]:
+        return (Pair(pair.source, pair.target) for pair in self._pairs.read())
 
-        DataError for a file that is not text, and for two parallel files with different numbers of lines.
+    def count(self) -> int:
+        return self._pairs.count()
+
+
+class Texts:
+    """The texts of files, or of standard input without files, and the layout of the documents around the translations.
+
+    has_layout: whether a document has more than a line for each text. are_still_written: whether somebody may be
+    writing the texts, and waiting for an answer.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        config: InputConfig,
+        limit: LineLimit,
+        stdin: TextIO | None,
+        are_given: bool = False,
+    ) -> None:
+        """are_given: whether the second of two files has the translations of the first.
+
+        ConfigError if the format of a file is not known, DataError if the file of prefixes is missing.
         """
-
-    @abstractmethod
-    def read(self) -> Iterator[Pair]:
-        """Yield each text as the source of a pair, whose target is its translation, or the beginning of one."""
-
-    @abstractmethod
-    def place(self, number: int, of_prefix: bool) -> str:
-        """Return the file and line of a text, or of the beginning of its translation. number: from 1."""
-
-    def arriving(self, size: int) -> Iterator[list[Pair]]:
-        """Yield the texts that have arrived, up to `size` at once, as soon as there are any."""
-        return full_windows(self.read(), size)
-
-    def notes(self) -> Iterator[str]:
-        """Yield notes on files that may not be meant to be translated as text."""
-        yield from ()
-
-    def last_notes(self) -> Iterator[str]:
-        """Yield notes on texts that may have errors."""
-        yield from ()
-
-    def write(self, lines: Sequence[str]) -> str:
-        """Return the text to write for the next lines of output."""
-        return "".join(f"{line}\n" for line in lines)
-
-    def end(self) -> str:
-        """Return the text to write after the last line."""
-        return ""
-
-
-class TextsToTranslate(Texts):
-    """The texts of files, or of standard input without files; the target of each is the prefix of its translation."""
-
-    def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit, stdin: TextIO | None) -> None:
-        """ConfigError if the format of a file is not known, DataError if the file of prefixes is missing."""
         self._config, self._limit, self._stdin = config, limit, stdin
         columns = config.column, config.prefix_column
-        self._documents = [self._kind(path)(path, *columns, limit) for path in files]
+        self._documents: list[Document] = (
+            [GivenTranslations(files, config, limit)]
+            if are_given
+            else [self._kind(path)(path, *columns, limit) for path in files]
+        )
         self._kind_of_stdin = None if files else self._kind(None)
         self.has_layout = any(each.has_layout for each in (*self._documents, self._kind_of_stdin) if each)
         self.are_still_written = not files and stdin is not None and is_still_written(stdin)
@@ -131,6 +123,10 @@ class TextsToTranslate(Texts):
         return kind
 
     def count(self) -> int | None:
+        """Return the number of texts, for progress; None if only the end of a stream tells.
+
+        DataError for a file that is not text, and for two parallel files with different numbers of lines.
+        """
         if not self._documents:
             # A file as standard input can be counted ahead; a pipe or terminal cannot.
             if self.are_still_written or self._stdin is None or not self._stdin.buffer.seekable():
@@ -144,6 +140,7 @@ class TextsToTranslate(Texts):
         return count
 
     def notes(self) -> Iterator[str]:
+        """Yield notes on files that may not be meant to be translated as text."""
         for document in self._documents:
             path = without_compression(document.path)
             name, markup = document_kind(path)
@@ -156,7 +153,10 @@ class TextsToTranslate(Texts):
                 )
 
     def read(self, stream: IO[bytes] | None = None) -> Iterator[Pair]:
-        """Yield the texts. stream: standard input; by default that of Python."""
+        """Yield each text as the source of a pair, whose target is its translation, or the beginning of one.
+
+        stream: standard input; by default that of Python.
+        """
         texts = self._texts(stream)
         if self._prefix is None:
             yield from texts
@@ -171,12 +171,11 @@ class TextsToTranslate(Texts):
 
     def write(self, lines: Sequence[str]) -> str:
         """Return the text of the next translations in the layout of their documents."""
-        if not self.has_layout:
-            return super().write(lines)
         parts, remaining = list[str](), list(lines)
         # One call may have the end of a document and the beginning of the next.
         while remaining:
-            document, end = self._begun[self._open][1], self._end_of(self._open)
+            document = self._begun[self._open][1]
+            end = next((start for start, _ in self._begun[self._open + 1 :]), None)  # None: it is still being read
             count = len(remaining) if end is None else min(len(remaining), end - self._written)
             parts.append(document.write(remaining[:count]))
             self._written, remaining = self._written + count, remaining[count:]
@@ -186,20 +185,19 @@ class TextsToTranslate(Texts):
         return "".join(parts)
 
     def end(self) -> str:
+        """Return the text to write after the last line."""
         return "".join(document.end() for _, document in self._begun[self._open :])
 
-    def _end_of(self, number: int) -> int | None:
-        """Return the number of texts up to the end of a document; None for the one that is being read."""
-        return self._begun[number + 1][0] if number + 1 < len(self._begun) else None
-
     def place(self, number: int, of_prefix: bool) -> str:
-        if of_prefix:
-            return f"row {number}" if self._prefix is None else f"{self._prefix}:{number}"
+        """Return the file and line of a text, or of the beginning of its translation. number: from 1."""
+        if of_prefix and self._prefix is not None:
+            return f"{self._prefix}:{number}"
         # Of two documents that begin after the same number of texts, the first is empty.
         before, document = next(each for each in reversed(self._begun) if each[0] < number)
         return document.place(number - before)
 
     def last_notes(self) -> Iterator[str]:
+        """Yield notes on texts that may have errors."""
         for flaw, count in self._flaws.items():
             if count:
                 has = "has" if count == 1 else "have"
@@ -223,10 +221,11 @@ class TextsToTranslate(Texts):
                 yield pair
 
     def arriving(self, size: int) -> Iterator[list[Pair]]:
+        """Yield the texts that have arrived, up to `size` at once, as soon as there are any."""
         assert self._stdin is not None, "files are not waited for"
         # A reader of its own: Python ends with a fatal error if a thread still waits inside that of sys.stdin.
         stream = open(self._stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (until the command ends)
-        return ArrivingLines(self.read(stream), size).windows()
+        return arriving_windows(self.read(stream), size)
 
 
 def _known_by_ending(path: Path, has_columns: bool) -> str:
@@ -234,25 +233,3 @@ def _known_by_ending(path: Path, has_columns: bool) -> str:
     ending = without_compression(path).suffix.lower()
     kinds = ((name, DOCUMENTS.get(name)) for name in DOCUMENTS.names())
     return next((name for name, kind in kinds if ending in kind.endings and kind.has_columns == has_columns), "")
-
-
-class GivenTranslations(Texts):
-    """Two files to score line by line: sources, and translations of them."""
-
-    def __init__(self, files: Sequence[Path], config: InputConfig, limit: LineLimit) -> None:
-        """ConfigError unless there are two files, of plain text."""
-        if len(files) != 2:
-            raise ConfigError(f"--score takes two files, SOURCE and TARGET, line by line, and here are {len(files)}")
-        if config != InputConfig():
-            raise ConfigError("--score reads two files of lines: leave out the settings of input.*")
-        self._sources = files[0]
-        self._pairs = ParallelFiles(files[0], files[1], files[0].name, limit)
-
-    def count(self) -> int:
-        return self._pairs.count()
-
-    def read(self) -> Iterator[Pair]:
-        return self._pairs.read()
-
-    def place(self, number: int, of_prefix: bool) -> str:
-        return f"{self._sources}:{number}"

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
-from tolka.jobs.formats import Format, Result, rounded_score
+from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import count_text, json_text
-from tolka.translation.attention_maps import AttentionMap, AttentionReader, word_alignment
+from tolka.translation.attention_maps import AttentionReader, word_alignment
 from tolka.translation.quality import Features, estimate
 from tolka.translation.results import Candidate
 from tolka.translation.scoring import scores_of_texts
@@ -29,19 +29,15 @@ class AttentionMaps:
         self._reader, self._count = AttentionReader(translator, with_gradients=True), done
         self._folder = AttentionFolder(folder) if folder else None
 
-    def maps(self, results: Sequence[Result]) -> list[list[AttentionMap]]:
-        """Return the maps of each line; write its picture and its JSON file."""
+    def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
+        """Return the word alignment of each line, empty unless they are wanted; write its picture and JSON file."""
         all_maps = self._reader([result.translation for result in results])
         for result, maps in zip(results, all_maps, strict=True):
             self._count += 1
             if self._folder is not None:
                 values = [each.as_dict() for each in maps]
                 self._folder.write(f"{self._count:06d}", result.source, result.translation.text, values)
-        return all_maps
-
-    def alignments(self, results: Sequence[Result], are_wanted: bool) -> list[list[tuple[int, int]]]:
-        """Return the word alignment of each line, empty unless they are wanted; write its picture and JSON file."""
-        return [word_alignment(maps) if are_wanted else [] for maps in self.maps(results)]
+        return [word_alignment(maps) if are_wanted else [] for maps in all_maps]
 
     def last_notes(self) -> Iterator[str]:
         """Yield where the maps are, and which could not be drawn."""
@@ -56,15 +52,14 @@ class JsonLines(Format):
 
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
         """attention: draws the pictures; None = no pictures."""
-        super().__init__(attention)
-        self._translator, self._maps, self._reader = translator, attention, AttentionReader(translator)
+        self._translator, self._attention, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
         self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
 
-    def lines(self, results: Sequence[Result]) -> Iterator[str]:
-        if self._maps:
-            self._maps.maps(results)
+    def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
+        if self._attention:
+            self._attention.alignments(results, are_wanted=False)
         self.flagged = []
         candidates = [each for result in results for each in result.translation.candidates]
         all_scores, alignments = iter(self._token_scores(results, candidates)), iter(self._alignments(candidates))
@@ -109,7 +104,7 @@ class JsonLines(Format):
             "alignment": alignment,
         }
 
-    def _token_scores(self, results: Sequence[Result], candidates: Sequence[Candidate]) -> list[list[float]]:
+    def _token_scores(self, results: Sequence[LineResult], candidates: Sequence[Candidate]) -> list[list[float]]:
         """Return the log-probabilities of each candidate's tokens."""
         # Translations that were given have been scored already, and have one candidate each.
         known = [result.token_scores for result in results if result.token_scores is not None]

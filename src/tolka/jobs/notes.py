@@ -11,7 +11,7 @@ from tolka.translation.flags import FLAGS
 from tolka.translation.results import blank_translations_note
 
 if TYPE_CHECKING:
-    from tolka.jobs.formats import Result
+    from tolka.jobs.formats import LineResult
 
 _LOOKED_AT = 200  # characters of a line: enough to tell its script
 _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few may be names and loanwords
@@ -47,7 +47,7 @@ class UnusualLines:
         self.counts, self._tags = Counter(before), tuple(f">>{code}<<" for code in typed)
         self.direction, self._scored = direction, scored
 
-    def add(self, results: "Iterable[Result]", flagged: Iterable[Collection[str]] = ()) -> None:
+    def add(self, results: "Iterable[LineResult]", flagged: Iterable[Collection[str]] = ()) -> None:
         """Count the unusual ones among translated lines. flagged: the flags of each."""
         counts = self.counts
         for flags in flagged:

@@ -32,6 +32,7 @@ def open_output(
 ) -> Iterator[IO[bytes] | ResumableFile]:
     """Yield standard output if path is None, or a file that gets its name once it is complete.
 
+    With output.resume it keeps the recorded lines if the job is interrupted, and this is reported.
     stdout: None if it is closed. models, options: a resumed job must have the same; options are those of the command
     line that are not settings. say: receives notes.
     """
@@ -41,28 +42,21 @@ def open_output(
         yield stdout.buffer
         stdout.buffer.flush()
     elif config.output.resume:
-        with _resumable(path, _identity(config, models, options), say) as file:
-            yield file
+        with resumable_file(path, _identity(config, models, options)) as file:
+            before = file.state
+            if before:
+                say(f"resuming after {count_text(before['lines'], 'line')} in {file.path}")
+            try:
+                yield file
+            except BaseException as error:
+                if file.state and (file.state != before or isinstance(error, KeyboardInterrupt)):
+                    say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command continues there")
+                raise
     else:
         if record_path(path.resolve()).exists():
             say(f"note: an interrupted job has left a part of {path}: resume=true continues it, and this begins again")
         with whole_file(path) as stream:
             yield stream
-
-
-@contextmanager
-def _resumable(path: Path, identity: Mapping[str, Any], say: Say) -> Iterator[ResumableFile]:
-    """Yield a file that keeps the recorded lines if the job is interrupted, and report that."""
-    with resumable_file(path, identity) as file:
-        before = file.state
-        if before:
-            say(f"resuming after {count_text(file.state['lines'], 'line')} in {file.path}")
-        try:
-            yield file
-        except BaseException as error:
-            if file.state and (file.state != before or isinstance(error, KeyboardInterrupt)):
-                say(f"note: {file.state['lines']} lines are kept in {file.path}; the same command continues there")
-            raise
 
 
 def _identity(config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.evidence import USELESS, WEAK
-from tolka.jobs.check_lists import CheckList
-from tolka.jobs.formats import Format, NBestLines, Result, TextLines
-from tolka.jobs.inputs import GivenTranslations, Texts, TextsToTranslate, check_files
+from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
+from tolka.jobs.inputs import Texts, check_files
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
@@ -95,10 +94,7 @@ class Job:
 
     def texts(self, config: TranslateConfig) -> Texts:
         """Return the reader of the texts; ConfigError for settings that do not fit the files."""
-        limit = config.decoding.line_limit
-        if self.are_given:
-            return GivenTranslations(self.inputs, config.input, limit)
-        texts = TextsToTranslate(self.inputs, config.input, limit, self.stdin)
+        texts = Texts(self.inputs, config.input, config.decoding.line_limit, self.stdin, self.are_given)
         if texts.has_layout and config.output.resume:
             name = self.inputs[0] if self.inputs else "standard input"
             raise ConfigError(f"resume=true continues after a line, and {name} has more than lines: leave it out")
@@ -210,7 +206,7 @@ def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[li
 
 def _results(
     translator: "Translator[Any]", window: Sequence[Pair], given: bool, scored: bool, tick: "Tick"
-) -> list[Result]:
+) -> list[LineResult]:
     """Translate a window, or score its given translations. scored: whether scores are needed."""
     from tolka.translation.request import Request
     from tolka.translation.scoring import score_given
@@ -218,7 +214,7 @@ def _results(
     sources, targets = [pair.source for pair in window], [pair.target for pair in window]
     if given:
         scores = score_given(translator, sources, targets, tick)
-        return [Result(source, *each) for source, each in zip(sources, scores, strict=True)]
+        return [LineResult(source, *each) for source, each in zip(sources, scores, strict=True)]
     request = Request(prefixes=targets if any(targets) else (), scored=scored)
     translations = translator.translate(sources, request, tick)
-    return [Result(source, translation) for source, translation in zip(sources, translations, strict=True)]
+    return [LineResult(source, translation) for source, translation in zip(sources, translations, strict=True)]

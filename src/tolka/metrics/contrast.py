@@ -71,7 +71,7 @@ def contrasts(
     (metric,) = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)
     statistics = metric.statistics(texts, looked_at)
     line_values = [metric.line_values(each) for each in statistics]
-    found = _Found.of(texts, looked_at.lists[0], _tokenizer(config, language))
+    found = _Found(texts, looked_at.lists[0], _tokenizer(config, language))
     lengths = _parts_by_length(looked_at.lists[0], statistics, metric.value, has_spaces(language))
     words = found.shares()
     differing: list[Contrast] = []
@@ -114,38 +114,31 @@ def _most(counts: "Counter[Gram]") -> list[tuple[str, int]]:
     return [(" ".join(gram), count) for gram, count in chosen]
 
 
-@dataclass(frozen=True)
 class _Found:
     """wanted: how often the references have each word. words: of each system, how many of them it finds.
 
     grams: of each system, the n-grams that it finds, less what all of them find.
     """
 
-    wanted: "Counter[str]"
-    words: "list[Counter[str]]"
-    grams: "list[Counter[Gram]]"
-
-    @classmethod
-    def of(
-        cls, systems: Sequence[Sequence[str]], references: Sequence[str], tokenize: Callable[[str], str]
-    ) -> "_Found":
+    def __init__(
+        self, systems: Sequence[Sequence[str]], references: Sequence[str], tokenize: Callable[[str], str]
+    ) -> None:
         """Count what the systems find, line by line."""
-        wanted: Counter[str] = Counter()
-        words: list[Counter[str]] = [Counter() for _ in systems]
-        grams: list[Counter[Gram]] = [Counter() for _ in systems]
+        self.wanted = Counter[str]()
+        self.words = [Counter[str]() for _ in systems]
+        self.grams = [Counter[Gram]() for _ in systems]
         for reference, *texts in zip(references, *systems, strict=True):
             tokens = tokenize(reference).split()
-            wanted.update(tokens)
+            self.wanted.update(tokens)
             cut = [tokenize(text).split() for text in texts]
-            for own, found in zip(cut, words, strict=True):
+            for own, found in zip(cut, self.words, strict=True):
                 found.update(Counter(tokens) & Counter(own))
             if len({*texts}) > 1:  # else it says nothing of how they differ
                 expected = _n_grams(tokens)
                 matched = [expected & _n_grams(own) for own in cut]
                 common = reduce(and_, matched)
-                for each, mine in zip(grams, matched, strict=True):
+                for each, mine in zip(self.grams, matched, strict=True):
                     each.update(mine - common)
-        return cls(wanted, words, grams)
 
     def shares(self) -> list[tuple[str, int, list[float]]]:
         """Return kinds of words, how many of each kind there are, and the percentage of them that each system finds."""

@@ -4,7 +4,6 @@ Shapes: M texts, G different n-grams of one order in them. Of a matrix (M, M), r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +19,21 @@ def chrf_matrix(texts: Sequence[str]) -> Matrix:
     chrF2 (Popovic 2015) is the F-score, beta 2, of the mean precision and recall of n-grams of 1 to 6 characters.
     """
     characters = ["".join(text.split()) for text in texts]
-    orders = _n_grams([np.array([*map(ord, text)], dtype=np.int64) for text in characters], _CHARACTERS)
     precision, recall, order_count = (np.zeros((len(texts), len(texts))) for _ in range(3))
-    for order in orders:
+    text = np.repeat(np.arange(len(texts)), [len(each) for each in characters])  # of each character
+    # Renumbered from 0 in each order, so that the number of an n-gram times the number of symbols fits into 64 bits.
+    symbols = np.unique(np.array([*map(ord, "".join(characters))], dtype=np.int64), return_inverse=True)[1]
+    size, grams = int(symbols.max(initial=0)) + 1, symbols
+    for order in range(_CHARACTERS):
+        if order:  # an n-gram is the one before it and one more symbol
+            grams = np.unique(grams[:-1] * size + symbols[order:], return_inverse=True)[1]
+        inside = text[: len(grams)] == text[order:]
+        matches = _matches(text[order:][inside], grams[inside], len(texts))
+        totals = matches.diagonal()
         # An order counts only if both texts have n-grams of it.
-        counts = (order.totals[:, None] > 0) & (order.totals > 0)
-        precision += order.matches / np.maximum(order.totals[:, None], 1)
-        recall += order.matches / np.maximum(order.totals, 1)
+        counts = (totals[:, None] > 0) & (totals > 0)
+        precision += matches / np.maximum(totals[:, None], 1)
+        recall += matches / np.maximum(totals, 1)
         order_count += counts
     # Precision and recall are sums over the orders here; their means differ by order_count, which is positive
     # where there is any match.
@@ -39,36 +46,8 @@ def chrf_of(hypothesis: str, reference: str) -> float:
     return float(chrf_matrix([hypothesis, reference])[0, 1])
 
 
-@dataclass(frozen=True)
-class _Order:
-    """The n-grams of one order: how many each text has (M,), and how many each two texts share (M, M)."""
-
-    totals: npt.NDArray[np.float64]
-    matches: Matrix
-
-
-def _n_grams(texts: Sequence[_Ids], longest: int) -> list[_Order]:
-    """Count the n-grams of 1 to `longest` symbols of each text, which is given as numbers."""
-    # Renumbered from 0 in each order, so that the number of an n-gram times the number of symbols fits into 64 bits.
-    symbols = np.unique(np.concatenate([*texts, np.zeros(0, dtype=np.int64)]), return_inverse=True)[1]
-    text = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
-    grams, ends = symbols, np.arange(len(symbols))  # the number of each n-gram, and where its last symbol is
-    size = int(symbols.max(initial=0)) + 1
-    orders = []
-    for order in range(longest):
-        if order:
-            # An n-gram is the one before it and one more symbol, if that is of the same text.
-            inside = ends + 1 < len(symbols)
-            grams, ends = grams[inside], ends[inside] + 1
-            inside = text[ends] == text[ends - order]
-            grams, ends = grams[inside], ends[inside]
-            grams = np.unique(grams * size + symbols[ends], return_inverse=True)[1]
-        orders.append(_matches(text[ends], grams, len(texts)))
-    return orders
-
-
-def _matches(text: _Ids, grams: _Ids, texts: int) -> _Order:
-    """Return an order's counts. text, grams: of each n-gram, the number of its text and its own number.
+def _matches(text: _Ids, grams: _Ids, texts: int) -> Matrix:
+    """Return (M, M): how many n-grams each two texts share. text, grams: of each, the numbers of its text and its own.
 
     Two texts share only what stands in two of them, and a text shares all of its n-grams with itself.
     """
@@ -85,6 +64,5 @@ def _matches(text: _Ids, grams: _Ids, texts: int) -> _Order:
         reached = reached[:, reached.sum(axis=0) > 0].astype(np.float32)
         matches += (count - below) * (reached @ reached.T)
         below = count
-    totals = np.bincount(text, minlength=texts).astype(np.float64)
-    np.fill_diagonal(matches, totals)
-    return _Order(totals, matches)
+    np.fill_diagonal(matches, np.bincount(text, minlength=texts))
+    return matches

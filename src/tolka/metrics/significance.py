@@ -48,21 +48,7 @@ def paired_test(signature: str) -> str:
 
 
 def compare(
-    a: Sequence[str],
-    b: Sequence[str],
-    references: Sequence[str] | References,
-    config: MetricsConfig,
-    language: str = "",
-) -> list[Comparison]:
-    """Test whether system b differs from the baseline a, by `metrics.significance`. Raises as `score` does."""
-    return compare_systems([a, b], references, config, language)
-
-
-def compare_systems(
-    systems: Sequence[Sequence[str]],
-    references: Sequence[str] | References,
-    config: MetricsConfig,
-    language: str = "",
+    systems: Sequence[Sequence[str]], references: Sequence[str] | References, config: MetricsConfig, language: str = ""
 ) -> list[Comparison]:
     """Compare every two of several systems, the earlier as the baseline: all pairs of a metric, then the next one's.
 

@@ -95,7 +95,7 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
         texts = {name: [*read_lines(task.at("outcome", f"{name}.txt"))] for name in models}
         references, rows = _references(test, task.direction), list[list[str]]()
         for name in models:
-            changes = compare(texts["teacher"], texts[name], references, task.config.metrics, task.direction.target)
+            changes = compare([texts["teacher"], texts[name]], references, task.config.metrics, task.direction.target)
             scores = [
                 f"{each.b.value:.2f}" + ("" if name == "teacher" else f" (p {each.p_value:.3f})")
                 for each in changes[:2]
@@ -127,7 +127,7 @@ def _compared(task: RecipeTask, before: str, after: str, metrics: MetricsConfig)
         a, b = (
             [*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step, name in zip(names, both, strict=True)
         )
-        found[both[1]] = compare(a, b, _references(prefix, task.direction), metrics, target)
+        found[both[1]] = compare([a, b], _references(prefix, task.direction), metrics, target)
     return found
 
 

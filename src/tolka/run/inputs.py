@@ -32,7 +32,7 @@ from tolka.system.number_format import count_text
 from tolka.system.progress import Say
 from tolka.terminology.pairs import GlossaryPairs
 from tolka.text.check.loss import describe_loss
-from tolka.text.cleaning.cleaner import read_split, read_test_set
+from tolka.text.cleaning.cleaner import read_held_out
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
@@ -310,7 +310,7 @@ class Inputs:
         sets: dict[Direction, list[Pair]] = {}
         for direction, sources in self._valid_by_direction.items():
             apart = f" from {direction}" if len(self._valid_by_direction) > 1 else ""
-            sets[direction], tally = read_split(sources, f"corpus.valid{apart}")
+            sets[direction], tally = read_held_out(sources, f"corpus.valid{apart}", keeps_blank=False)
             self.log(f"validation text{apart}: {tally.summary()}")
             self._note(self._form_note(sets[direction], f"the validation text{apart}", direction))
         for language in dict.fromkeys(direction.target for direction in sets):
@@ -329,7 +329,8 @@ class Inputs:
             if source.name in sets:
                 raise DataError(f"two test sets are called '{source.name}': rename the files of one of them")
             what = f"corpus.test ({source.name})"
-            pairs, tally = read_test_set(source, what)
+            # With blank sides, so that the score is the one of mt-eval and of sacreBLEU, which score every line.
+            pairs, tally = read_held_out([source], what, keeps_blank=True)
             sets[source.name] = pairs
             self.log(f"test set {source.name}: {tally.summary()}")
             sides = {f"{source.name}'s sources": [p.source for p in pairs]}

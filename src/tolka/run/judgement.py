@@ -11,8 +11,7 @@ from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
 from tolka.evaluation.evidence import OTHER_KIND, CourseEvidence, Evidence, FitEvidence, TextEvidence
-from tolka.evaluation.learning_curve import LearningCurve
-from tolka.evaluation.measuring import Material, measure_fit, measure_leaks, measure_text
+from tolka.evaluation.measuring import LearningCurve, Material, measure_fit, measure_leaks, measure_text
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Commands, Verdict, verdict
 from tolka.formats.hub import opus_mt_name

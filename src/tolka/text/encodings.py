@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from tolka.text.block_stream import BlockStream
+from tolka.text.byte_streams import BlockStream
 
 # In this order: the first begins with UTF-16's.
 _MARKS = {
@@ -32,7 +32,7 @@ def likely_encoding(text: bytes) -> str:
     """Return the encoding in which the lines that are not UTF-8 read most like text, named as iconv and Python do."""
     import chardet
 
-    lines = b"\n".join(line for line in text.split(b"\n") if not _is_utf8(line))
+    lines = b"\n".join(line for line in text.split(b"\n") if not is_utf8(line))
     guessed = (*_GUESSED, *_OF_DOS) if _IN_WORD.search(lines) else _GUESSED
     found = chardet.detect(lines, include_encodings=guessed, empty_input_encoding="cp1252")["encoding"]
     return (found or "Windows-1252").upper()
@@ -78,26 +78,25 @@ def transcoded(stream: io.BufferedReader, encoding: str, errors: str, *, closes:
 
     errors: how Python decodes and encodes; with surrogateescape, bytes that are not in the encoding stay as they are.
     """
-    blocks = _in_utf8(stream, codecs.getincrementaldecoder(encoding)(errors), encoding, errors)
-    return cast(IO[bytes], io.BufferedReader(BlockStream(blocks, stream.close if closes else lambda: None)))
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+
+    def blocks() -> Iterator[bytes]:
+        block = b"begun"
+        while block:
+            block = stream.read1(_BLOCK_BYTES)
+            try:
+                text = decoder.decode(block, not block)
+            except UnicodeDecodeError as error:
+                raise EOFError(f"not {encoding}: {error.reason}") from None
+            yield text.encode("utf-8", errors)
+
+    return cast(IO[bytes], io.BufferedReader(BlockStream(blocks(), stream.close if closes else lambda: None)))
 
 
-def _in_utf8(
-    stream: io.BufferedReader, decoder: codecs.IncrementalDecoder, encoding: str, errors: str
-) -> Iterator[bytes]:
-    block = b"begun"
-    while block:
-        block = stream.read1(_BLOCK_BYTES)
-        try:
-            text = decoder.decode(block, not block)
-        except UnicodeDecodeError as error:
-            raise EOFError(f"not {encoding}: {error.reason}") from None
-        yield text.encode("utf-8", errors)
-
-
-def _is_utf8(text: bytes) -> bool:
+def is_utf8(text: bytes, *, is_cut: bool = False) -> bool:
+    """Return whether bytes are UTF-8. is_cut: whether they may end inside a character."""
     try:
-        text.decode()
+        codecs.getincrementaldecoder("utf-8")().decode(text, not is_cut)
     except UnicodeDecodeError:
         return False
     return True

@@ -37,19 +37,19 @@ class LanguageIdentifier:
         self._known = frozenset(self._langid.labels)
         self._confusable: dict[str, frozenset[str]] = {}  # language -> itself and what cannot be told from it
 
-    def likelihoods(self, text: str) -> Likelihoods | None:
-        """Return the probability of each language; None for a text that is too short."""
-        return dict(self._langid.rank(text)) if len(text) >= _MIN_CHARACTERS else None
+    def likelihoods(self, text: str) -> Likelihoods:
+        """Return the probability of each language; of none for a text that is too short."""
+        return dict(self._langid.rank(text)) if len(text) >= _MIN_CHARACTERS else {}
 
     def is_other(self, likelihoods: Likelihoods, language: str) -> bool:
-        """Return whether the text is surely not in this language; False for an unknown language."""
+        """Return whether the text is surely not in this language; False for an unknown language, or a short text."""
         accepted = self._accepted_codes(language)
         # It is not enough that another language is likelier: for a short English sentence half a dozen may be.
-        return bool(accepted) and sum(likelihoods[each] for each in accepted) < _UNLIKELY
+        return bool(accepted and likelihoods) and sum(likelihoods[each] for each in accepted) < _UNLIKELY
 
     def is_surely(self, likelihoods: Likelihoods, language: str, not_in: str) -> bool:
         """Return whether the text is surely in one language and not in another, both of which are known."""
-        likelihood = sum(likelihoods[each] for each in self._accepted_codes(language))
+        likelihood = sum(likelihoods.get(each, 0.0) for each in self._accepted_codes(language))
         return likelihood > _CERTAIN and self.is_other(likelihoods, not_in)
 
     def _accepted_codes(self, language: str) -> frozenset[str]:
@@ -81,16 +81,13 @@ def code_of_text(texts: Iterable[str], codes: Collection[str]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     identifier = installed_identifier()
-    likelihoods = identifier.likelihoods(text) if identifier else None
-    if not likelihoods:
-        return ""
+    likelihoods = identifier.likelihoods(text) if identifier else {}
     of_code = {code: likelihoods.get(plain_code(code), 0.0) for code in fitting}
     best = max(of_code, key=lambda code: of_code[code], default="")
     # Of the possible ones it must be the only one, and likelier than all others together.
     return best if best and of_code[best] > max(0.5, _CERTAIN * sum(set(of_code.values()))) else ""
 
 
-def certain_language(likelihoods: Likelihoods) -> str | None:
-    """Return the language of the text if it is beyond doubt, else None."""
-    best = max(likelihoods, key=lambda language: likelihoods[language])
-    return best if likelihoods[best] > _CERTAIN else None
+def certain_language(likelihoods: Likelihoods) -> str:
+    """Return the language of the text if it is beyond doubt, else ""."""
+    return next((language for language, likelihood in likelihoods.items() if likelihood > _CERTAIN), "")

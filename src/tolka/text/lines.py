@@ -21,8 +21,8 @@ from typing import IO, Any, cast
 
 from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
-from tolka.text.compressed import open_to_the_end
-from tolka.text.encodings import as_utf8, conversion, likely_encoding
+from tolka.text.byte_streams import open_to_the_end
+from tolka.text.encodings import as_utf8, conversion, is_utf8, likely_encoding
 from tolka.text.file_types import binary_kind
 
 _SAMPLE_BYTES = 2**14  # by which the encoding of a file that is not UTF-8 is recognised
@@ -221,7 +221,7 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
         if not head:
             head = block
             # A text may begin with PAR1 or %PDF- as well.
-            if (error := _binary_file_error(str(path), head)) and not _is_utf8(head):
+            if (error := _binary_file_error(str(path), head)) and not is_utf8(head, is_cut=True):
                 raise error
         # Text has no NUL, whereas UTF-16 without a byte order mark and most binary files do.
         if b"\0" in block:
@@ -270,15 +270,6 @@ def _binary_file_error(name: str, head: bytes) -> DataError | None:
     """Return the error for a binary file whose kind is recognised by its first bytes, else None."""
     kind, advice = binary_kind(head, name)
     return DataError(f"{name}: this is {kind}, not plain text; {advice}") if kind else None
-
-
-def _is_utf8(block: bytes) -> bool:
-    """Return whether a block is UTF-8; a character may be cut at its end."""
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(block)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _nul_error(name: str, number: int) -> DataError:

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice, repeat
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from tolka.errors import DataError
 from tolka.system.number_format import count_text
@@ -215,13 +215,3 @@ def _with_verse(joined: Pair, verse: Pair) -> Pair:
 
 def _is_whole(pair: Pair) -> bool:
     return bool(pair.source.strip() and pair.target.strip())
-
-
-T = TypeVar("T")
-
-
-def in_chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield lists of `size` items; the last may be shorter."""
-    remaining = iter(items)
-    while chunk := list(islice(remaining, size)):
-        yield chunk

@@ -2,10 +2,11 @@
 
 import os
 import stat
-import threading
-from collections import deque
+import time
 from collections.abc import Iterable, Iterator
-from typing import IO, Generic, TypeVar
+from queue import Empty, Queue
+from threading import Thread
+from typing import IO, TypeVar
 
 from tolka.errors import TolkaError
 
@@ -40,48 +41,36 @@ def is_still_written(stream: IO[str]) -> bool:
         return False
 
 
-class ArrivingLines(Generic[T]):
-    """Lines of a stream that is still being written, read in a thread."""
+def arriving_windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield the lines of a stream that is still being written, up to `size`, as soon as there are any.
 
-    def __init__(self, lines: Iterable[T], size: int) -> None:
-        """size: maximum number of lines per window, and of lines read ahead."""
-        self._lines, self._size = lines, size
-        self._arrived: deque[T] = deque()
-        self._ended = False
-        self._error: BaseException | None = None
-        self._changed = threading.Condition()
+    A thread reads them, at most `size` ahead; a reading error comes after the lines before it.
+    """
+    arrived: Queue[list[T]] = Queue(size)  # of one line each, and an empty list at the end
+    errors: list[BaseException] = []
 
-    def windows(self) -> Iterator[list[T]]:
-        """Yield the lines that have arrived, up to `size`, as soon as there are any; then raise a reading error."""
-        # A daemon thread does not keep the process alive while it waits for a line.
-        threading.Thread(target=self._read, daemon=True).start()
-        while window := self._window():
-            yield window
-        if self._error is not None:
-            raise self._error
-
-    def _read(self) -> None:
+    def read() -> None:
         try:
-            for line in self._lines:
-                with self._changed:
-                    while len(self._arrived) == self._size:
-                        self._changed.wait()
-                    self._arrived.append(line)
-                    # The two numbers that `_window` waits for; it need not wake for each line.
-                    if len(self._arrived) in (1, self._size):
-                        self._changed.notify()
-        except BaseException as error:  # raised by `windows`, in the thread of the caller
-            self._error = error
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
+            for line in lines:
+                arrived.put([line])
+        except BaseException as error:  # raised below, in the thread of the caller
+            errors.append(error)
+        arrived.put([])
 
-    def _window(self) -> list[T]:
-        with self._changed:
-            while not self._arrived and not self._ended:
-                self._changed.wait(_WAIT_SECONDS)
-            self._changed.wait_for(lambda: len(self._arrived) == self._size or self._ended, _GATHER_SECONDS)
-            window = list(self._arrived)
-            self._arrived.clear()
-            self._changed.notify()
-        return window
+    # A daemon thread does not keep the process alive while it waits for a line.
+    Thread(target=read, daemon=True).start()
+    is_open = True
+    while is_open:
+        try:
+            item = arrived.get(timeout=_WAIT_SECONDS)
+        except Empty:
+            continue
+        time.sleep(_GATHER_SECONDS)
+        window = [*item]
+        while item and len(window) < size and not arrived.empty():
+            window.extend(item := arrived.get())
+        if window:
+            yield window
+        is_open = bool(item)
+    if errors:
+        raise errors[0]

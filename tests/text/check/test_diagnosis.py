@@ -12,8 +12,7 @@ from tolka.text.direction import Direction
 from tolka.text.pairs import EBIBLE_VERSES, Pair, PairSource, ParallelFiles
 from tolka.text.readers.columns import CsvFile, TsvFile
 from tolka.text.readers.gettext import GettextFile
-from tolka.text.readers.json_document import JsonFile
-from tolka.text.readers.jsonl import JsonLinesFile
+from tolka.text.readers.json_files import JsonFile, JsonLinesFile
 
 WORDS = [
     "quick",

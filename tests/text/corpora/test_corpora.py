@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from one_pass_cleaning import clean
 
 from tolka.errors import ConfigError, DataError
-from tolka.text.cleaning.cleaner import Tally, read_split, read_test_set
+from tolka.text.cleaning.cleaner import Tally, read_held_out
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.files import FilesConfig
-from tolka.text.corpora.hub import HubConfig, _Rows
+from tolka.text.corpora.hub import HubConfig, HubSplit
 from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair, ParallelFiles
@@ -88,29 +88,30 @@ def test_characters_that_other_readers_split_at_keep_the_pairs_aligned(tmp_path:
 
 def test_a_split_with_nothing_left(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"no pair of corpus.valid is left after cleaning \(2 pairs, 0 kept, 2 left out"
+        DataError, match=r"no pair of corpus.valid has text on both sides \(2 pairs, 0 kept, 2 left out"
     ):
-        read_split([files(tmp_path, b"\n\n", b"a\nb\n")], "corpus.valid")
+        read_held_out([files(tmp_path, b"\n\n", b"a\nb\n")], "corpus.valid", keeps_blank=False)
 
 
 def test_a_split_keeps_long_lines(tmp_path: Path) -> None:
     source = files(tmp_path, b"a" * 100_000 + b"\n", b"b\n")
-    for kept, tally in (read_split([source], "corpus.valid"), read_test_set(source, "corpus.test")):
+    for keeps_blank in (False, True):
+        kept, tally = read_held_out([source], "corpus.valid", keeps_blank=keeps_blank)
         assert (len(kept[0].source), tally) == (100_000, Tally(kept=1))
 
 
 def test_a_test_set_keeps_every_line_but_flaws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, tally = read_test_set(files(tmp_path, b"\n a\nb\n\n", b"1\n \n2\n\n"), "corpus.test")
+    kept, tally = read_held_out([files(tmp_path, b"\n a\nb\n\n", b"1\n \n2\n\n")], "corpus.test", keeps_blank=True)
     assert kept == pairs([("", "1"), ("a", ""), ("b", "2"), ("", "")])
     assert tally == Tally(kept=4)
     with pytest.raises(DataError, match=r"no pair of corpus.test has text on both sides \(2 pairs, 2 kept\)"):
-        read_test_set(files(tmp_path, b"\n\n", b"a\nb\n"), "corpus.test")
+        read_held_out([files(tmp_path, b"\n\n", b"a\nb\n")], "corpus.test", keeps_blank=True)
     flawed = tmp_path / "flawed"
     flawed.mkdir()
     source = files(flawed, b"old\nnew\n", b"alt\nneu\n")
     pair, other = source.read()
     monkeypatch.setattr(source, "read", lambda: iter([replace(pair, flaw="fuzzy translation"), other]))
-    kept, tally = read_test_set(source, "corpus.test")
+    kept, tally = read_held_out([source], "corpus.test", keeps_blank=True)
     assert (kept, tally.dropped) == ([other], {"fuzzy translation": 1})
 
 
@@ -118,9 +119,10 @@ def test_a_row_of_a_data_set_has_the_ceiling_of_a_line(monkeypatch: pytest.Monke
     monkeypatch.setattr("tolka.text.corpora.hub.LINE_LIMIT", LineLimit(4))
     config = HubConfig(source="xa", target="xb", path="some/name")
     rows = Dataset.from_list([{"xa": "four", "xb": "1"}, {"xa": "a", "xb": "five5"}])
-    pairs = _Rows(config, "train", config.direction, rows).pairs(rows)
+    monkeypatch.setattr("tolka.text.corpora.hub._load", lambda config, split: rows)
+    pairs = HubSplit(config, "train", config.direction).read()
     assert next(pairs) == Pair("four", "1")
-    with pytest.raises(DataError, match=r"some/name \(train\), row 1: the text is longer than 4 bytes"):
+    with pytest.raises(DataError, match=r"some/name \(train\), row 1: 'xb' is longer than 4 bytes"):
         next(pairs)
 
 
@@ -214,7 +216,7 @@ class TestHub:
             self.open(folder)
 
     def test_a_column_of_numbers(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"row 0: 7 is not text"):
+        with pytest.raises(DataError, match=r"row 0: 'xb' holds 7, which is not text"):
             self.open(self.jsonl(tmp_path, '{"xa": "one", "xb": 7}'))
 
     def test_a_translation_column_of_texts(self, tmp_path: Path) -> None:

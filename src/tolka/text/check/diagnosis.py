@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -46,6 +45,7 @@ _STEPS = {
     "numbers that differ": CleaningConfig(numbers=True, max_characters=0),
     "another script": CleaningConfig(script=True, max_characters=0),
 }
+_WHOLE = "whole pair in the training text"
 _SAMPLE_LINES = 129  # that are not UTF-8, by which their encoding is recognised
 Tick = Callable[[int], object]
 
@@ -121,15 +121,14 @@ class HeldOut:
             for number, pair in enumerate(pairs, 1):
                 source, target = self._comparison_forms(pair)
                 self._positions.setdefault(source, []).append((name, number, target))
-        # Set -> numbers of its pairs whose source is in the training text, with the same translation or with another.
-        self._same: dict[str, set[int]] = {name: set() for name in sets}
-        self._different: dict[str, set[int]] = {name: set() for name in sets}
+        # Set -> numbers of its pairs whose source is in the training text, with the same translation and with another.
+        self._found: dict[str, tuple[set[int], set[int]]] = {name: (set(), set()) for name in sets}
 
     def compare(self, pair: Pair) -> None:
         """Compare with a pair of the training text."""
         source, target = self._comparison_forms(pair)
         for name, number, held_out_target in self._positions.get(source, ()):
-            (self._same if held_out_target == target else self._different)[name].add(number)
+            self._found[name][held_out_target != target].add(number)
 
     def _comparison_forms(self, pair: Pair) -> tuple[str, str]:
         changed = apply_changes(pair, self._changes)
@@ -139,11 +138,8 @@ class HeldOut:
         """Return the leaks from these sets."""
         leaks = Leaks()
         for name in names:
-            pairs, same, different = self._sets[name], self._same[name], self._different[name]
-            for what, numbers in (
-                ("whole pair in the training text", same),
-                ("source in the training text, translated otherwise", different),
-            ):
+            pairs, (same, different) = self._sets[name], self._found[name]
+            for what, numbers in ((_WHOLE, same), ("source in the training text, translated otherwise", different)):
                 finding = Finding(f"{name}: {what}", looked_at=len(pairs))
                 for number in sorted(numbers):
                     finding.add(number, pairs[number - 1])
@@ -158,12 +154,8 @@ def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list
     held_out = HeldOut(tests)
     for pair in valid:
         held_out.compare(pair)
-    findings = []
-    for name, pairs in tests.items():
-        if (leaks := held_out.leaks([name])).pairs:
-            example = next(finding for finding in leaks.findings if "whole pair" in finding.what)
-            findings.append(replace(example, what=f"{name}: whole pair in the validation set", looked_at=len(pairs)))
-    return findings
+    whole = [each for each in held_out.leaks(tests).findings if each.what.endswith(_WHOLE)]
+    return [replace(each, what=each.what.replace(_WHOLE, "whole pair in the validation set")) for each in whole]
 
 
 def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: Tick = lambda pairs: None) -> Diagnosis:
@@ -197,17 +189,12 @@ class _LenientReader:
         self._has_utf8 = [False, False]  # whether a line of the side was UTF-8 beyond ASCII
         self._repaired = [False, False]  # whether a line of the current pair was not UTF-8
         self._samples = [b"", b""]  # such lines, by which the encoding is recognised
+        self._paths = [source.path] if isinstance(source, BothSides) else []
         if isinstance(source, ParallelFiles):
+            self._paths = [*source.paths]
             self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
             self._lines = [source.count()] * 2
-
-    def _path(self, side: int) -> Path:
-        """Return the file of a side, 0 or 1."""
-        if isinstance(self._source, BothSides):
-            return self._source.path
-        assert isinstance(self._source, ParallelFiles), "no other text is repaired"
-        return self._source.paths[side]
 
     def count(self) -> int:
         """Return about how many pairs there are."""
@@ -226,7 +213,7 @@ class _LenientReader:
     def _read(self) -> Iterator[Pair]:
         if isinstance(self._source, BothSides):
             source = copy(self._source)
-            source.repair = lambda number, line: self._repair(0, number, line)
+            source.repair = partial(self._repair, 0)
             yield from source.read()
         elif isinstance(self._source, ParallelFiles):
             repairs = (partial(self._repair, side) for side in (0, 1))
@@ -258,7 +245,7 @@ class _LenientReader:
         names = ("line", "") if self._in_one_file else ("source", "target")
         for side, (finding, name, has_utf8) in enumerate(zip(self._undecoded, names, self._has_utf8, strict=True)):
             if finding.count:
-                finding.conversion = conversion(str(self._path(side)), finding.encoding, is_mixed=has_utf8)
+                finding.conversion = conversion(str(self._paths[side]), finding.encoding, is_mixed=has_utf8)
             finding.what = f"{name} not UTF-8" + (", others are" if has_utf8 else "")
         return [unequal, *self._undecoded]
 
@@ -377,15 +364,13 @@ class _Languages:
             # 3000 English ones of Tatoeba 39 % were unsure alone, and none in blocks.
             block = self._blocks[side]
             block.append(text)
-            likelihoods = self._identifier.likelihoods(" ".join(block))
-            language = certain_language(likelihoods) if likelihoods else None
+            language = certain_language(self._identifier.likelihoods(" ".join(block)))
             if language or len(block) == _BLOCK_LINES:
                 self._identified[side][language or _UNSURE] += len(block)
                 block.clear()
             # Without a sample it stays 0, and the share is that of all pairs.
             self.findings[side].looked_at += self._every > 1
-            likelihoods = self._identifier.likelihoods(text)
-            if likelihoods and self._identifier.is_other(likelihoods, self._expected[side]):
+            if self._identifier.is_other(self._identifier.likelihoods(text), self._expected[side]):
                 self.findings[side].add(number, pair)
 
     def shares(self, side: int) -> dict[str, float]:

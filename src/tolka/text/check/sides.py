@@ -90,12 +90,8 @@ def _other_language_test(direction: Direction) -> _IsOther:
     identifier = installed_identifier() if are_known else None
     if identifier is None:
         return lambda text, side: False
-
-    def is_other(text: str, side: int) -> bool:
-        likelihoods = identifier.likelihoods(text)
-        return likelihoods is not None and identifier.is_surely(likelihoods, direction[1 - side], direction[side])
-
-    return is_other
+    likelihoods, is_surely = identifier.likelihoods, identifier.is_surely
+    return lambda text, side: is_surely(likelihoods(text), direction[1 - side], direction[side])
 
 
 def varieties(source: PairSource, sample: Sequence[Pair], drops_scripts: bool = False) -> Iterator[str]:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import regex
 from tolka.errors import DataError
 from tolka.system.number_format import count_text
 from tolka.text.characters import to_nfc
-from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of
+from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of, unless_blank
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource
 
@@ -194,28 +195,20 @@ def comparison_form(text: str) -> str:
     return str(_BETWEEN_WORDS.sub("", to_nfc(folded))) or text
 
 
-def read_split(sources: Sequence[PairSource], name: str) -> tuple[list[Pair], Tally]:
-    """Return a validation set without its pairs that have a blank side or a flaw; DataError if none remain."""
+def read_held_out(sources: Iterable[PairSource], name: str, *, keeps_blank: bool) -> tuple[list[Pair], Tally]:
+    """Return a validation or test set without its flawed pairs; DataError if no pair has text on both sides.
+
+    keeps_blank: whether pairs with a blank side stay.
+    """
     # A score is for the whole set: no step of the run's cleaning is applied.
-    tally = Tally()
-    raw = (pair for source in sources for pair in source.read())
-    pairs = list(judge(raw, CleaningConfig(max_characters=0), Direction("", ""), tally))
-    tally.kept = len(pairs)
-    if not pairs:
-        none = f"is left after cleaning ({tally.summary()})" if tally.total else "is in its file"
-        raise DataError(f"no pair of {name} {none}; check that file")
-    return pairs, tally
-
-
-def read_test_set(source: PairSource, name: str) -> tuple[list[Pair], Tally]:
-    """Return a test set without its pairs that have a flaw; DataError if no other pair has text on both sides."""
-    # A blank side stays, so that the score is the one of mt-eval and of sacreBLEU, which score every line.
     tally, pairs = Tally(), []
-    for pair in source.read():
-        if pair.flaw:
-            tally.dropped[pair.flaw] += 1
+    for raw in chain.from_iterable(source.read() for source in sources):
+        pair = Pair(raw.source.strip(), raw.target.strip())
+        blank = "" if keeps_blank else unless_blank(pair)
+        if reason := raw.flaw or (blank if isinstance(blank, str) else ""):
+            tally.dropped[reason] += 1
         else:
-            pairs.append(Pair(pair.source.strip(), pair.target.strip()))
+            pairs.append(pair)
     tally.kept = len(pairs)
     if not any(pair.source and pair.target for pair in pairs):
         raise DataError(f"no pair of {name} has text on both sides ({tally.summary()}); check that file")

@@ -98,20 +98,24 @@ _BETWEEN_DIGITS = re.compile(r"[ .,'\xa0\u202f]")
 
 def changes_of(config: CleaningConfig, direction: Direction = UNKNOWN) -> list[tuple[str, Step]]:
     """Return (name, step) of the steps that change pairs and drop none, in order."""
-    steps: list[tuple[str, Step]] = []
-    # Before the others: &nbsp; and &shy; become such characters.
-    if config.markup == "strip":
-        steps.append(("without markup", _strip_markup))
-    if config.control == "strip":
-        steps.append(("without control characters", _formed(CharacterForm(control="strip"), str.isprintable)))
-    if config.blanks != "keep":
-        steps.append(("with ordinary blanks", _formed(CharacterForm(blanks=config.blanks), str.isprintable)))
-    if config.unicode == "nfc":
-        steps.append(("composed (NFC)", _formed(CharacterForm(unicode="nfc"), str.isascii)))
-    if config.typography == "standard":
-        form = CharacterForm(typography="standard", direction=direction)
-        steps.append(("in the usual spelling", form.pair))
-    return steps
+    spelling = CharacterForm(typography="standard", direction=direction)
+    steps: list[tuple[bool, str, Step]] = [
+        # Before the others: &nbsp; and &shy; become such characters.
+        (config.markup == "strip", "without markup", _strip_markup),
+        (
+            config.control == "strip",
+            "without control characters",
+            _formed(CharacterForm(control="strip"), str.isprintable),
+        ),
+        (
+            config.blanks != "keep",
+            "with ordinary blanks",
+            _formed(CharacterForm(blanks=config.blanks), str.isprintable),
+        ),
+        (config.unicode == "nfc", "composed (NFC)", _formed(CharacterForm(unicode="nfc"), str.isascii)),
+        (config.typography == "standard", "in the usual spelling", spelling.pair),
+    ]
+    return [(name, step) for is_wanted, name, step in steps if is_wanted]
 
 
 def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
@@ -126,25 +130,21 @@ def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
 
 def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, Step]]:
     """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
-    steps = changes_of(config, direction)
-    if config.control == "drop":
-        steps.append(("", _unless(_has_control, "control characters")))
-    if config.markup == "drop":
-        steps.append(("", _unless(has_markup, "markup")))
-    steps.append(("", _unless_blank))
-    if config.max_characters:
-        steps.append(("", _unless_longer(config.max_characters)))
-    if config.max_ratio:
-        steps.append(("", _unless_lopsided(config.max_ratio)))
-    if config.copies:
-        steps.append(("", _unless_copied))
-    if config.min_letters:
-        steps.append(("", _unless(_fewer_letters(config.min_letters), "few letters")))
-    if config.numbers:
-        steps.append(("", _unless_numbers_differ))
+    longest, ratio = config.max_characters, config.max_ratio
+    drops: list[tuple[object, Step]] = [
+        (config.control == "drop", _unless(_has_control, "control characters")),
+        (config.markup == "drop", _unless(has_markup, "markup")),
+        (True, unless_blank),
+        (longest, _unless(lambda text: len(text) > longest, f"over {longest} characters")),
+        (ratio, _drop(lambda pair: _is_lopsided(pair, ratio), f"one side over {ratio:g} times as long")),
+        (config.copies, _drop(lambda pair: pair.source.casefold() == pair.target.casefold(), "source copied")),
+        (config.min_letters, _unless(_fewer_letters(config.min_letters), "few letters")),
+        (config.numbers, _drop(lambda pair: _numbers(pair.source) != _numbers(pair.target), "numbers that differ")),
+    ]
+    steps = [*changes_of(config, direction), *(("", step) for is_wanted, step in drops if is_wanted)]
     if config.script:
         steps.append((_EXCHANGED, _exchange_by_script(direction)))
-        steps += [("", _unless_other_script(*side)) for side in _sides(direction) if letters_of(side[1])]
+        steps += [("", _unless_other_script(*side)) for side in direction._asdict().items() if letters_of(side[1])]
     if config.language:
         steps.append((_EXCHANGED, _unless_other_language(direction)))
     return steps + [(name, _own(name, direction)) for name in config.own]
@@ -216,29 +216,21 @@ def _unless(is_bad: Callable[[str], bool], reason: str) -> Step:
     return lambda pair: reason if is_bad(pair.source) or is_bad(pair.target) else pair
 
 
-def _unless_blank(pair: Pair) -> Pair | str:
+def unless_blank(pair: Pair) -> Pair | str:
+    """Return the pair, or which of its sides is blank."""
     if pair.source and pair.target:
         return pair
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
 
 
-def _unless_longer(max_characters: int) -> Step:
-    reason = f"over {max_characters} characters"
-    return lambda pair: reason if max(len(pair.source), len(pair.target)) > max_characters else pair
+def _drop(is_bad: Callable[[Pair], bool], reason: str) -> Step:
+    """Return a step that drops bad pairs."""
+    return lambda pair: reason if is_bad(pair) else pair
 
 
-def _unless_lopsided(ratio: float) -> Step:
-    reason = f"one side over {ratio:g} times as long"
-
-    def step(pair: Pair) -> Pair | str:
-        lengths = len(pair.source) + _RATIO_ALLOWANCE, len(pair.target) + _RATIO_ALLOWANCE
-        return reason if max(lengths) > ratio * min(lengths) else pair
-
-    return step
-
-
-def _unless_copied(pair: Pair) -> Pair | str:
-    return "source copied" if pair.source.casefold() == pair.target.casefold() else pair
+def _is_lopsided(pair: Pair, ratio: float) -> bool:
+    lengths = len(pair.source) + _RATIO_ALLOWANCE, len(pair.target) + _RATIO_ALLOWANCE
+    return max(lengths) > ratio * min(lengths)
 
 
 def _fewer_letters(share: float) -> Callable[[str], bool]:
@@ -252,18 +244,10 @@ def _fewer_letters(share: float) -> Callable[[str], bool]:
     return is_bad
 
 
-def _unless_numbers_differ(pair: Pair) -> Pair | str:
-    return pair if _numbers(pair.source) == _numbers(pair.target) else "numbers that differ"
-
-
 def _numbers(text: str) -> list[int]:
     """Return the numbers in a text, sorted, with digits of any script."""
     # Python converts at most 4300 digits by default (sys.set_int_max_str_digits).
     return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
-
-
-def _sides(direction: Direction) -> list[tuple[str, str]]:
-    return list(zip(("source", "target"), direction, strict=True))
 
 
 def _unless_other_script(side: str, language: str) -> Step:
@@ -287,15 +271,14 @@ def _unless_other_language(direction: Direction) -> Step:
 
     Where each side is surely in the language of the other, it exchanges them.
     """
-    identifier, sides = LanguageIdentifier(), _sides(direction)
+    identifier, sides = LanguageIdentifier(), direction._asdict().items()
 
     def step(pair: Pair) -> Pair | str:
         of_sides = [identifier.likelihoods(text) for text in (pair.source, pair.target)]
-        others = zip(of_sides, reversed(direction), direction, strict=True)
-        if all(likelihoods and identifier.is_surely(likelihoods, *codes) for likelihoods, *codes in others):
+        if all(map(identifier.is_surely, of_sides, reversed(direction), direction)):
             return pair.swapped
         for (side, language), likelihoods in zip(sides, of_sides, strict=True):
-            if likelihoods and identifier.is_other(likelihoods, language):
+            if identifier.is_other(likelihoods, language):
                 return f"{side} in another language"
         return pair
 

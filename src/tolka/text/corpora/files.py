@@ -84,9 +84,8 @@ class FilesConfig(CorpusConfig):
                     + ("; or have pairs of the training text set aside: corpus.valid=auto" if key == "valid" else "")
                 )
         sizes = {key: size for key in ("valid", "test") if (size := self._size(key))}
-        entries = dict[str, list[list[PairSource]]]()
-        all_of(*(partial(self._add_entries, entries, key) for key in ("train", "valid", "test") if key not in sizes))
-        train, valid, tests = (entries.get(key, []) for key in ("train", "valid", "test"))
+        entries = {"train": self.train, "valid": self.valid, "test": self.test} | {key: [] for key in sizes}
+        train, valid, tests = all_of(*(partial(self._sources, *each) for each in entries.items()))
         sources = [*chain(*train), *chain(*valid), *chain(*tests)]
         if self.columns and not any(getattr(source, "columns", ()) for source in sources):
             raise ConfigError(
@@ -105,20 +104,20 @@ class FilesConfig(CorpusConfig):
         is_text = base.name and (base.is_file() or _side_files(base, self.direction.source))
         return None if is_text else SetSize.of(key, entries)
 
-    def _add_entries(self, found: dict[str, list[list[PairSource]]], key: str) -> None:
-        """Add the sources of each entry of corpus.<key> to those of other keys."""
-        entries = [self._texts(*self.split_entry(entry), key) for entry in getattr(self, key)]
-        names = map(printable, _names([_without_format(text.base) for text in chain(*entries)]))
-        sources = [[self._source_of(text, next(names), key) for text in texts] for texts in entries]
+    def _sources(self, key: str, entries: Sequence[Entry]) -> list[list[PairSource]]:
+        """Return the sources of each entry of corpus.<key>."""
+        found = [self._texts(*self.split_entry(entry), key) for entry in entries]
+        names = map(printable, _names([_without_format(text.base) for text in chain(*found)]))
+        sources = [[self._source_of(text, next(names), key) for text in texts] for texts in found]
         is_alone = sum(map(len, sources)) == 1
-        for text, source in zip(chain(*entries), chain(*sources), strict=True):
+        for text, source in zip(chain(*found), chain(*sources), strict=True):
             source.direction, source.name = text.direction, text.name or source.name
             if text.exchanged:
                 source.exchange = f"type {shlex.quote(f'corpus.{key}={text.exchanged}')}, or {EXCHANGE_LANGUAGES}"
             elif isinstance(source, ParallelFiles) and is_alone and not self.root:
                 exchanged = shlex.quote(f"corpus.{key}=[[{source.paths[1]},{source.paths[0]}]]")
                 source.exchange += f", or type {exchanged}"
-        found[key] = sources
+        return sources
 
     def _texts(self, entry: str | list[str], direction: Direction, key: str) -> list["_Text"]:
         if isinstance(entry, str) and entry.startswith(SACREBLEU):

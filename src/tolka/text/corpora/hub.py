@@ -4,7 +4,7 @@ import copy
 import hashlib
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -18,6 +18,7 @@ from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, user_path
 from tolka.text.pairs import Pair, PairSource, PairStream
+from tolka.text.readers.base import texts_of
 
 _FINGERPRINT_PAIRS = 100  # pairs of a stream that its fingerprint depends on
 _HUB_TIMEOUT_SECONDS = 3.0
@@ -117,18 +118,19 @@ class HubConfig(CorpusConfig):
         return [text if isinstance(text, str) else text[place] for text in texts]
 
 
-class _Rows:
-    """Converts the rows of a split to pairs."""
+class HubSplit(PairSource):
+    """One split of a data set, streamed or not, read from the first row to the last."""
 
-    def __init__(self, config: HubConfig, split: str, direction: Direction, rows: Any) -> None:
-        """rows: of the split. DataError if a column or a language is missing."""
-        self._config, self._split, self._direction = config, split, direction
+    def __init__(self, config: HubConfig, split: str, direction: Direction) -> None:
+        """DataError if it cannot be loaded, or a column or a language is missing."""
+        self.name, self.direction, self.config = split, direction, config
+        self.load()
         # A stream may not know its columns before a row is read.
-        names = rows.column_names or list(next(iter(rows), {}))
+        names = self.rows.column_names or list(next(iter(self.rows), {}))
         self._nested = "translation" in names
         if self._nested:
             # The first rows may have no translation at all.
-            cells = next((row["translation"] for row in rows if row["translation"]), dict.fromkeys(direction))
+            cells = next((row["translation"] for row in self.rows if row["translation"]), dict.fromkeys(direction))
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
@@ -136,44 +138,30 @@ class _Rows:
             if language not in names:
                 raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
 
-    def pairs(self, rows: Iterable[Any]) -> Iterator[Pair]:
+    def load(self) -> None:
+        """Load the rows, again if they were loaded before."""
+        self.rows = _load(self.config, self.name)
+
+    def read(self) -> Iterator[Pair]:
         """Yield a pair per row. Line feeds inside a row become spaces: a sentence is one line."""
-        data, number = f"{self._config.path} ({self._split})", -1
+        data, number = f"{self.config.path} ({self.name})", -1
         try:
-            for number, row in enumerate(rows):
-                cells = (row["translation"] or {}) if self._nested else row
-                texts = [cells.get(language) for language in self._direction]
-                for text in texts:
-                    if not isinstance(text, str | None):
-                        raise DataError(f"{data}, row {number}: {text!r} is not text")
-                    LINE_LIMIT.check(text or "", f"{data}, row {number}")
-                yield Pair(*((text or "").replace("\n", " ") for text in texts))
+            for number, row in enumerate(self.rows):
+                cells = row["translation"] if self._nested else row
+                yield Pair(*texts_of(cells, self.direction, f"{data}, row {number}", LINE_LIMIT))
         except DataError:
             raise
         except Exception as error:  # as in _load, dozens of kinds
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"{data}, after row {number + 1}: {type(error).__name__}: {reason}") from None
 
-
-class HubSplit(PairSource):
-    """One split of a data set, streamed or not, read from the first row to the last."""
-
-    def __init__(self, config: HubConfig, split: str, direction: Direction) -> None:
-        self.name, self.direction = split, direction
-        self._config = config
-        self._rows = _load(config, split)
-        self._reader = _Rows(config, split, direction, self._rows)
-
-    def read(self) -> Iterator[Pair]:
-        return self._reader.pairs(self._rows)
-
     def fingerprint(self) -> str:
-        if self._config.streaming:  # the library has no fingerprint of a stream
+        if self.config.streaming:  # the library has no fingerprint of a stream
             return hashlib.sha256("\n".join(f"{p.source}\t{p.target}" for p in self.read()).encode()).hexdigest()
-        return ":".join((self._rows._fingerprint, *self.direction))
+        return ":".join((self.rows._fingerprint, *self.direction))
 
     def count(self) -> int:
-        return 0 if self._config.streaming else len(self._rows)
+        return 0 if self.config.streaming else len(self.rows)
 
 
 class HubStream(PairStream):
@@ -182,24 +170,20 @@ class HubStream(PairStream):
     def __init__(self, config: HubConfig) -> None:
         (self.name,) = config.names_of(config.train, 0)
         self.config, self.direction = config, config.direction
-        self._reader: _Rows | None = None
-        self._begin(0, None)
+        self._split = HubSplit(config, self.name, self.direction)
+        self._times, self._position, self._pairs = 0, None, self._split.read()
 
     def _begin(self, times: int, position: Any) -> None:
         """Read from `position` on; None for the beginning. times: how often the text was read to its end."""
-        self._times = times
-        self._rows = _load(self.config, self.name)
-        if self._reader is None:
-            self._reader = _Rows(self.config, self.name, self.direction, self._rows)
-        self._position = position
+        self._split.load()
         if position is not None:
-            self._rows.load_state_dict(position)
-        self._pairs = self._reader.pairs(self._rows)
+            self._split.rows.load_state_dict(position)
+        self._times, self._position, self._pairs = times, position, self._split.read()
 
     def take(self, count: int) -> list[Pair]:
         pairs = list(islice(self._pairs, count))
         if len(pairs) == count:
-            self._position = self._rows.state_dict()
+            self._position = self._split.rows.state_dict()
             return pairs
         if not pairs and self._position is None:
             raise DataError(f"{self.config.path} ({self.name}) has no rows")

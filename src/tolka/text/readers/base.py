@@ -1,11 +1,10 @@
 """The contract of readers of files with both sides, and their registry."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import IO, Protocol, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.direction import Direction
@@ -68,7 +67,7 @@ class BothSides(PairSource):
         self.stream: IO[bytes] | None = None  # if set, it is read, once, and `path` is only its name
         self.keeps_blank_lines = False  # whether a blank line is a pair of blank texts also where it is not a row
         self.setting = ColumnSetting()
-        self._digest = ""
+        self._digest, self._count = "", 0  # of the file, and the number of its lines; once they are known
         if self.columns and len(self.columns) != 2:
             raise ConfigError(
                 f"corpus.columns ({', '.join(self.columns)}) must name two columns, the source's and the target's"
@@ -89,16 +88,30 @@ class BothSides(PairSource):
         parts = [type(self).__name__ + self.version, self._digest, *self.direction, *self.columns]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    @cached_property
-    def lines(self) -> int:
-        """Number of lines; DataError when the file is empty or has no lines."""
-        lines, self._digest = count_and_digest(self.path, self.limit)
-        if not lines:
-            raise DataError(f"{self.path}: the file is empty")
-        return lines
-
     def count(self) -> int:
-        return self.lines
+        """Return the number of lines; DataError when the file is empty."""
+        if not self._count:
+            self._count, self._digest = count_and_digest(self.path, self.limit)
+        if not self._count:
+            raise DataError(f"{self.path}: the file is empty")
+        return self._count
+
+
+def texts_of(cells: Any, columns: Iterable[str], place: str, limit: LineLimit) -> list[str]:
+    """Return the texts in these columns of a row, or in its "translation", each as one line; "" where there is none.
+
+    place: of the row. DataError for what is not text, and for a text that is too long.
+    """
+    if not isinstance(cells, dict | None):
+        raise DataError(f"{place}: 'translation' holds {cells!r:.60}, not a text of each language")
+    texts = []
+    for column in columns:
+        text = (cells or {}).get(column) or ""
+        if not isinstance(text, str):
+            raise DataError(f"{place}: '{column}' holds {text!r:.60}, which is not text")
+        limit.check(text, place, f"'{column}'")
+        texts.append(one_line(text))
+    return texts
 
 
 def one_line(text: str) -> str:

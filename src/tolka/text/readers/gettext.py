@@ -14,8 +14,8 @@ from tolka.text.readers.base import BothSides, one_line, register_reader
 from tolka.text.readers.xml_encoding import codec_of
 
 _TOKEN = re.compile(
-    r'\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"|\[\s*(?P<form>\d{1,3})\s*\]|(?P<comment>#.*)'
-    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr))\s*"
+    r'\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"|(?P<comment>#.*)'
+    r"|(?P<keyword>domain|msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d{1,3}\s*\])?))\s*"
 )
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|(.))", re.DOTALL)
 _ESCAPED_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
@@ -94,12 +94,8 @@ class GettextFile(BothSides):
 
     def _add(self, message: Message, kind: str, value: str, key: str, number: int) -> str:
         """Add a token to a message; return the keyword that the next text belongs to. key: that of this one."""
-        if kind == "form":
-            # The number follows its keyword at once; after a text, msgstr would no longer be blank.
-            if key != "msgstr" or any(message.pop(key)):
-                raise self._unexpected(number)
-            value = f"msgstr[{int(value)}]"
         if kind != "text":
+            value = "".join(value.split())
             if value in message:
                 raise DataError(f"{self.path}:{number}: a second {value} in one message")
             message[value], self._size = [], 0

@@ -1,9 +1,5 @@
 """Translation memories (TMX 1.4)."""
 
-from pathlib import Path
-
-from tolka.text.direction import Direction
-from tolka.text.lines import LineLimit
 from tolka.text.pairs import FURTHER, Pair
 from tolka.text.readers.base import register_reader
 from tolka.text.readers.xml_segment import SegmentText
@@ -15,16 +11,13 @@ _FURTHER = f"{FURTHER}variants not read"
 
 class _Units(UnitHandler):
     roots, units = frozenset({"tmx"}), frozenset({"tu"})
+    _language = ""
 
-    def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:
-        super().__init__(path, direction, limit)
-        self._language = ""
+    def begin(self) -> None:
         self._variants: list[tuple[str, str, str]] = []  # of the current unit: language code, text, flaw
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "tu":
-            self._variants = []
-        elif name == "tuv":
+        if name == "tuv":
             self._language = normal_code(attributes.get("xml:lang") or attributes.get("lang") or "")
         elif name == "seg":
             self.text = SegmentText(self.limit)

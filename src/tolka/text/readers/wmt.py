@@ -8,7 +8,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 from tolka.errors import DataError
-from tolka.text.direction import Direction
 from tolka.text.lines import COMPRESSIONS, LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
@@ -87,17 +86,14 @@ def segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
 
 class _Documents(UnitHandler):
     roots, units, counted = frozenset({"dataset"}), frozenset({"doc"}), frozenset({"seg"})
+    _number = ""
 
-    def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:
-        super().__init__(path, direction, limit)
+    def begin(self) -> None:
         # Of the document: element, language, and by number the text of each segment and its flaw.
         self._sides: list[tuple[str, str, dict[str, tuple[str, str]]]] = []
-        self._number = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "doc":
-            self._sides = []
-        elif name in ("src", "ref", "hyp"):
+        if name in ("src", "ref", "hyp"):
             self._sides.append((name, attributes.get("lang", ""), {}))
         elif name == "seg":
             self.text, self._number = SegmentText(self.limit), attributes.get("id", "")

@@ -1,9 +1,5 @@
 """Translations on their way between programs (XLIFF 1.2, 2.0 and 2.1)."""
 
-from pathlib import Path
-
-from tolka.text.direction import Direction
-from tolka.text.lines import LineLimit
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import register_reader
 from tolka.text.readers.xml_segment import SegmentText
@@ -22,11 +18,8 @@ class _Units(UnitHandler):
     _texts: dict[str, SegmentText] | None = None  # of the current segment; None outside
     _state, _qualifier, _approved = "", "", ""
     _depth_of_others = 0
-
-    def __init__(self, path: Path, direction: Direction, limit: LineLimit) -> None:
-        super().__init__(path, direction, limit)
-        self._translate = ["yes"]  # of the open files and groups, which a unit inherits
-        self._translate_unit = "yes"
+    _translate: tuple[str, ...] = ("yes",)  # of the open files and groups, which a unit inherits
+    _translate_unit = "yes"
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name in ("xliff", "file"):
@@ -35,7 +28,7 @@ class _Units(UnitHandler):
             target = attributes.get("target-language") or attributes.get("trgLang") or target
             self._of_file = source, target
         if name in ("file", "group"):
-            self._translate.append(attributes.get("translate", self._translate[-1]))
+            self._translate += (attributes.get("translate", self._translate[-1]),)
         if name in self.units:
             self._translate_unit = attributes.get("translate", self._translate[-1])
         if name in ("trans-unit", "segment"):
@@ -56,7 +49,7 @@ class _Units(UnitHandler):
         if name in _OTHER_TEXTS:
             self._depth_of_others -= 1
         elif name in ("file", "group"):
-            self._translate.pop()
+            self._translate = self._translate[:-1]
         elif name in ("source", "target") and not self._depth_of_others:
             self.text = None
         elif name in _INLINE_CODES and self.text is not None:

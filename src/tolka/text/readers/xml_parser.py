@@ -43,6 +43,10 @@ class XmlHandler(ABC):
     def end(self, name: str) -> None:
         """Handle an end tag."""
 
+    def begin(self) -> None:
+        """Begin a unit: forget the one before."""
+        self.text = None
+
     def give_up(self, line: int, reason: str) -> None:
         """Leave out the current unit, as it is not XML in this line."""
         raise NotImplementedError
@@ -197,6 +201,7 @@ class _Stream:
             if self._unit_depth is not None:
                 raise _NotClosedError(self._parser.CurrentByteIndex)
             self._unit_depth = len(self._open)
+            self._handler.begin()
         if len(self._open) > _MAX_DEPTH:
             raise RefusedError(f"more than {_MAX_DEPTH} elements in each other")
         self.has_root |= local in self._handler.roots

@@ -28,6 +28,7 @@ class UnitHandler(XmlHandler):
         self._path = path
         self._first_lines: dict[str, int] = {}  # what is not XML -> the first line with it
         self._first_of_others = ""  # languages of the first unit that is not in both
+        self.begin()  # for a text outside of units, in a file that is damaged
 
     def has_language(self, code: str, language: str) -> bool:
         """Return whether a text with this code is one in the source's or the target's language."""

@@ -1,4 +1,7 @@
-"""Reading xz and bz2 files to their last byte: Python's own readers silently ignore what follows compressed data."""
+"""Byte streams made of blocks; xz and bz2 files read to their last byte.
+
+Python's own readers of these silently ignore what follows compressed data.
+"""
 
 import bz2
 import io
@@ -7,10 +10,31 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tolka.text.block_stream import BlockStream
-
 _BLOCK_BYTES = 2**16
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {".xz": lzma.LZMADecompressor, ".bz2": bz2.BZ2Decompressor}
+
+
+class BlockStream(io.RawIOBase):
+    """A stream of the bytes in blocks, which may be empty. close: is called when the stream is closed."""
+
+    def __init__(self, blocks: Iterator[bytes], close: Callable[[], object]) -> None:
+        self._blocks, self._close, self._left = blocks, close, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer, as io.RawIOBase does."""
+        # To return 0 for an empty block would mean the end of the file.
+        while not self._left and (block := next(self._blocks, None)) is not None:
+            self._left = block
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
 
 
 def open_to_the_end(path: Path, mode: str = "rb") -> io.BufferedReader:
