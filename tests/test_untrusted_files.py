@@ -154,8 +154,20 @@ READERS = {
 @pytest.fixture(scope="module", params=READERS)
 def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Reader, Path]:
     found, folder = READERS[request.param], tmp_path_factory.mktemp("valid") / "folder"
-    found.make(folder)
+    in_a_fork(partial(found.make, folder))
     return found, folder
+
+
+def in_a_fork(function: Callable[[], object]) -> None:
+    """Call it in another process: the tests fork this one, whose threads of CTranslate2 a fork would wait for."""
+    if not (child := os.fork()):
+        code = 1
+        try:
+            function()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -201,7 +213,7 @@ def test_a_pipe_in_place_of_a_file(reader: tuple[Reader, Path]) -> None:
         folder = copied(valid, valid.parent / "piped")
         (folder / name).unlink(missing_ok=True)
         os.mkfifo(folder / name)
-        complaint(partial(found.read, folder))
+        in_a_fork(partial(complaint, partial(found.read, folder)))
 
 
 def not_utf8(content: bytes) -> bytes:
