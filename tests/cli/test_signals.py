@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gone import is_gone
 from guarded_command import guarded
 
 from tolka.data.shards import Shard
@@ -267,17 +268,6 @@ def appears(path: Path) -> str:
             return path.read_text()
         time.sleep(0.05)
     pytest.fail(f"{path} does not appear")
-
-
-def is_gone(process: int) -> bool:
-    for _ in range(600):
-        try:
-            if Path(f"/proc/{process}/stat").read_text().split()[2] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as on Linux")

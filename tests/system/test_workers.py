@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gone import is_gone
 
 from tolka.errors import DataError, StoppedError, TolkaError
 from tolka.system.workers import call, call_each
@@ -135,17 +136,6 @@ def test_what_lies_in_the_current_folder_is_not_imported(
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
     assert call(functions.add, 2, 3, lost=LOST)[0] == 5
-
-
-def is_gone(process: int) -> bool:
-    for _ in range(600):
-        try:
-            if Path(f"/proc/{process}/stat").read_text().split()[2] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as on Linux")

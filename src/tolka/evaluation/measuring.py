@@ -57,7 +57,7 @@ class Material:
 
     @property
     def language(self) -> str:
-        """The target's language."""
+        """The code of the language that the material is translated into."""
         return self.translator.direction.target
 
     @property
