@@ -74,7 +74,7 @@ def test_it_is_a_quarter_of_the_size(trained: Path, tmp_path: Path) -> None:
     before, after = ((each / "model.safetensors").stat().st_size for each in (folder, tmp_path / "int8"))
     assert 0.25 < after / before < 0.27
     manifest = json.loads((tmp_path / "int8" / "manifest.json").read_text())
-    assert (manifest["format"], manifest["weights"]) == (2, "int8")
+    assert (manifest["format"], manifest["weights"]) == (1, "int8")
 
 
 def test_it_says_what_its_scores_are_of(command: Command, trained: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class SavedModel:
     @property
     def facts(self) -> ModelFacts:
         """Facts of the model that translating needs."""
-        # Manifests of earlier versions have no directions, and config.yaml has the single one.
+        # Models of other programs name no directions of their texts: theirs is in config.yaml.
         directions = self.sources.directions or (direction_of(self.config),)
         form = character_form(self.config)
         verdict = self.scores.get("verdict")

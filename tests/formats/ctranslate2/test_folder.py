@@ -619,15 +619,6 @@ def test_a_hostile_folder_is_refused_in_one_line(exported: Path, name: str, tmp_
     assert words in outcome.error
 
 
-def test_a_folder_of_an_earlier_version_does_not_say_its_start(exported: Path, tmp_path: Path) -> None:
-    folder = _changed(exported, tmp_path / "folder", lambda folder: None)
-    facts = json.loads((folder / EXPORTED).read_text())
-    assert facts.pop("decoder_start") == "bos"
-    (folder / EXPORTED).write_text(json.dumps(facts))
-    write_manifest(folder, TrainingSources(40, 0.0))
-    assert read_exported(folder).facts.decoder_start == ""
-
-
 def test_facts_are_read_as_they_are_written(exported: Path) -> None:
     facts = Exported.read(exported)
     form = CharacterForm("nfc", direction=facts.direction)
