@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tolka.errors import ConfigError, DataError, TolkaError
-from tolka.recipes.processes import run_command
-from tolka.recipes.steps import Figures, Step, Steps, once
+from tolka.recipes.steps import Figures, Step, Steps, once, run_command
 
 
 def copying(folder: Path, calls: list[str], name: str = "copy") -> Step:
@@ -165,7 +164,7 @@ def test_a_command_ends_when_the_recipe_does(number: int, tmp_path: Path, tiny: 
     """Also where that is killed: the training saves its state, and ends."""
     settings = ["train", *tiny, "trainer.updates=100000", "trainer.validate_every=100000", "trainer.log_every=1"]
     program = (
-        "from tolka.recipes.processes import run_command; from tolka.system import interrupts; import sys\n"
+        "from tolka.recipes.steps import run_command; from tolka.system import interrupts; import sys\n"
         "from pathlib import Path\n"
         "interrupts.listen()\n"
         "run_command(sys.argv[2:], Path(sys.argv[1]))"

@@ -7,7 +7,6 @@ before the source (Caswell et al. 2019) and trained on beside the real ones.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
@@ -47,8 +46,6 @@ class BackTranslationConfig(RecipeConfig):
     """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
     filter: bool = True
     """whether pairs are left out that are copies, loops, of odd length or with other numbers"""
-    drop: float = 0.0
-    """share of the pairs to leave out as well: those that the model of the real pairs finds least likely"""
     share: float = 0.5
     """share of an epoch that is synthetic; 0 = as much as there is"""
 
@@ -56,8 +53,6 @@ class BackTranslationConfig(RecipeConfig):
         one_of(self, "recipe", "search", _SEARCHES)
         if not 0 <= self.share < 1:
             raise ConfigError(f"recipe.share ({self.share:g}) must be at least 0 and below 1")
-        if not 0 <= self.drop < 1:
-            raise ConfigError(f"recipe.drop ({self.drop:g}) must be at least 0 and below 1")
 
     def steps(self, task: RecipeTask) -> Iterator[Step]:
         if not self.monolingual:
@@ -89,13 +84,8 @@ class BackTranslationConfig(RecipeConfig):
             yield check_useful(task, "check", model)
             reverse = str(model)
         title, search = f"translate it into {direction.source}", _SEARCHES[self.search]
-        yield task.translate("translated", title, reverse, [lines], direction.swapped, search, count)
-        texts = [task.at("translated", "lines.txt"), lines]
-        if self.drop:
-            first, title = str(task.model(forward)), "score the pairs by the first model"
-            yield task.translate("scored", title, first, texts, direction, {}, count)
-            texts.append(task.at("scored", "lines.txt"))
-        yield self._synthetic(task, texts)
+        yield task.translate("translated", title, reverse, lines, direction.swapped, search, count)
+        yield self._synthetic(task, [task.at("translated", "lines.txt"), lines])
         yield task.train(
             "final",
             "train on both texts",
@@ -124,10 +114,10 @@ class BackTranslationConfig(RecipeConfig):
         return {"corpus.weights": f"[{','.join(shares)}]"} if self.share else {}
 
     def _synthetic(self, task: RecipeTask, texts: Sequence[Path]) -> Step:
-        """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
+        """Return the step that makes pairs of translations and their text."""
         prefix = task.at("synthetic", "pairs")
         writes = [*task.direction.files(prefix), *task.direction.files(to_train(prefix))]
-        way: dict[str, Any] = {"filter": self.filter, "drop": self.drop, "tag": self.tag}
+        way = {"filter": self.filter, "tag": self.tag}
         return Step(
             "synthetic",
             "make pairs of both",

@@ -89,7 +89,7 @@ class DistillationConfig(RecipeConfig):
             "taught",
             f"translate the text with {self.teacher}",
             self.teacher,
-            [source],
+            source,
             direction,
             {"search.beam_size": beam, "search.n_best": str(self.hypotheses), "output.format": "nbest"},
             task.pace.pairs,

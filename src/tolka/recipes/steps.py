@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.metrics.tables import table
 from tolka.model_directory.settings import digest
-from tolka.recipes.processes import run_command
 from tolka.system import interrupts
-from tolka.system.progress import Say
+from tolka.system.atomic import one_at_a_time
+from tolka.system.progress import Say, say
 from tolka.system.resumable import read_record, write_record
+from tolka.system.workers import call, run_module
 
 Figures = Mapping[str, Any]
 
@@ -129,6 +130,28 @@ class Steps:
             "inputs": _inputs_of(step),
             "writes": _digests(step.writes),
         }
+
+
+def run_command(command: Sequence[str], lock: Path) -> None:
+    """Run `python -m tolka` with these arguments in a process of its own, which gives its memory back when it ends.
+
+    lock: a file that one such process at a time has; others wait. A signal is passed on, and however this process ends,
+    the other one saves its work and ends, too. StoppedError where that one was ended by a signal, and TolkaError, which
+    it has reported, where it failed.
+    """
+    code = call(_run, command, lock, is_command=True)
+    if code > 128:
+        raise StoppedError("stopped; the same command goes on", code)
+    if code:
+        error = TolkaError(f"tolka {command[0]} failed")
+        error.reported, error.exit_code = True, code
+        raise error
+
+
+def _run(command: Sequence[str], lock: Path) -> int:
+    # A recipe that was killed has left a process that saves its work.
+    with one_at_a_time(lock, lambda: say("waiting for the process of the interrupted step, which saves its work")):
+        return run_module("tolka", command)
 
 
 def recorded(folder: Path, name: str) -> dict[str, Any]:

@@ -183,15 +183,14 @@ class RecipeTask:
         name: str,
         title: str,
         model: str,
-        texts: Sequence[Path],
+        text: Path,
         direction: Direction,
         settings: Mapping[str, str],
         lines: int,
     ) -> Step:
         """Return the step that translates a file, line by line, into `lines.txt` of its folder.
 
-        model: as mt-translate takes it. texts: a file, or one and its translations, which are scored. lines: how many
-        there are about.
+        model: as mt-translate takes it. lines: how many there are about.
         """
         out = self.at(name, "lines.txt")
         # What an interrupted one has written counts.
@@ -202,10 +201,9 @@ class RecipeTask:
             f"decoding.{key}": str(getattr(trainer, key)) for key in _OF_BOTH if self.has_typed(f"trainer.{key}")
         }
         named = [f"{key}={value}" for key, value in {**options, **settings}.items()]
-        score = ["--score"] if len(texts) > 1 else []
-        command = ["translate", model, *score, *map(str, texts), "-o", str(out), *plugins, *named]
+        command = ["translate", model, str(text), "-o", str(out), *plugins, *named]
         minutes = lines / self.pace.lines_per_minute
-        return Step(name, title, [*models_of(model), *texts], [out], command, minutes=minutes)
+        return Step(name, title, [*models_of(model), text], [out], command, minutes=minutes)
 
 
 def _listed(entries: Sequence[tuple[Path, Direction]]) -> str:
