@@ -17,7 +17,7 @@ from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
 from tolka.recipes.texts import TAG, to_train
 from tolka.system.number_format import count_text
-from tolka.text.lines import count_and_digest, user_path
+from tolka.text.lines import user_path
 
 # What each way to translate is in mt-translate's settings.
 _SEARCHES = {
@@ -68,7 +68,6 @@ class BackTranslationConfig(RecipeConfig):
         lines = task.at("monolingual", f"lines.{direction.target}")
         yield task.write_texts()
         yield self._monolingual(task, files, lines)
-        count = sum(count_and_digest(path)[0] for path in files)
         # The folder of a step, or of another run.
         forward = str(user_path(self.forward).resolve()) if self.forward else "forward"
         if self.forward:
@@ -84,14 +83,13 @@ class BackTranslationConfig(RecipeConfig):
             yield check_useful(task, "check", model)
             reverse = str(model)
         title, search = f"translate it into {direction.source}", _SEARCHES[self.search]
-        yield task.translate("translated", title, reverse, lines, direction.swapped, search, count)
+        yield task.translate("translated", title, reverse, lines, direction.swapped, search)
         yield self._synthetic(task, [task.at("translated", "lines.txt"), lines])
         yield task.train(
             "final",
             "train on both texts",
             [train],
             settings=self._mixed(real=1 + task.is_both),
-            more=count,
             one_way=[to_train(task.at("synthetic", "pairs"))],
             symbols=[TAG] if self.tag else [],
         )

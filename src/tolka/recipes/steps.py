@@ -30,8 +30,7 @@ class Step:
     """One step of a recipe.
 
     name: its folder below steps/. title: for people. reads, writes: files and model directories. command: of
-    `python -m tolka`, or else do: a function that returns its figures. given: what else it depends on. minutes:
-    expected; 0 = seconds.
+    `python -m tolka`, or else do: a function that returns its figures. given: what else it depends on.
     """
 
     name: str
@@ -41,12 +40,6 @@ class Step:
     command: Sequence[str] = ()
     do: Callable[[], Figures] | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
-    minutes: float = 0.0
-
-    @property
-    def is_training(self) -> bool:
-        """Whether a model is trained."""
-        return [*self.command][:1] == ["train"] and "=" in self.command[1]
 
 
 class Steps:
@@ -56,14 +49,11 @@ class Steps:
         self._folder, self._steps, self._say = folder, steps, say
 
     def table(self) -> str:
-        """Return the steps as a table for a terminal, with the minutes that they took, or are expected to take."""
-        rows, total = list[list[str]](), 0.0
+        """Return the steps as a table for a terminal, with the minutes of those that are done."""
+        rows = list[list[str]]()
         for number, step in enumerate(self._steps, 1):
-            is_done = self._is_done(step)
-            minutes = recorded(self._folder, step.name)["seconds"] / 60 if is_done else step.minutes
-            rows.append([str(number), step.name, step.title, f"{minutes:.1f}" if is_done else _about(minutes)])
-            total += minutes
-        rows.append(["", "", "together", _about(total)])
+            seconds = recorded(self._folder, step.name)["seconds"] if self._is_done(step) else None
+            rows.append([str(number), step.name, step.title, "" if seconds is None else f"{seconds / 60:.1f}"])
         return table(rows, ["", "step", "what it does", "minutes"], "rllr")
 
     def run(self) -> None:
@@ -114,11 +104,6 @@ class Steps:
         # Beside the step's folder, in which mt-train wants no file of others.
         write_record(self._folder / f"{step.name}.json", record)
 
-    @property
-    def trainings(self) -> int:
-        """How many models are still to be trained."""
-        return sum(step.is_training and not self._is_done(step) for step in self._steps)
-
     def figures(self) -> dict[str, Figures]:
         """Return the figures of each step that is done."""
         return {step.name: recorded(self._folder, step.name).get("figures", {}) for step in self._steps}
@@ -156,23 +141,8 @@ def _run(command: Sequence[str], lock: Path) -> int:
 
 def recorded(folder: Path, name: str) -> dict[str, Any]:
     """Return the record of a step in the folder of all; {} where it has not begun, or its record was cut or edited."""
-    return _read_record(folder / f"{name}.json")
-
-
-def once(file: Path, asked: Any, make: Callable[[], Any]) -> Any:
-    """Return what was made for what is asked, as JSON keeps it in a file; made again where something else was asked."""
-    known = _read_record(file)
-    if known.get("asked") != asked:
-        known = {"asked": asked, "made": make()}
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_record(file, known)
-    return known["made"]
-
-
-def _read_record(file: Path) -> dict[str, Any]:
-    """Return a record as it was written; {} if there is none, or another program has cut or edited it."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return read_record(file)
+        return read_record(folder / f"{name}.json")
     return {}
 
 
@@ -210,7 +180,3 @@ def _digest(path: Path) -> str:
         return ""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _about(minutes: float) -> str:
-    return f"about {minutes:.0f}" if minutes >= 1 else "below 1"
