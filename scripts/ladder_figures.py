@@ -9,7 +9,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tolka.report.comparison import compare_runs
+from tolka.report.curves import draw_curves
 from tolka.report.fonts import families_for
 from tolka.report.plots import new_figure, save_figure
 from tolka.report.runs import FinishedRun, read_run
@@ -43,7 +43,7 @@ def main() -> None:
     folder = parser.parse_args().folder
     runs = [read_run(folder / model, model) for model in MODELS]
     with tempfile.TemporaryDirectory() as drawn:
-        for picture in compare_runs(runs, Path(drawn)):
+        for picture in draw_curves(runs, Path(drawn)):
             if picture.path.stem in CURVES:
                 (FIGURES / f"ladder_{picture.path.name}").write_bytes(picture.path.read_bytes())
     maps(runs, FIGURES / "ladder_maps.png")

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tolka.errors import CheckpointError
-from tolka.report import comparison
-from tolka.report.comparison import compare_runs
+from tolka.report import curves
+from tolka.report.curves import draw_curves
 from tolka.report.page import write_page
 from tolka.report.runs import EXAMPLES, LINES, FinishedRun, read_run
 
@@ -248,9 +248,9 @@ def test_each_run_keeps_its_colour_and_is_dashed_without_attention(
     pytest.importorskip("matplotlib")
     runs = two_runs(tmp_path)
     drawn: dict[str, Any] = {}
-    monkeypatch.setattr(comparison, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
-    monkeypatch.setattr(comparison, "svg_of", lambda _: "<svg></svg>")
-    compare_runs(runs, tmp_path / "plots")
+    monkeypatch.setattr(curves, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
+    monkeypatch.setattr(curves, "svg_of", lambda _: "<svg></svg>")
+    draw_curves(runs, tmp_path / "plots")
     styles = set()
     for picture in drawn.values():
         (axes,) = picture.axes
@@ -273,9 +273,9 @@ def test_a_run_alone_has_its_loss_in_training_beside_that_in_validation(
 ) -> None:
     pytest.importorskip("matplotlib")
     drawn: dict[str, Any] = {}
-    monkeypatch.setattr(comparison, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
-    monkeypatch.setattr(comparison, "svg_of", lambda _: "<svg></svg>")
-    compare_runs(two_runs(tmp_path)[:1], tmp_path / "plots")
+    monkeypatch.setattr(curves, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
+    monkeypatch.setattr(curves, "svg_of", lambda _: "<svg></svg>")
+    draw_curves(two_runs(tmp_path)[:1], tmp_path / "plots")
     assert {"bleu_over_updates", "nll_over_updates"} == {name for name in drawn if "_over_" in name}
     validation, training = drawn["nll_over_updates"].axes[0].lines
     assert (list(validation.get_xdata()), list(validation.get_ydata())) == ([3], [3.0])

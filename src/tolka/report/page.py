@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import yaml
 
 from tolka.errors import TolkaError
-from tolka.report.comparison import Picture, compare_runs
+from tolka.report.curves import Picture, draw_curves
 from tolka.report.glossary import entry, in_order
 from tolka.report.page_head import common_facts, page_head
 from tolka.report.page_tables import change_tables, cost_table, score_tables
@@ -47,7 +47,7 @@ def write_page(
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        pictures, note = compare_runs(runs, folder / "plots") if plots else [], ""
+        pictures, note = draw_curves(runs, folder / "plots") if plots else [], ""
     except TolkaError as error:
         pictures, note = [], str(error)
     values = {

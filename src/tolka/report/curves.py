@@ -1,0 +1,172 @@
+"""The report page's curves, of one run or of several: learning, BLEU by length, gradient flow. Needs the extra `plots`.
+
+A run has the same colour in every picture; curves of models without attention are dashed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tolka.report.fonts import families_for
+from tolka.report.glossary import Term, entry
+from tolka.report.plots import new_figure, save_figure, svg_of
+from tolka.report.runs import FinishedRun
+
+_SIZE = (5.2, 3.5)  # inches; one panel each, so that they stand one below the other on a narrow screen
+_SHORT_LABEL = 14  # characters; three labels of this length fit side by side in a legend
+_BLEU = "BLEU of the validation set, translated greedily; higher is better."
+_LOSS = "Loss on the validation set's references; lower is better, and a curve that rises again shows overfitting."
+_LENGTH = (
+    "BLEU of short and of long sentences; higher is better, and a fall to the right shows that long ones are "
+    "translated worse."
+)
+_FLOW = (
+    "How strongly the loss depends on the encoder's states; level is better, since a curve that falls to the right "
+    "learns little from the beginning of the sentence. Dotted: the cell C of an LSTM."
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot as PNG and SVG. caption: one sentence. term: its entry in the glossary.
+
+    signatures: of the scores in it, written into the PNG only.
+    """
+
+    # The page lists signatures once for all of its pictures; a file may be shown without it.
+
+    path: Path
+    title: str
+    caption: str
+    term: Term
+    signatures: Sequence[str] = ()
+    svg: str = ""
+
+
+class Curve(NamedTuple):
+    """Points of a run. errors: lengths of error bars below and above each. is_dotted: beside the run's main curve."""
+
+    x: Sequence[Any]
+    y: Sequence[float]
+    errors: Sequence[Sequence[float]] | None = None
+    is_dotted: bool = False
+    marker: str = "o"
+
+
+Curves = Callable[[FinishedRun], list[Curve]]
+"""Returns the curves of a run; none if it has no data for them."""
+
+
+def draw_curves(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
+    """Draw each plot for which at least one run has data; TolkaError when matplotlib is not installed."""
+    pictures = [picture for key in ("bleu", "valid_loss") for picture in _learning(runs, key, folder)]
+    for test in dict.fromkeys(test for run in runs for test in run.tests):
+        buckets = [bucket for run in runs for bucket in run.tests.get(test, {}).get("by_length", [])]
+        caption = _LENGTH + (" Bars: 95 % intervals." if any(bucket["interval"] for bucket in buckets) else "")
+        path, signatures = folder / f"bleu_by_length_{test}.png", sorted({each["signature"] for each in buckets})
+        picture = Picture(path, f"BLEU by length: {test}", caption, entry("length"), signatures)
+        labels = "words of the source (characters, if it has no spaces)", "BLEU"
+        pictures.append(_draw(runs, picture, _by_length(test), labels))
+    for index, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
+        picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, entry("flow"))
+        labels = "steps before the end of the sentence", "norm of d loss / d state (nats)"
+        pictures.append(_draw(runs, picture, _flow(index), labels, log=True))
+    return [picture for picture in pictures if picture]
+
+
+def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
+    """Draw the learning curves of a validation score, over updates and over time.
+
+    Of one run, in each direction, or beside the loss in training; its time would show the same curve again.
+    """
+    is_alone, is_bleu = len(runs) == 1, key == "bleu"
+    runs = runs[0].by_direction() if is_alone else runs
+    with_training = (
+        is_alone and not is_bleu and len(runs) == 1 and any("train_loss" in each for each in runs[0].metrics)
+    )
+    by_update = (_BLEU if is_bleu else _LOSS) + (" Dotted: in training." if with_training else "")
+    by_time = f"The same over the time that training took; {'higher' if is_bleu else 'lower'} and earlier is better."
+    greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})
+    name, file, label = ("BLEU", "bleu", "BLEU") if is_bleu else ("Loss", "nll", "nats per token")
+    term, signatures = (entry("bleu"), greedy) if is_bleu else (entry("loss"), [])
+    axes = ("update", "updates", 1.0, by_update), ("seconds", "minutes", 1 / 60, by_time)
+    for x, unit, scale, caption in axes[: 1 if is_alone else 2]:
+        picture = Picture(folder / f"{file}_over_{unit}.png", f"{name} over {unit}", caption, term, signatures)
+        yield _draw(runs, picture, _validations(key, x, scale, with_training), (unit, label))
+
+
+def _draw(
+    runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels: tuple[str, str], log: bool = False
+) -> Picture | None:
+    """Draw one picture of all runs; None, and no file, if no run has data for it."""
+    figure = new_figure(*_SIZE)
+    from matplotlib import colormaps
+
+    axes, found = figure.subplots(), [curves(run) for run in runs]
+    if not any(found):
+        picture.path.unlink(missing_ok=True)  # left by an earlier call
+        return None
+    colors = colormaps["tab10" if len(runs) <= 10 else "tab20"]
+    # By its place among all runs, also those without data for this picture: a run keeps its colour.
+    for number, (run, of_run) in enumerate(zip(runs, found, strict=True)):
+        own = {"linestyle": "--" if run.without_attention else "-", "label": run.label}
+        for x, y, errors, is_dotted, marker in of_run:
+            style = {"linestyle": ":", "linewidth": 1} if is_dotted else own
+            color = colors(number % colors.N)
+            axes.errorbar(x, y, errors, color=color, marker=marker, ms=3, capsize=2, elinewidth=0.6, **style)
+    axes.set(xlabel=labels[0], ylabel=labels[1], yscale="log" if log else "linear")
+    if labels[1] == "BLEU":  # from 0, or small differences would look large
+        axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(runs) > 1:
+        columns = 3 if max(len(run.label) for run in runs) <= _SHORT_LABEL else 2
+        legend = figure.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
+        families = families_for(run.label for run in runs)
+        for text in legend.get_texts():
+            text.set_fontfamily(families)
+    svg = svg_of(figure)
+    axes.set_title("\n".join(picture.signatures), fontsize=6, color="gray")
+    save_figure(figure, picture.path)
+    return replace(picture, svg=svg)
+
+
+def _validations(key: str, x: str, scale: float, with_training: bool) -> Curves:
+    """Return what finds a validation's figure over x * scale. with_training: the loss in training too, dotted."""
+
+    def curves(run: FinishedRun) -> list[Curve]:
+        lines = [line for line in run.validations if x in line and key in line]
+        trained = [line for line in run.metrics if x in line and "train_loss" in line] if with_training else []
+        found = [Curve([line[x] * scale for line in lines], [line[key] for line in lines])]
+        beside = [line[x] * scale for line in trained], [line["train_loss"] for line in trained]
+        return [*found, *([Curve(*beside, is_dotted=True, marker="")] if trained else [])] if lines else []
+
+    return curves
+
+
+def _by_length(test: str) -> Curves:
+    def curves(run: FinishedRun) -> list[Curve]:
+        buckets = run.tests.get(test, {}).get("by_length", [])
+        if len(buckets) < 2:  # a point is not a curve
+            return []
+        labels = ["-".join(map(str, sorted(set(bucket.get("words") or bucket["characters"])))) for bucket in buckets]
+        scores, errors = [bucket["score"] for bucket in buckets], None
+        if all(bucket["interval"] for bucket in buckets):
+            spans = [(s - b["interval"][0], b["interval"][1] - s) for s, b in zip(scores, buckets, strict=True)]
+            # A score can lie outside its interval, which is around the resamples' mean; a bar has no negative length.
+            errors = [[max(0.0, span[side]) for span in spans] for side in (0, 1)]
+        return [Curve(labels, scores, errors)]
+
+    return curves
+
+
+def _flow(index: int) -> Curves:
+    def curves(run: FinishedRun) -> list[Curve]:
+        recorded = [line["gradient_flow"] for line in run.metrics if "gradient_flow" in line]
+        # Every recurrent encoder has this layer.
+        flows = [flow for flow in recorded[index] if flow["layer"] == "encoder.0.forward"] if recorded else []
+        norms = [(flow["norms"], flow["state"] != "h") for flow in flows]
+        return [Curve(range(len(each)), each, is_dotted=is_cell, marker="") for each, is_cell in norms]
+
+    return curves
