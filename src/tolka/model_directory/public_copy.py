@@ -5,10 +5,8 @@ the names of test sets, a SentencePiece model in its training options.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from itertools import accumulate, chain, count
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -34,8 +32,8 @@ _PATHS = {
 """Settings that name files. Whether a text with a slash in it is a path cannot be seen elsewhere, as in km/h."""
 _ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model on the Hub, not a folder
 _FILES_OF_TRAINING = (
-    *("trainer_spec.input", "trainer_spec.model_prefix", "trainer_spec.seed_sentencepieces_file"),
-    *("normalizer_spec.normalization_rule_tsv", "denormalizer_spec.normalization_rule_tsv"),
+    *(("trainer_spec", key) for key in ("input", "model_prefix", "seed_sentencepieces_file")),
+    *((group, "normalization_rule_tsv") for group in ("normalizer_spec", "denormalizer_spec")),
 )
 """Fields of a SentencePiece model that name files, which segmenting does not read."""
 
@@ -69,15 +67,14 @@ class PublicCopy:
             self.shortened.append(place)
         return short
 
-    def with_short_test_names(self, scores: dict[str, Any], corpus: Mapping[str, Any]) -> dict[str, Any]:
-        """Return scores with test sets of the same file name numbered, instead of named by their folders."""
-        tests = scores.get("test", {})
-        listed = [entries for key in ("test", "root_test") if isinstance(entries := corpus.get(key), list)]
-        entries = [str(entry[0] if isinstance(entry, list) and entry else entry) for entry in chain(*listed)]
-        names = _with_numbers(_last_names(list(tests), entries))
-        if names != list(tests):
-            self.shortened.append("scores.test")
-        return {**scores, "test": dict(zip(names, tests.values(), strict=True))} if tests else scores
+    def with_numbered_tests(self, scores: dict[str, Any]) -> dict[str, Any]:
+        """Return scores with numbers for the names of test sets, where these have folders in them."""
+        tests = scores.get("test") or {}
+        # As only those have of which two end alike.
+        if len({name.rpartition("-")[2] for name in tests}) == len(tests):
+            return scores
+        self.shortened.append("scores.test")
+        return {**scores, "test": {f"test {number}": each for number, each in enumerate(tests.values(), 1)}}
 
     def with_public_verdict(self, scores: dict[str, Any]) -> dict[str, Any]:
         """Return scores whose verdict has no commands, and no folder of what the training began as."""
@@ -102,15 +99,12 @@ class PublicCopy:
         model = model_proto(content)
         size = model.ByteSize()
         model.DiscardUnknownFields()  # as of SentencePiece's self_test_data, lines of the training text
-        cleared = ["self_test_data"] if model.ByteSize() < size else []
-        for place in _FILES_OF_TRAINING:
-            group, _, key = place.partition(".")
-            if model.HasField(group) and getattr(getattr(model, group), key, ""):
+        for group, key in _FILES_OF_TRAINING:
+            if model.HasField(group):
                 getattr(model, group).ClearField(key)
-                cleared.append(place)
-        if not cleared:
+        if model.ByteSize() == size:
             return content
-        self.shortened.append(f"{name} ({', '.join(cleared)})")
+        self.shortened.append(f"{name} (files and lines of its training text)")
         return bytes(model.SerializeToString())
 
 
@@ -136,7 +130,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
                 link_or_copy(folder / name, out / name)
     with as_written(str(folder / SCORES)):
         scores = made.with_public_verdict(scores)
-        scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])
+        scores = made.with_numbered_tests({**scores, "facts": facts})
     config, scores = made.without_folders(config, ""), made.without_folders(scores, "scores")
     if licence:
         config["run"]["licence"] = licence
@@ -154,32 +148,6 @@ def _last_name(path: str) -> str:
 def _is_absolute(text: str) -> bool:
     """Return whether all of a text is a path that says where it begins: /home, ~/texts, C:\\texts."""
     return text.startswith("~") or PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
-
-
-def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:
-    """Return names of test sets without the folders that distinguish those of one file name: test for acme-test.
-
-    entries: of corpus.test.
-    """
-    # Folders are only in names of which two end alike.
-    ends = [name.rpartition("-")[2] for name in names]
-    if len(set(ends)) == len(ends):
-        return names
-    files = [_last_name(entry).split(".") for entry in entries]
-    known = {".".join(parts[:size]) for parts in files for size in range(1, len(parts) + 1)}  # test.tsv, and test
-
-    def short(name: str) -> str:
-        ends = accumulate(reversed(name.split("-")), lambda end, part: f"{part}-{end}")  # test, data-test, ...
-        # An entry may be a pattern, as news*.
-        return next((end for end in ends if any(end == stem or fnmatchcase(end, stem) for stem in known)), "")
-
-    return [short(name) or end for name, end in zip(names, ends, strict=True)]
-
-
-def _with_numbers(names: Sequence[str]) -> list[str]:
-    """Return the names, with a number behind those that there are several of."""
-    number = {name: count(1) for name in names}
-    return [f"{name} ({next(number[name])})" if names.count(name) > 1 else name for name in names]
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -4,14 +4,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from tolka.metrics.options import MINIMIZED
 from tolka.metrics.significance import beside_the_best
-from tolka.report.page_tables import Row, ScoreTable, figures_table
+from tolka.report.page_tables import Row, ScoreTable
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
 
@@ -118,19 +118,4 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     labels, heading, title = [runs[i].label for i in order], "training", "from the best to the worst"
     if len(columns) > max(_MOST_COLUMNS, len(runs)):  # as of models of different kinds: one setting below the other
         labels, columns, found, heading = columns, labels, [list(row) for row in zip(*found, strict=True)], "setting"
-    ranked = [Row(label, "", [(text, "") for text in row]) for label, row in zip(labels, found, strict=True)]
-    return [figures_table(title, heading, columns, ranked)]
-
-
-def seed_tables(systems: Sequence[System]) -> list[ScoreTable]:
-    """Return mean and deviation of each system's scores over its seeds, the best first; none where all have one."""
-    if all(len(each.runs) == 1 for each in systems):
-        return []
-    columns = [systems[0].name, "deviation", "seeds", "beside the best", "p", "parameters"]
-    rows = []
-    for each in systems:
-        deviation = number_text(stdev(each.scores)) if len(each.scores) > 1 else ""
-        beside = (f"{round(each.beside[0], 1) + 0.0:+.1f}", f"{each.beside[1]:.3f}") if each.beside else ("", "")
-        cells = [number_text(fmean(each.scores)), deviation, str(len(each.scores)), *beside, each.runs[0].parameters]
-        rows.append(Row(each.label, "", [(cell, "") for cell in cells]))
-    return [figures_table(f"{systems[0].test}, over seeds", "system", columns, rows)]
+    return [ScoreTable(title, heading, columns, [*map(Row, labels, found)])]
