@@ -4,7 +4,6 @@ Marian, M2M-100 and NLLB-200 have biases everywhere, attention with four matrice
 names, of which each version of `transformers` writes others.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,11 +23,6 @@ OUTPUT = "lm_head.weight"
 BEAM = 5
 """Of the generation_config.json that is written: the default of mt-translate."""
 _ACTIVATION = "activation_function"
-# Settings of an imported model that fine-tuning and new subwords change.
-_CHANGING = (
-    *("vocab_size", "decoder_vocab_size", "max_position_embeddings"),
-    *("dropout", "attention_dropout", "activation_dropout"),
-)
 _FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
@@ -75,7 +69,6 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
             dropout=rate(config, "dropout", where),
             attention_dropout=rate(config, "attention_dropout", where),
             activation_dropout=rate(config, "activation_dropout", where),
-            imported={key: value for key, value in config.items() if _is_plain(value) or key == _ACTIVATION},
             **own,
         )
     except ConfigError as error:
@@ -122,31 +115,6 @@ def layer_settings(model: TransformerOptions) -> dict[str, Any]:
         "init_std": 0.02,
         "scale_embedding": model.scale_embeddings,
     }
-
-
-def as_imported(config: dict[str, Any], model: TransformerOptions) -> dict[str, Any]:
-    """Return a `config.json` with what an imported model had in it, but for what fine-tuning may change.
-
-    Settings that it left out stay out, as the family's defaults hold for them.
-    """
-    before = model.imported
-    if not before:
-        return config
-    kept = {**before, **{key: config[key] for key in _CHANGING if key in before and key in config}}
-    if ACTIVATIONS.get(str(before.get(_ACTIVATION))) != model.activation:
-        kept[_ACTIVATION] = model.activation
-    return {**{key: value for key, value in config.items() if not _is_plain(value) and key not in kept}, **kept}
-
-
-def fewest_positions(model: TransformerOptions, usual: int) -> int:
-    """Return how many positions a `config.json` has at least. usual: of the family."""
-    before = model.imported.get("max_position_embeddings")
-    return before if isinstance(before, int) else usual
-
-
-def _is_plain(value: object) -> bool:
-    """Return whether a value is none that names anything: a finite number, a truth value, or null."""
-    return value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def refuse_others(family: str, model: TransformerOptions, allowed: Mapping[str, Sequence[Any]], advice: str) -> None:

@@ -108,7 +108,7 @@ class _M2M100Layers(Family):
         bart.refuse_others(self.NAME, options, allowed, "start from a model of this family (run.init_from)")
         (vocabulary,) = saved.tokenizer.vocabularies
         files = self.tokenizer_files(saved, vocabulary)
-        config = bart.as_imported(_config_of(options, vocabulary, saved.sources.longest + 2), options)
+        config = _config_of(options, vocabulary, saved.sources.longest + 2)
         generation = {**_special_ids(vocabulary), "num_beams": bart.BEAM, "max_length": 512}
         files[TOKENIZER_CONFIG] |= {"model_max_length": config["max_position_embeddings"]}
         for key, code in zip(("src_lang", "tgt_lang"), direction_of(saved.config), strict=True):
@@ -201,7 +201,7 @@ def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) 
         "is_encoder_decoder": True,
         "vocab_size": len(vocabulary.subwords),
         **bart.layer_settings(model),
-        "max_position_embeddings": max(bart.fewest_positions(model, 1024), longest),
+        "max_position_embeddings": max(1024, longest),
         "tie_word_embeddings": model.share_embeddings == "all",
         **_special_ids(vocabulary),
         "use_cache": True,

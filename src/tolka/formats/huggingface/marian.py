@@ -102,7 +102,7 @@ class Marian(Family):
         vocabularies = saved.tokenizer.vocabularies
         sizes = len(vocabularies[0].subwords) - 1, len(vocabularies[-1].subwords) - 1
         config = config_of(options, sizes, saved.sources.longest + 1, vocabularies[-1].places)
-        files = {CONFIG: bart.as_imported(config, options), GENERATION_CONFIG: _generation(config)}
+        files = {CONFIG: config, GENERATION_CONFIG: _generation(config)}
         return {**files, **tokenizer_files(saved, config["max_position_embeddings"])}
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
@@ -169,7 +169,7 @@ def config_of(
         "decoder_vocab_size": sizes[1],
         **bart.layer_settings(model),
         "static_position_embeddings": True,
-        "max_position_embeddings": max(bart.fewest_positions(model, 512), longest),
+        "max_position_embeddings": max(512, longest),
         "share_encoder_decoder_embeddings": share,
         "tie_word_embeddings": tie,
         "pad_token_id": pad,
