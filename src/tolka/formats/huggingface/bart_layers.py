@@ -23,6 +23,15 @@ OUTPUT = "lm_head.weight"
 BEAM = 5
 """Of the generation_config.json that is written: the default of mt-translate."""
 _ACTIVATION = "activation_function"
+# Our options -> their settings.
+_SIZES = {
+    "d_model": "d_model",
+    "heads": "encoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+    "layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+}
+_RATES = "dropout", "attention_dropout", "activation_dropout"
 _FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
@@ -50,27 +59,18 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
             )
-    for key in ("encoder_layers", "decoder_layers", "encoder_ffn_dim"):
-        if whole_number(config, key, where) == 0:
-            raise CheckpointError(f"{where}: {key} (0) must be at least 1")
+    sizes = {ours: whole_number(config, theirs, where) for ours, theirs in _SIZES.items()}
+    for key in ("layers", "decoder_layers", "d_ff"):  # where 0 has a meaning in tolka
+        if not sizes[key]:
+            raise CheckpointError(f"{where}: {_SIZES[key]} (0) must be at least 1")
     activation = config.get(_ACTIVATION, default_activation)
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise CheckpointError(
             f"{where}: activation_function ({activation!r:.80}) must be one of {', '.join(ACTIVATIONS)}"
         )
     try:
-        return TransformerConfig(
-            d_model=whole_number(config, "d_model", where),
-            heads=whole_number(config, "encoder_attention_heads", where),
-            d_ff=whole_number(config, "encoder_ffn_dim", where),
-            layers=whole_number(config, "encoder_layers", where),
-            decoder_layers=whole_number(config, "decoder_layers", where),
-            activation=ACTIVATIONS[activation],
-            dropout=rate(config, "dropout", where),
-            attention_dropout=rate(config, "attention_dropout", where),
-            activation_dropout=rate(config, "activation_dropout", where),
-            **own,
-        )
+        rates = {key: rate(config, key, where) for key in _RATES}
+        return TransformerConfig(activation=ACTIVATIONS[activation], **sizes, **rates, **own)
     except ConfigError as error:
         raise CheckpointError(f"{where}: {error}") from None
 
@@ -98,20 +98,14 @@ def check_sinusoids(tables: Mapping[str, Tensor], kind: str, path: Path, family:
 
 def layer_settings(model: TransformerOptions) -> dict[str, Any]:
     """Return the settings of a `config.json` that `read_options` reads. model: resolved."""
+    sizes = {theirs: getattr(model, "inner_width" if ours == "d_ff" else ours) for ours, theirs in _SIZES.items()}
     return {
-        "d_model": model.d_model,
-        "encoder_layers": model.layers,
-        "decoder_layers": model.decoder_layers,
-        "encoder_attention_heads": model.heads,
+        **sizes,
         "decoder_attention_heads": model.heads,
-        "encoder_ffn_dim": model.inner_width,
         "decoder_ffn_dim": model.inner_width,
         _ACTIVATION: model.activation,
-        "dropout": model.dropout,
-        "attention_dropout": model.attention_dropout,
-        "activation_dropout": model.activation_dropout,
-        "encoder_layerdrop": 0.0,
-        "decoder_layerdrop": 0.0,
+        **{key: getattr(model, key) for key in _RATES},
+        **dict.fromkeys(("encoder_layerdrop", "decoder_layerdrop"), 0.0),
         "init_std": 0.02,
         "scale_embedding": model.scale_embeddings,
     }

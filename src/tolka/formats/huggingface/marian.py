@@ -44,8 +44,6 @@ _SHARING = {
     (False, True): "target_output",
     (False, False): "none",
 }
-# Settings of BART's family that older folders have: Marian's models never set them.
-_ABSENT = {"normalize_before": "pre-norm", "normalize_embedding": "a norm", "add_final_layer_norm": "norm"}
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 
 
@@ -129,11 +127,6 @@ class Marian(Family):
 
 def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
     """Return the options of a `config.json`; CheckpointError for what they cannot express. where: its name."""
-    for key, meaning in _ABSENT.items():
-        if config.get(key):
-            raise CheckpointError(
-                f"{where}: {key}={config[key]!r:.80} ({meaning}) is not a setting of Marian's architecture"
-            )
     # The defaults of MarianConfig, which a config.json leaves out.
     flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
     share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
