@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from conftest import Command, sentences
 from tolka.data.batch import EOS
-from tolka.engines.dtypes import convert_model
 from tolka.engines.options import DecodingConfig
+from tolka.engines.torch_engine import convert_model
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.read import load_model

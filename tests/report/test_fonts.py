@@ -96,22 +96,15 @@ def test_other_fonts_are_taken_only_where_the_usual_one_lacks_characters(monkeyp
     assert families_for(["अ"]) == ["DejaVu Sans"]  # none of them has it
 
 
-def test_fonts_of_packages_and_new_ones_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_fonts_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     font_manager = pytest.importorskip("matplotlib.font_manager")
-    package = tmp_path / "koreanize_matplotlib"
-    (package / "fonts").mkdir(parents=True)
-    (package / "__init__.py").write_text("raise SystemExit('a font is wanted, not what the package does')\n")
-    for name in ("B.otf", "A.ttf", "LICENSE"):
-        (package / "fonts" / name).write_bytes(b"")
     added: list[str] = []
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(fonts, "_PACKAGES", ("koreanize_matplotlib", "not_installed"))
     monkeypatch.setattr(font_manager.fontManager, "addfont", lambda path: added.append(path))
     new = str(tmp_path / "installed_since.ttf")
     known = [entry.fname for entry in font_manager.fontManager.ttflist]
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [*known, new])
     assert fonts._installed_families.__wrapped__()
-    assert added == [new, *(str(package / "fonts" / name) for name in ("A.ttf", "B.otf"))]
+    assert added == [new]
 
 
 def test_what_is_too_large_is_not_drawn_and_said(tmp_path: Path) -> None:

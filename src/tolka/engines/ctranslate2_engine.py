@@ -18,6 +18,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import GreedyConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
+from tolka.system.workers import cores
 from tolka.tokenizer.special_tokens import EOS
 from tolka.tokenizer.tags import NO_TAGS, Tags
 
@@ -191,9 +192,7 @@ class CTranslate2Engine(Engine):
 def _default_threads() -> int:
     """Return the number of threads: OMP_NUM_THREADS, or one for each core that this process may use."""
     variable = os.environ.get("OMP_NUM_THREADS", "")
-    if variable.isdecimal() and int(variable):
-        return int(variable)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(variable) if variable.isdecimal() and int(variable) else cores()
 
 
 def _compute_type(decoding: DecodingConfig, dtype: str) -> str:

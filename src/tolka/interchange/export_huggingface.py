@@ -22,6 +22,7 @@ from tolka.models.options import MODELS, ModelConfig
 from tolka.options.parsing import build
 from tolka.system.atomic import whole_folder
 from tolka.system.progress import Say
+from tolka.text.characters import CHARACTER_SETTINGS
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _THRESHOLDS = {"float32": FP32, "float16": FP16, "bfloat16": BF16}
@@ -72,18 +73,14 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
         first = f', forced_bos_token_id=tokenizer.convert_tokens_to_ids("{tag}")' if tag else ""
         use = _USE.format(family, before, first) if family.MODEL else ""
         (work / CARD).write_text(f"{card}{use}\n{section}", encoding="utf-8")
-    form = character_form(saved.config)
-    for key, kind in (("unicode", "NFC"), ("typography", "such")):
-        if (value := getattr(form, key)) != "keep":
+    form, rules = character_form(saved.config), saved.config["tokenizer"].get("normalization", "identity")
+    for key in CHARACTER_SETTINGS:
+        # Without rules of its own, the SentencePiece model takes out what no reader sees.
+        if (value := getattr(form, key)) != "keep" and (key != "control" or rules != "identity"):
             say(
-                f"note: tolka changes letters of its input (cleaning.{key}={value}), and {family.TOKENIZER} does not: "
-                f"give it {kind} text"
+                f"note: tolka changes characters of its input (cleaning.{key}={value}), and {family.TOKENIZER} does "
+                "not: give it such text"
             )
-    if form.control != "keep" and (kind := saved.config["tokenizer"].get("normalization", "identity")) != "identity":
-        say(
-            "note: tolka takes characters out of its input that no reader sees (cleaning.control), and "
-            f"{family.TOKENIZER} does not: it has the rules of tokenizer.normalization={kind}"
-        )
 
 
 def _first_family(saved: SavedModel, options: ModelConfig) -> tuple[Family, dict[str, Any]]:

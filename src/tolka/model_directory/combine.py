@@ -7,7 +7,7 @@ from pathlib import Path
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.card import MADE_OF, MEASURED, facts_of, model_card, parity_section
 from tolka.model_directory.int8_weights import int8_tensors
-from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
+from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model, load_tokenizer
 from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.weights import average_weights
 from tolka.model_directory.write import snapshot
@@ -43,9 +43,8 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     adapter: a directory with adapter.safetensors, such as the `best/` of a run with finetuning.lora_rank.
     CheckpointError when the adapter is missing or was trained with other weights.
     """
-    base, loaded = load_model(model), load_adapter(adapter)
-    tensors = loaded.tensors
-    if base.tokenizer.digests != loaded.tokenizer.digests:
+    base, (tensors, trained_with) = load_model(model), load_adapter(adapter)
+    if base.tokenizer.digests != load_tokenizer(adapter).digests:
         raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other subwords")
     weights = base.model.state_dict()
     names = sorted({key.rsplit(".", 1)[0] for key in tensors})
@@ -56,7 +55,7 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
             raise CheckpointError(
                 f"{adapter} does not fit {model}: {name} is {shape}, the adapter is for {(b.size(0), a.size(1))}"
             )
-    if loaded.base not in (None, base_digest(base.model)):
+    if trained_with != base_digest(base.model):
         raise CheckpointError(
             f"{adapter} was trained beside other weights than those of {model}, and would only disturb these: give the "
             "model that was its run.init_from"

@@ -108,30 +108,17 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     return reasons
 
 
-@dataclass(frozen=True)
-class Adapter:
-    """A low-rank adapter with its tokenizer.
+def load_adapter(folder: Path) -> tuple[dict[str, Tensor], str]:
+    """Verify and load the low-rank adapter of a model or run directory, and `base_digest` of what it was trained with.
 
-    tensors: name of a weight + ".a" (r, in) or ".b" (out, r); B A is added to the weight. base: `base_digest` of the
-    model that it was trained with, or None if the directory does not say it.
+    Its tensors are named after a weight + ".a" (r, in) or ".b" (out, r); B A is added to the weight.
     """
-
-    tensors: dict[str, Tensor]
-    tokenizer: Tokenizer
-    base: str | None
-
-
-def load_adapter(folder: Path) -> Adapter:
-    """Verify and load the low-rank adapter of a model or run directory."""
     folder = find_model_folder(folder)
-    manifest = verified_manifest(folder)
-    if ADAPTER not in manifest.files:
+    if ADAPTER not in verified_manifest(folder).files:
         raise CheckpointError(f"{folder} has no {ADAPTER}: it was not trained with finetuning.lora_rank")
-    path = folder / ADAPTER
-    tensors = read_tensors(path)
-    with safe_open(path, framework="pt") as opened:
-        base = (opened.metadata() or {}).get(BASE)
-    return Adapter(tensors, _load_tokenizer(folder, manifest), base)
+    tensors = read_tensors(folder / ADAPTER)
+    with safe_open(folder / ADAPTER, framework="pt") as opened:
+        return tensors, (opened.metadata() or {}).get(BASE, "")
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -1,13 +1,11 @@
 """Fonts for plots that have the characters of the text. Needs matplotlib."""
 
-import importlib.util
 import logging
 import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from pathlib import Path
 
 from tolka.system.loggers import loggers_at
 
@@ -16,9 +14,7 @@ _OF_DEFAULT = re.compile("[\0-\u06ff\u2000-\u2bff]*")  # Latin, Greek, Cyrillic,
 # Fonts that have a box, or nothing, for every character. Those of macOS whose name begins with a dot are for itself.
 _WITHOUT_GLYPHS = ("Last Resort", "LastResort", "Adobe Blank", ".")
 _PLAIN = re.compile("Sans|Gothic|Hei|Dotum")  # in the names of plain faces, not brush, serif or monospaced ones
-# Python packages that bring fonts, in their folder `fonts`: all East Asian scripts, Korean, Japanese.
-_PACKAGES = ("mplfonts", "koreanize_matplotlib", "japanize_matplotlib")
-WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or the Python package mplfonts"
+WHERE_TO_GET = "install one, such as fonts-noto-cjk of Debian and Ubuntu, or put one into ~/.local/share/fonts"
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
@@ -57,11 +53,11 @@ def _characters_in(family: str, characters: set[str]) -> set[str]:
 
 @cache
 def _installed_families() -> list[str]:
-    """Return the families on this machine and of font packages, plain faces first."""
+    """Return the families on this machine, plain faces first."""
     from matplotlib import font_manager
 
     known = {entry.fname for entry in font_manager.fontManager.ttflist}
-    for path in [*font_manager.findSystemFonts(), *_packaged_fonts()]:
+    for path in font_manager.findSystemFonts():
         if path not in known:  # installed since matplotlib wrote its list
             with suppress(RuntimeError, OSError):  # a file that is not a font
                 font_manager.fontManager.addfont(path)
@@ -72,13 +68,3 @@ def _rank_families(names: Iterable[str]) -> list[str]:
     """Return the families that have glyphs, plain faces first."""
     usable = (name for name in set(names) - {_DEFAULT} if not name.startswith(_WITHOUT_GLYPHS))
     return sorted(usable, key=lambda name: (not _PLAIN.search(name), name))
-
-
-def _packaged_fonts() -> list[str]:
-    """Return the font files of _PACKAGES, none of which is imported."""
-    paths = []
-    for package in _PACKAGES:
-        spec = importlib.util.find_spec(package)
-        for folder in (spec.submodule_search_locations or []) if spec else []:
-            paths += [str(path) for path in sorted(Path(folder, "fonts").glob("*.[ot]tf"))]
-    return paths

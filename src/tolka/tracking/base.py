@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tolka.metrics.validation import Sample, Validation
-from tolka.report.runs import EXAMPLES
 from tolka.system.atomic import replace_text
 from tolka.system.memory import memory_in_use
 from tolka.training.callbacks import Beginning, Callback, Ending
@@ -94,9 +93,8 @@ class Tracker(Callback, ABC):
             for score in entry["metrics"]:
                 name = f"test/{test}/{score['name'].lower()} signature"
                 self._send(self.note, name, score["signature"], self._latest)
-        for kind in ("plots", EXAMPLES):
-            for path in sorted((ending.folder / kind).glob("*.png")):
-                self._send(self.picture, path, self._latest)
+        for path in sorted((ending.folder / "plots").glob("*.png")):
+            self._send(self.picture, path, self._latest)
         if self._with_model:
             self._send(self.model, ending.folder / "best")
 
