@@ -2,7 +2,7 @@
 
     python scripts/ladder_figures.py runs/ladder
 
-Needs the extra `plots`, and a font with Korean letters.
+Needs the extra `plots`, and Noto Sans CJK for the Korean letters.
 """
 
 import argparse
@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 from tolka.report.curves import draw_curves
-from tolka.report.fonts import families_for
 from tolka.report.plots import new_figure, save_figure
 from tolka.report.runs import FinishedRun, read_run
 
@@ -29,9 +28,8 @@ def maps(runs: list[FinishedRun], path: Path) -> None:
         axes.set_xticks(range(len(found["columns"])), found["columns"], rotation=60, ha="left", rotation_mode="anchor")
         axes.set_yticks(range(len(found["rows"])), found["rows"])
         axes.xaxis.tick_top()
-        families = families_for([*found["rows"], *found["columns"]])
         for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-            label.set_fontfamily(families)
+            label.set_fontfamily(["DejaVu Sans", "Noto Sans CJK KR"])
         axes.set_xlabel(f"{run.label}: {'gradients' if found['map'] == 'gradient' else 'attention'}")
     save_figure(figure, path)
 

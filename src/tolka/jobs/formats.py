@@ -3,13 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tolka.report.render import render
 from tolka.translation.results import Translation
 
 if TYPE_CHECKING:
     from tolka.translation.translator import Translator
+
+Attention = Any  # `json_lines.AttentionMaps`, which takes torch
 
 _DIGITS = 6  # significant digits of scores: fp32 has about as many
 _ROWS = "<!-- rows -->"  # where the template has its rows
@@ -21,18 +23,6 @@ class LineResult(NamedTuple):
     source: str
     translation: Translation
     token_scores: list[float] | None = None
-
-
-class AttentionOutput(Protocol):
-    """The part of `json_lines.AttentionMaps` that formats use without torch."""
-
-    def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
-        """Return the word alignment of each line, empty unless they are wanted; draw its map if it has a folder."""
-        ...
-
-    def last_notes(self) -> Iterator[str]:
-        """Yield where the maps are, and which could not be drawn."""
-        ...
 
 
 class Format(ABC):
@@ -48,7 +38,7 @@ class Format(ABC):
     """what is written after the last line"""
     flagged: Sequence[list[str]] = ()
     """flags of the window that was written last, where the format writes them"""
-    _attention: AttentionOutput | None = None
+    _attention: Attention = None
 
     @abstractmethod
     def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
@@ -65,7 +55,7 @@ class TextLines(Format):
 
     scored, is_text = False, True
 
-    def __init__(self, attention: AttentionOutput | None, alignments: bool, given: bool) -> None:
+    def __init__(self, attention: Attention, alignments: bool, given: bool) -> None:
         """alignments: whether word alignments are written. given: whether the translations were given."""
         self._attention, self._alignments, self._given = attention, alignments, given
 

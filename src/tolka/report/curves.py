@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tolka.report.fonts import families_for
 from tolka.report.glossary import Term, entry
 from tolka.report.plots import new_figure, save_figure, svg_of
 from tolka.report.runs import FinishedRun
@@ -122,10 +121,7 @@ def _draw(
     axes.spines[["top", "right"]].set_visible(False)
     if len(runs) > 1:
         columns = 3 if max(len(run.label) for run in runs) <= _SHORT_LABEL else 2
-        legend = figure.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
-        families = families_for(run.label for run in runs)
-        for text in legend.get_texts():
-            text.set_fontfamily(families)
+        figure.legend(loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
     svg = svg_of(figure)
     axes.set_title("\n".join(picture.signatures), fontsize=6, color="gray")
     save_figure(figure, picture.path)

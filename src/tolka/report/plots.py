@@ -1,12 +1,12 @@
 """Figures of matplotlib as PNG and SVG. Needs the extra `plots`."""
 
 import re
+import warnings
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 from tolka.errors import TolkaError
-from tolka.report.fonts import quiet_fonts
 from tolka.system import interrupts
 from tolka.system.atomic import replace_bytes
 
@@ -24,14 +24,14 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure: Any, path: Path) -> set[str]:
-    """Write a figure as PNG, into a folder that is made if need be; return the characters that no font here has."""
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure as PNG, into a folder that is made if need be."""
     path.parent.mkdir(exist_ok=True)
     picture = BytesIO()  # so that the file appears whole
-    with quiet_fonts() as missing:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of characters in a run's name that the font lacks
         figure.savefig(picture, format="png", dpi=120)
     replace_bytes(path, picture.getvalue())
-    return missing
 
 
 def svg_of(figure: Any) -> str:
@@ -40,7 +40,8 @@ def svg_of(figure: Any) -> str:
 
     written = StringIO()
     # A constant salt, so that equal clip paths have equal names and the same run makes the same page.
-    with quiet_fonts(), rc_context({"svg.fonttype": "none", "svg.hashsalt": "tolka"}):
+    with warnings.catch_warnings(), rc_context({"svg.fonttype": "none", "svg.hashsalt": "tolka"}):
+        warnings.simplefilter("ignore")
         figure.savefig(written, format="svg", transparent=True, metadata=_NO_METADATA)
     text = written.getvalue()
     text = text[text.index("<svg") :]
