@@ -6,7 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tolka.errors import ConfigError
-from tolka.interchange.parity import LINES, Logits, Pairs, Threshold, TolkaSide, compare, sample_of
+from tolka.interchange.parity import LINES, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import direction_of
 from tolka.models.embeddings import with_rows
@@ -20,17 +20,6 @@ from tolka.text.lines import read_lines
 from tolka.text.new_languages import check_new_languages
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.trimming import trim_tokenizer
-
-
-class _Side(TolkaSide):
-    """One of two models whose translations are compared; their logits are of other subwords."""
-
-    def __init__(self, saved: SavedModel, name: str) -> None:
-        super().__init__(saved)
-        self.name = name
-
-    def logits(self, pairs: Pairs) -> list[Logits] | None:
-        return None
 
 
 def trim(
@@ -54,8 +43,10 @@ def trim(
     direction = usual if {*usual} <= {*named} else Direction(named[0], named[-1])
     sample = sample_of(small, lines or _sample(texts, direction.source), say)
     config = {**small.config, "corpus": {**small.config["corpus"], **direction._asdict()}}
-    ours = _Side(replace(small, config=config), "the trimmed model")
-    whole = _Side(replace(saved, config=config), "the whole model")
+    ours, whole = (
+        TolkaSide(replace(each, config=config), name=f"the {kind} model", has_logits=False)
+        for each, kind in ((small, "trimmed"), (saved, "whole"))
+    )
     section = compare(ours, whole, sample, ours.beginning).check_and_report(_threshold(texts, lines), say)
     return small, section.replace("## Parity", "## Trimmed", 1)
 

@@ -133,7 +133,7 @@ def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
         "costs": costs,
         "cost_terms": in_order(costs.terms),
         "sweep": sweep_tables(runs),
-        "changes": change_tables(runs),
+        "changes": [table for run in runs for table in change_tables(run.tests, run.label if len(runs) > 1 else "")],
         "origins": list(
             dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))
         ),

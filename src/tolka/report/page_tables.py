@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tolka.metrics.significance import paired_test
-from tolka.metrics.tables import interval_text
+from tolka.metrics.tables import interval_text, table
 from tolka.report.glossary import Term, entry_of
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
@@ -45,6 +45,16 @@ class ScoreTable:
         has_intervals = any(isinstance(cell, tuple) for row in self.rows for cell in row.cells)
         return anchors | ({"interval"} if has_intervals else set())
 
+    def as_text(self) -> str:
+        """Return the table for a terminal."""
+        rows = [
+            [row.label, *(cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})" for cell in row.cells)]
+            for row in self.rows
+        ]
+        return "\n".join(
+            [*filter(None, [self.title]), table(rows, [self.heading, *self.columns], f"l{'r' * len(self.columns)}")]
+        )
+
 
 def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     """Return one table of all test sets for a single run; else one per test set, with a row per run."""
@@ -73,16 +83,17 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
     return ScoreTable("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
 
 
-def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
-    """Return scores before and after fine-tuning, for each run and test set that was scored with both."""
+def change_tables(tests: Mapping[str, Mapping[str, Any]], label: str = "") -> list[ScoreTable]:
+    """Return scores before and after fine-tuning, for each test set that was scored with both.
+
+    tests: as in scores.json. label: of the run, where there are several.
+    """
     tables = []
-    for run in runs:
-        for test, result in run.tests.items():
-            if changes := result.get("changes", []):
-                title = f"{test}, p by {paired_test(changes[0]['signature'])}"
-                title = title if len(runs) == 1 else f"{run.label}, {title}"
-                columns = "before", "after", "change", "p", "verdict"
-                tables.append(ScoreTable(title, "score", columns, [*map(_change_row, changes)]))
+    for test, result in tests.items():
+        if changes := result.get("changes", []):
+            title = f"{label}{', ' if label else ''}{test}, p by {paired_test(changes[0]['signature'])}"
+            columns = "before", "after", "change", "p", "verdict"
+            tables.append(ScoreTable(title, "score", columns, [*map(_change_row, changes)]))
     return tables
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, rate, whole_number
+from tolka.formats.huggingface.folder import Weights
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.positions import sinusoids
@@ -171,7 +172,7 @@ def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tu
 
 def fill_layers(
     weights: Mapping[str, Tensor],
-    theirs: Mapping[str, Tensor],
+    theirs: Weights,
     model: TransformerOptions,
     vocabularies: Sequence[Vocabulary],
     path: Path,
@@ -186,7 +187,7 @@ def fill_layers(
         fill_rows(weights[ours], _only_one(theirs, names, path), vocabulary)
     for ours, fused in tensor_names(model).items():
         for part, name in zip(weights[ours].chunk(len(fused)), fused, strict=True):
-            part.copy_(theirs[name])
+            part.copy_(theirs[name]())
 
 
 def their_tensors(
@@ -209,12 +210,13 @@ def fill_rows(rows: Tensor, theirs: Tensor, vocabulary: Vocabulary) -> None:
     rows[torch.tensor(order)] = theirs
 
 
-def _only_one(theirs: Mapping[str, Tensor], names: Sequence[str], path: Path) -> Tensor:
+def _only_one(theirs: Weights, names: Sequence[str], path: Path) -> Tensor:
     """Return the matrix that has these names; CheckpointError if it has none of them, or matrices differ."""
     first, *others = [name for name in names if name in theirs] or [""]
     if not first:
         raise CheckpointError(f"{path} has no embeddings: {names[0]} is missing")
+    matrix = theirs[first]()
     for name in others:
-        if not torch.equal(theirs[name], theirs[first]):
+        if not torch.equal(theirs[name](), matrix):
             raise CheckpointError(f"{path}: {name} and {first} differ, and by {CONFIG} they are one matrix")
-    return theirs[first]
+    return matrix

@@ -83,11 +83,11 @@ class _M2M100Layers(Family):
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
         shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        tables = {name: theirs[name][FAIRSEQ_OFFSET:] for name in POSITIONS if name in theirs}
+        tables = {name: theirs[name]()[FAIRSEQ_OFFSET:] for name in POSITIONS if name in theirs}
         bart.check_sinusoids(tables, options.positions, path, self.NAME)
         if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
-            theirs = theirs.with_names({name: bart.SHARED for name in (bart.SOURCE, bart.TARGET) if name not in theirs})
+            theirs = dict.fromkeys((bart.SOURCE, bart.TARGET), theirs[bart.SHARED]) | theirs
         vocabularies = foreign.tokenizer.vocabularies
         return lambda ours: bart.fill_layers(ours, theirs, options, vocabularies, path)
 

@@ -75,12 +75,12 @@ class Marian(Family):
             del shapes[bart.SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        tables = {name: theirs[name] for name in POSITIONS if name in theirs}
+        tables = {name: theirs[name]() for name in POSITIONS if name in theirs}
         bart.check_sinusoids(tables, "sinusoidal_halves", path, self.NAME)
 
         def fill(ours: Mapping[str, Tensor]) -> None:
             bart.fill_layers(ours, theirs, options, vocabularies, path)
-            bias = theirs[BIAS][0] if BIAS in theirs else torch.zeros(sizes[1])
+            bias = theirs[BIAS]()[0] if BIAS in theirs else torch.zeros(sizes[1])
             bart.fill_rows(ours["output_bias"], bias, vocabularies[-1])
             ours["output_bias"][PAD] = _NEVER  # Marian's <pad> is our <s>: our <pad> has no row, and no probability
 
