@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,14 +88,12 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
     with whole_folder(out) as work:
         write_folder(plain, work, dtype)
         plain.tokenizer.save(work)
-        exported = Exported.of(plain, dtype)
-        exported.write(work)
+        Exported.of(plain, dtype).write(work)
         write_manifest(work, plain.sources)  # for the comparison, which reads the folder as mt-translate does
         side = CTranslate2Side(work, direction_to_compare(saved))
         parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))
         parity.check(THRESHOLDS[dtype])
         (work / CARD).write_text(f"{card}\n{parity.as_markdown()}", encoding="utf-8")
-        replace(exported, nll=parity.nll).write(work)
         write_manifest(work, plain.sources)
         checked_manifest(work)
     say(

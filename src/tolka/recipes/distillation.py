@@ -50,14 +50,10 @@ class DistillationConfig(RecipeConfig):
     """translations of each sentence, of which the nearest to its reference is taught; 1 = the likeliest"""
     originals: bool = True
     """whether the student also learns from the references"""
-    probabilities: float = 0.0
-    """share of its loss that are the teacher's probabilities of all subwords, whose tokenizer it then has; 0 = none"""
 
     def __post_init__(self) -> None:
         if not 1 <= self.hypotheses <= 100:
             raise ConfigError(f"recipe.hypotheses ({self.hypotheses}) must be from 1 to 100")
-        if not 0 <= self.probabilities <= 1:
-            raise ConfigError(f"recipe.probabilities ({self.probabilities:g}) must be from 0 to 1")
         if not 0 < self.size <= 10:
             raise ConfigError(f"recipe.size ({self.size:g}) must be above 0, and at most 10")
 
@@ -66,16 +62,12 @@ class DistillationConfig(RecipeConfig):
             raise ConfigError("recipe=distillation needs a model to learn from: teacher=MODEL, or MODEL,MODEL")
         if task.is_both:
             raise ConfigError("recipe=distillation is for one direction: leave corpus.both_directions out")
-        if self.probabilities and any(each.startswith("tokenizer") for each in task.typed):
-            raise ConfigError("recipe.probabilities gives the student its teacher's tokenizer: leave tokenizer.* out")
         task.check_model(self.teacher, task.direction)
         direction, texts = task.direction, task.texts
         student = {} if task.has_typed(*_MODEL) else self._student(task)
         is_exported = (
             student["model.family"] == "transformer" if student else not inexpressible_reason(task.config.model)
         )
-        if self.probabilities:
-            student |= {"trainer.teacher": self.teacher, "trainer.teacher_weight": f"{self.probabilities:g}"}
         source, beam = Path(f"{texts.train}.{direction.source}"), str(max(4, self.hypotheses))
         pairs = task.at("lessons", "pairs")
         yield task.write_texts()
@@ -127,7 +119,7 @@ class DistillationConfig(RecipeConfig):
             few = dict.fromkeys((max(1, layers // 3), 1))
             kinds = [TransformerConfig(layers=layers, decoder_layers=count) for count in few]
         whole = tokenizer.target_size
-        is_fixed = self.probabilities or any(each.startswith("tokenizer") for each in task.typed)
+        is_fixed = any(each.startswith("tokenizer") for each in task.typed)
         sizes = tokenizer.source_size, whole, tokenizer.shared
         most = self.size * sum(each.shapes(*sizes).parameter_count() for each in teachers)
         widths = [max(1, round(teachers[0].d_model * share / _MULTIPLE)) * _MULTIPLE for share in _WIDTHS]

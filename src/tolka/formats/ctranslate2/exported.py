@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from tolka.errors import CheckpointError, reason_of
+from tolka.errors import CheckpointError
 from tolka.formats.ctranslate2.plain_model import PlainModel
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.settings import character_form, direction_of, find_model_folder
@@ -28,16 +28,14 @@ class Exported:
     """The content of `tolka.json`: what translating needs besides CTranslate2's files and the tokenizer.
 
     characters: their form in the training text. dtype: of the weights. quality: the calibration of quality estimates,
-    or None. decoder_start: as the model's option. nll: growth of the nll per token by the dtype, in nats, if known.
+    or None. decoder_start: as the model's option.
     """
 
-    positions: ClassVar[int] = POSITIONS
     direction: Direction
     characters: CharacterForm
     dtype: str
     quality: dict[str, Any] | None
     decoder_start: str
-    nll: float | None = None
 
     @classmethod
     def of(cls, model: PlainModel, dtype: str) -> "Exported":
@@ -52,27 +50,23 @@ class Exported:
         with as_written(str(folder / EXPORTED)):
             source, target = values["languages"]
             form = {key: values[key] for key in CHARACTER_SETTINGS}
-            dtype, start, quality, nll = (values[key] for key in ("dtype", "decoder_start", "quality", "nll"))
+            dtype, start, quality = (values[key] for key in ("dtype", "decoder_start", "quality"))
             if not all(
                 isinstance(word, str) and is_utf8(word) for word in (source, target, dtype, start, *form.values())
             ):
                 raise ValueError("values of another kind were expected")
-            if values["positions"] is True or values["positions"] != POSITIONS:
-                raise ValueError(f"positions is {values['positions']!r:.80}, and every export has {POSITIONS}")
             if dtype not in DTYPES:
                 raise ValueError(f"dtype is {dtype!r}")
             if not isinstance(quality, dict | None):
                 raise ValueError("quality is not a calibration")
-            if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float)):
-                raise ValueError(f"nll is {nll!r:.80}")
         direction = Direction(source, target)
-        return cls(direction, CharacterForm(**form, direction=direction), dtype, quality, start, nll)
+        return cls(direction, CharacterForm(**form, direction=direction), dtype, quality, start)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `read` reads them."""
         others = {key: value for key, value in vars(self).items() if key not in ("characters", "direction")}
-        more = {"languages": list(self.direction), "positions": POSITIONS, "format": "ctranslate2"}
-        return {**others, **{key: getattr(self.characters, key) for key in CHARACTER_SETTINGS}, **more}
+        form = {key: getattr(self.characters, key) for key in CHARACTER_SETTINGS}
+        return {**others, **form, "languages": list(self.direction)}
 
     def write(self, folder: Path) -> None:
         """Write these facts to `tolka.json` in a folder."""
@@ -103,7 +97,9 @@ def read_exported(folder: Path) -> ExportedFolder:
     names = ["shared_vocabulary.json"] * 2 if shared else ["source_vocabulary.json", "target_vocabulary.json"]
     manifest.require([EXPORTED, "model.bin", "config.json", *names, *tokenizer.file_names])
     for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
-        if _read_list(folder / name) != subwords:
+        with as_written(str(folder / name)):
+            stored = json.loads(read_text(folder / name, MOST_BYTES))
+        if stored != subwords:
             raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
     facts = Exported.read(folder)
     _check_settings(folder / "config.json", vocabularies(tokenizer)[1], facts.decoder_start)
@@ -123,14 +119,6 @@ def _check_settings(path: Path, target: list[str], start: str) -> None:
     has_epsilon = settings.get("layer_norm_epsilon") in EPSILON.values()
     if json.dumps(actual) != json.dumps(expected) or not has_epsilon:
         raise CheckpointError(f"{path} has other settings than tolka exports: export the model again")
-
-
-def _read_list(path: Path) -> object:
-    """Read a vocabulary; CheckpointError if it is not JSON."""
-    try:
-        return json.loads(read_text(path, MOST_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
 
 
 def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:

@@ -30,7 +30,6 @@ from tolka.formats.huggingface.folder import ModelFolder
 from tolka.formats.huggingface.marian_tokenizer import FILES, read_tokenizer, tokenizer_files
 from tolka.model_directory.read import SavedModel
 from tolka.models.options import ModelConfig
-from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.text.direction import Direction
 
@@ -58,7 +57,13 @@ class Marian(Family):
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         where = str(folder.path / CONFIG)
-        options = options_of(config, where)
+        # The defaults of MarianConfig, which a config.json leaves out.
+        flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
+        share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
+        own = {"norm": "post", "positions": "sinusoidal_halves", "output_bias": True}
+        options = bart.read_options(
+            config, where, "gelu", scale_embeddings=scale, share_embeddings=_SHARING[share, tie], **own
+        )
         tokenizer = read_tokenizer(folder, config, bool(about.get("separate_vocabs")))
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
@@ -123,23 +128,6 @@ class Marian(Family):
         if foreign.folder.tensor_names().isdisjoint(POSITIONS):
             config["max_position_embeddings"] = min(foreign.longest + 1, positions)
         return config
-
-
-def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
-    """Return the options of a `config.json`; CheckpointError for what they cannot express. where: its name."""
-    # The defaults of MarianConfig, which a config.json leaves out.
-    flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
-    share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
-    return bart.read_options(
-        config,
-        where,
-        "gelu",
-        norm="post",
-        positions="sinusoidal_halves",
-        scale_embeddings=scale,
-        output_bias=True,
-        share_embeddings=_SHARING[share, tie],
-    )
 
 
 def config_of(
