@@ -74,19 +74,6 @@ def test_the_best_is_by_what_is_tested_and_lines_with_one_source_stay_apart() ->
     assert (best.label, best.name, best.beside, other.beside) == ("a-seed=1", "BLEU", None, None)
 
 
-def test_many_settings_stand_one_below_the_other() -> None:
-    """As of models of different kinds, whose columns no screen has room for."""
-    runs = [
-        replace(each, config={**each.config, "model": {f"x{n}": f"{each.label}{n}" for n in range(7)}})
-        for each in RUNS[2:]
-    ]
-    ranked = sweep_tables(runs)[0]
-    assert ranked.heading == "setting"
-    assert list(ranked.columns) == ["b-seed=2", "b-seed=1"]
-    assert cells(ranked)[0] == ("BLEU, validation", ["34.00", "30.00"])
-    assert cells(ranked)[-1] == ("model.x6", ["b-seed=26", "b-seed=16"])
-
-
 def test_a_lower_loss_is_better() -> None:
     lower = [run(each.label, 0.1, number, each.scores["validation"]["bleu"], "nll") for number, each in enumerate(RUNS)]
     assert [row.label for row in sweep_tables(lower)[0].rows] == [each.label for each in RUNS[::-1]]

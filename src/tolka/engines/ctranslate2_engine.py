@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, unsupported_reason
+from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, spelt, unsupported_reason
 from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
@@ -141,8 +141,8 @@ class CTranslate2Engine(Engine):
     ) -> list[list[float]] | None:
         try:
             results = self.translator.score_batch(
-                self.vocabulary.source_pieces(sources, tags.source),
-                self.vocabulary.target_pieces(targets, tags.target),
+                spelt(self.vocabulary.source, sources, tags.source),
+                spelt(self.vocabulary.target, targets, tags.target),
                 max_input_length=0,
             )
         except (RuntimeError, MemoryError) as error:
@@ -155,8 +155,8 @@ class CTranslate2Engine(Engine):
         """Return the logits (V,) of each target token and of `</s>`, given those before it, as arrays."""
         # CTranslate2 returns logits of translated tokens only: the target is a forced prefix, and one token follows.
         (result,) = self.translator.translate_batch(
-            self.vocabulary.source_pieces([source]),
-            target_prefix=self.vocabulary.target_pieces([target]),
+            spelt(self.vocabulary.source, [source]),
+            target_prefix=spelt(self.vocabulary.target, [target]),
             beam_size=1,
             max_decoding_length=len(target) + 1,
             min_decoding_length=0,

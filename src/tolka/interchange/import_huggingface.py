@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, GENERATION_CONFIG, LANGUAGE, TOKENIZER_CONFIG, read_foreign
-from tolka.formats.huggingface.folder import ModelFolder
 from tolka.interchange.parity import FP32, LIMIT, TolkaSide, compare, direction_to_compare, sample_of
 from tolka.interchange.transformers_side import (
     TransformersSide,
@@ -69,16 +68,11 @@ def import_huggingface(
             side = TransformersSide(copy, foreign.family, vocabulary, limit, path, compared)
         section = compare(ours, side, sample, ours.beginning).check_and_report(FP32, say)
     for name in (CONFIG, GENERATION_CONFIG):
-        if noted := _generation_settings(foreign.folder, name):
+        values = foreign.folder.json(name) if foreign.folder.has(name) else {}
+        if noted := ", ".join(f"{key}={values[key]!r:.40}" for key in _NOTED if values.get(key) is not None):
             say(f"note: {name} asks for {noted}; tolka searches as search=... says")
     if languages:
         saved, trimmed = trim(saved, languages, texts, lines, say)
         section += f"\n{trimmed}"
     card = f"{model_card(saved.config, saved.scores['facts'], saved.scores)}\n{section}"
     snapshot(saved.model, saved.tokenizer, saved.config, saved.sources, saved.scores, card).write(out)
-
-
-def _generation_settings(folder: ModelFolder, name: str) -> str:
-    """Return the folder's settings of generation, for a note: tolka's searches do not read them."""
-    values = folder.json(name) if folder.has(name) else {}
-    return ", ".join(f"{key}={values[key]!r:.40}" for key in _NOTED if values.get(key) is not None)

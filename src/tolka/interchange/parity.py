@@ -147,11 +147,6 @@ class Parity:
     first: tuple[str, str, str] | None
     different: int
 
-    @property
-    def share(self) -> float:
-        """Share of the lines that both translate alike."""
-        return self.identical / self.lines
-
     def as_markdown(self) -> str:
         """Return the section of a model card."""
         logits = ""
@@ -178,7 +173,7 @@ class Parity:
     def check(self, threshold: Threshold) -> None:
         """Raise CheckpointError, with the first line that differs, if the sides are less alike than the threshold."""
         reasons = []
-        if self.share < threshold.identical:
+        if self.identical < threshold.identical * self.lines:
             reasons.append(
                 f"{self.identical} of {self.lines} lines are identical (at least {threshold.identical:.0%} must be)"
             )

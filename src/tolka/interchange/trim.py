@@ -21,6 +21,12 @@ from tolka.text.new_languages import check_new_languages
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.trimming import trim_tokenizer
 
+_ADVICE = (
+    ". What to do: give more text in these languages ('text=[FILE,FILE]'), or none, which leaves all of their scripts; "
+    "name the languages whose words such translations have as well ('languages=[CODE,CODE,CODE]'); compare by lines of "
+    "real text (--sample FILE); or leave out languages=, and the whole model is imported"
+)
+
 
 def trim(
     saved: SavedModel, languages: Sequence[str], texts: Sequence[Path], lines: list[str], say: Say
@@ -47,21 +53,8 @@ def trim(
         TolkaSide(replace(each, config=config), name=f"the {kind} model", has_logits=False)
         for each, kind in ((small, "trimmed"), (saved, "whole"))
     )
-    section = compare(ours, whole, sample, ours.beginning).check_and_report(_threshold(texts, lines), say)
+    section = compare(ours, whole, sample, ours.beginning).check_and_report(Threshold(advice=_ADVICE), say)
     return small, section.replace("## Parity", "## Trimmed", 1)
-
-
-def _threshold(texts: Sequence[Path], lines: Sequence[str]) -> Threshold:
-    """Return how alike the translations must be, with advice where they are not. texts, lines: see `trim`."""
-    if texts:
-        first = "give more text in these languages ('text=[FILE,FILE]'), or none, which leaves all of their scripts"
-    elif lines:
-        first = (
-            "name the languages whose words and scripts such translations have as well ('languages=[CODE,CODE,CODE]')"
-        )
-    else:
-        first = "compare by lines of real text (--sample FILE), as made-up ones lead to words of any language"
-    return Threshold(advice=f". What to do: {first}; or leave out languages=, and the whole model is imported")
 
 
 def check_languages(saved: SavedModel, languages: Sequence[str]) -> None:

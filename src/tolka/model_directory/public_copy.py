@@ -77,15 +77,13 @@ class PublicCopy:
         return {**scores, "test": {f"test {number}": each for number, each in enumerate(tests.values(), 1)}}
 
     def with_public_verdict(self, scores: dict[str, Any]) -> dict[str, Any]:
-        """Return scores whose verdict has no commands, and no folder of what the training began as."""
+        """Return scores whose verdict is its level and sentences, without the folder of what the training began as."""
         verdict = scores.get("verdict")
         if not isinstance(verdict, dict):
             return scores
-        course = verdict["figures"]["course"]
-        parent = str(course["began_as"])
+        parent = str(verdict["figures"]["course"]["began_as"])
         sentences = [each.replace(parent, _last_name(parent)) if parent else each for each in verdict["sentences"]]
-        figures = {**verdict["figures"], "course": {**course, "began_as": parent and _last_name(parent)}}
-        return {**scores, "verdict": {**verdict, "sentences": sentences, "next": [], "figures": figures}}
+        return {**scores, "verdict": {"level": verdict["level"], "sentences": sentences}}
 
     def without_files_of_training(self, content: bytes, name: str) -> bytes:
         """Return a SentencePiece model without the names and lines of its training text; it segments as before.

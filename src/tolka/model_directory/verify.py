@@ -17,7 +17,7 @@ from typing import Any
 from tolka.errors import CheckpointError, reason_of
 from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
 from tolka.system.surrogates import is_utf8
-from tolka.system.whole_files import read_text
+from tolka.system.whole_files import MOST_BYTES, read_text
 from tolka.text.direction import Direction
 from tolka.version import __version__
 
@@ -139,10 +139,10 @@ def as_written(what: str) -> Iterator[None]:
         raise CheckpointError(f"{what} is damaged ({reason_of(error)})") from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds an object."""
+def read_json(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
+    """Read a JSON file that holds an object, of at most so many bytes."""
     try:
-        values = json.loads(read_text(path))
+        values = json.loads(read_text(path, most))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
     if not isinstance(values, dict):

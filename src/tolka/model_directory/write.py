@@ -112,10 +112,10 @@ def snapshot(
     return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card, is_copy=copy)
 
 
-def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
-    """Replace the scores and the card of a model directory, which stays complete if it fails."""
+def rescore(folder: Path, scores: Mapping[str, Any], card: str, out: Path | None = None) -> None:
+    """Replace the scores and the card of a model directory, or of its copy `out`; it stays complete if that fails."""
     manifest = checked_manifest(folder)
-    with whole_folder(folder) as work:
+    with whole_folder(out or folder) as work:
         shutil.copytree(folder, work, copy_function=shutil.copyfile, dirs_exist_ok=True)
         finish(work, scores, card, manifest.sources, manifest.int8)
 

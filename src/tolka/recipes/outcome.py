@@ -1,6 +1,5 @@
 """What came of a recipe: whether its model is better than the one without it, and which of them is handed over."""
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,14 +14,13 @@ from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.names import models_of
 from tolka.model_directory.settings import load_settings
-from tolka.model_directory.verify import checked_manifest, read_json
-from tolka.model_directory.write import finish
+from tolka.model_directory.verify import read_json
+from tolka.model_directory.write import rescore
 from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step
 from tolka.recipes.task import RecipeTask
 from tolka.report.page import write_page
 from tolka.report.runs import read_run
-from tolka.system.atomic import whole_folder
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
 
@@ -153,9 +151,7 @@ def _in_words(comparison: Comparison) -> str:
 
 def _hand_over(model: Path, out: Path, words: str) -> None:
     """Copy a model directory, with what was done in its card."""
-    manifest, config, scores = checked_manifest(model), load_settings(model), read_json(model / SCORES)
+    scores = read_json(model / SCORES)
     facts = {**facts_of(model, scores), "recipe": words}
     scores = {**scores, "facts": facts}
-    with whole_folder(out) as work:
-        shutil.copytree(model, work, copy_function=shutil.copyfile, dirs_exist_ok=True)
-        finish(work, scores, model_card(config, facts, scores), manifest.sources, manifest.int8)
+    rescore(model, scores, model_card(load_settings(model), facts, scores), out)

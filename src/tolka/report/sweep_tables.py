@@ -18,7 +18,6 @@ from tolka.system.number_format import number_text
 SEED = "run.seed"
 _OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
 _LACKING = "–"
-_MOST_COLUMNS = 6  # that fit beside a label
 
 
 def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
@@ -114,8 +113,5 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric not in MINIMIZED)
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]
-    columns = [name, *settings]
-    labels, heading, title = [runs[i].label for i in order], "training", "from the best to the worst"
-    if len(columns) > max(_MOST_COLUMNS, len(runs)):  # as of models of different kinds: one setting below the other
-        labels, columns, found, heading = columns, labels, [list(row) for row in zip(*found, strict=True)], "setting"
-    return [ScoreTable(title, heading, columns, [*map(Row, labels, found)])]
+    rows = [Row(runs[i].label, cells) for i, cells in zip(order, found, strict=True)]
+    return [ScoreTable("from the best to the worst", "training", [name, *settings], rows)]

@@ -1,7 +1,6 @@
 """Folders of other programs' models, which may come from anybody: nothing is run, nothing outside them is read."""
 
 import io
-import json
 import pickletools
 import warnings
 import zipfile
@@ -14,7 +13,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from tolka.errors import CheckpointError, reason_of
+from tolka.errors import CheckpointError
+from tolka.model_directory.verify import read_json
 from tolka.model_directory.weights import is_finite
 from tolka.system.surrogates import is_utf8, printable
 from tolka.tokenizer.sentencepiece_model import processor_of
@@ -83,14 +83,7 @@ class ModelFolder:
 
     def json(self, name: str) -> dict[str, Any]:
         """Return the object in a JSON file."""
-        path = self.file(name)
-        try:
-            found = json.loads(self.content(name))
-        except (ValueError, RecursionError) as error:
-            raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
-        if not isinstance(found, dict):
-            raise CheckpointError(f"{path} cannot be read (it has no names in it)")
-        return found
+        return read_json(self.file(name), _MOST_JSON)
 
     def vocabulary(self, name: str) -> dict[str, int]:
         """Return the subwords in a JSON file and their ids; CheckpointError unless these are all from 0 on."""

@@ -69,7 +69,11 @@ class _M2M100Layers(Family):
         if size > _MOST_ROWS:
             raise CheckpointError(f"{where}: vocab_size ({size}) must be at most {_MOST_ROWS}")
         tokenizer = self.read_tokenizer(folder, size, about)
-        _check_ids(config, tokenizer.vocabularies[0], where)
+        for key, number in _special_ids(tokenizer.vocabularies[0]).items():
+            if config.get(key, number) != number:
+                raise CheckpointError(
+                    f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it"
+                )
         longest = bart.read_positions(config, where) - 2  # one position is the tag's, one that of </s>
         named = Direction(*(str(about.get(key) or "") for key in ("src_lang", "tgt_lang")))
         direction = named if set(named) <= {*tokenizer.languages} else None
@@ -172,13 +176,6 @@ def _special_ids(vocabulary: Vocabulary) -> dict[str, int]:
     """Return the ids of special tokens, as config.json names them."""
     eos, _, pad, bos = vocabulary.places
     return {"bos_token_id": bos, "pad_token_id": pad, "eos_token_id": eos, "decoder_start_token_id": eos}
-
-
-def _check_ids(config: Mapping[str, Any], vocabulary: Vocabulary, where: str) -> None:
-    """Raise CheckpointError unless the special tokens have the ids that config.json says."""
-    for key, number in _special_ids(vocabulary).items():
-        if config.get(key, number) != number:
-            raise CheckpointError(f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it")
 
 
 def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) -> dict[str, Any]:
