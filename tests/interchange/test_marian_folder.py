@@ -23,8 +23,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any
 from tolka.formats.hub import local_folder
 from tolka.formats.huggingface.marian import check_expressible
-from tolka.interchange.export_huggingface import export_huggingface
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import PRESETS, TransformerConfig
 
@@ -339,7 +338,7 @@ def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_pa
 def test_a_recurrent_model_is_refused(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = load_model(trained)
     recurrent = dataclasses.replace(saved, config={**saved.config, "model": {"name": "rnn"}})
-    monkeypatch.setattr("tolka.interchange.export_huggingface.load_any", lambda name: recurrent)
+    monkeypatch.setattr("tolka.interchange.huggingface.load_any", lambda name: recurrent)
     with pytest.raises(ConfigError, match=r"is model\.name=rnn: train with model=transformer_marian, which fits"):
         export_huggingface(trained, tmp_path / "out", "float32", [], lambda line: None)
 

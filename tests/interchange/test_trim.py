@@ -11,8 +11,7 @@ import tolka
 from conftest import Command, sentences
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import read_foreign
-from tolka.interchange.export_huggingface import export_huggingface
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.interchange.trim import _sample, trim
 from tolka.model_directory.read import load_model
 from tolka.models.embeddings import with_rows

@@ -137,7 +137,7 @@ def test_on_a_gpu_s_machine_it_takes_the_cpu(trained: Path, tmp_path: Path, monk
 
 def test_where_torch_has_no_int8(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quantise_model(trained, tmp_path / "int8")
-    monkeypatch.setattr("tolka.model_directory.int8_weights.supports_int8", lambda: False)
+    monkeypatch.setattr("tolka.model_directory.weights.supports_int8", lambda: False)
     with pytest.raises(CheckpointError, match="this build of torch has no int8 multiplication"):
         load_model(tmp_path / "int8", or_int8=True)
 

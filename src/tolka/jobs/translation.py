@@ -76,14 +76,6 @@ class Job:
                 f"output.format={output.format} has no place for {asked}: choose text, or jsonl, which has alignments"
             )
 
-    def notes(self, config: TranslateConfig) -> Iterator[str]:
-        """Yield notes on settings that may be mistakes."""
-        if config.output.format == "text" and config.search.returned > 1 and not self.are_given:
-            yield (
-                f"of {config.search.returned} translations of each line (search.n_best) the best one is written; "
-                "output.format=nbest or jsonl writes all"
-            )
-
     def needs_attention(self, config: TranslateConfig) -> str:
         """Return the setting that reads a model's attention; "" if none does."""
         if self.attention:
@@ -109,8 +101,11 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
     job.check(config)
     if job.attention:
         job.attention.mkdir(parents=True, exist_ok=True)
-    for note in job.notes(config):
-        say(f"note: {note}")
+    if config.output.format == "text" and config.search.returned > 1 and not job.are_given:
+        say(
+            f"note: of {config.search.returned} translations of each line (search.n_best) the best one is written; "
+            "output.format=nbest or jsonl writes all"
+        )
     texts = job.texts(config)
     for note in dict.fromkeys(texts.notes()):
         say(f"note: {note}")

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.card import MADE_OF, MEASURED, facts_of, model_card, parity_section
-from tolka.model_directory.int8_weights import int8_tensors
 from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model, load_tokenizer
 from tolka.model_directory.verify import TrainingSources, as_written
-from tolka.model_directory.weights import average_weights
+from tolka.model_directory.weights import average_weights, int8_tensors
 from tolka.model_directory.write import snapshot
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.nn.lora import base_digest

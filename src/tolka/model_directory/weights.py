@@ -1,4 +1,9 @@
-"""The weights of a model directory: reading, verifying and averaging them."""
+"""The weights of a model directory: reading, verifying and averaging them, also stored in int8.
+
+In int8 they have a quarter of the size, and are not quantised again when the model is loaded. Each matrix that
+`quantizable_layers` lists is stored as its integers, under its own name, and the scale of each of its rows, under that
+name with `_scale`. All other tensors are in fp32.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,14 +16,17 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from tolka.errors import CheckpointError
+from tolka.kernels.quantized import Int8Matrix, supports_int8
 from tolka.model_directory.file_names import CONFIG, WEIGHTS
 from tolka.model_directory.verify import verified_manifest
 from tolka.models.base import ModelConfig, Seq2Seq
+from tolka.models.quantization import quantizable_layers, quantize
 
 _BYTES, _INT8_BYTES = 4, 1  # per parameter in fp32, and at least in int8
 # Bytes that a model may have beyond its file's size: where a few weights are missing, a later message names them.
 _ROWS = 4096  # of a matrix that are looked at together
 _SLACK = 64 * 2**20
+_SCALE = "_scale"
 
 
 def unique_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -147,3 +155,32 @@ def _shape(tensor: Tensor) -> str:
     """Return the shape as (2, 3), followed by the dtype if it is not fp32."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     return f"{tuple(tensor.shape)}" + (f" {dtype}" if tensor.dtype != torch.float32 else "")
+
+
+def int8_tensors(model: Seq2Seq) -> dict[str, Tensor]:
+    """Return the tensors to store, of a model in fp32 on the CPU."""
+    tensors = unique_tensors(model.state_dict())
+    for layer in quantizable_layers(model):
+        (name,) = tensors.keys() & set(layer.weight_names)
+        matrix = Int8Matrix.of(tensors[name])
+        tensors[name], tensors[name + _SCALE] = matrix.values, matrix.scales
+    return tensors
+
+
+def fill_int8(model: Seq2Seq, folder: Path) -> None:
+    """Load the weights of a verified directory into a model, whose layers become int8 layers.
+
+    CheckpointError if they do not fit the model, or if this build of torch has no int8 multiplication.
+    """
+    if not supports_int8():
+        raise CheckpointError(f"{folder} has its weights in int8, and this build of torch has no int8 multiplication")
+    weights, expected = read_finite(folder / WEIGHTS), unique_tensors(model.state_dict())
+    for layer in quantizable_layers(model):
+        (name,) = expected.keys() & set(layer.weight_names)
+        expected[name + _SCALE] = torch.empty(len(expected[name]))
+        expected[name] = torch.empty_like(expected[name], dtype=torch.int8)
+    check_fit(weights, expected, folder)
+    quantized = [name for name, tensor in expected.items() if tensor.dtype == torch.int8]
+    matrices = {name: Int8Matrix(weights.pop(name), weights.pop(name + _SCALE)) for name in quantized}
+    model.load_state_dict(weights, strict=False)
+    quantize(model, matrices)

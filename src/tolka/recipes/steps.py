@@ -5,7 +5,6 @@ that is done is not done again with other inputs in the same folder: what it has
 """
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +29,7 @@ class Step:
     """One step of a recipe.
 
     name: its folder below steps/. title: for people. reads, writes: files and model directories. command: of
-    `python -m tolka`, or else do: a function that returns its figures. given: what else it depends on.
+    `python -m tolka`, or else do: a function that returns its figures. given: what else it depends on, as JSON has it.
     """
 
     name: str
@@ -76,7 +75,9 @@ class Steps:
         inputs, started_at = _inputs_of(step), time.perf_counter()
         self._check(step, inputs)
         (self._folder / step.name).mkdir(parents=True, exist_ok=True)
-        self._record(step, {"inputs": inputs})
+        # Beside the step's folder, in which mt-train wants no file of others.
+        record = self._folder / f"{step.name}.json"
+        write_record(record, {"inputs": inputs})
         figures: Figures = {}
         if step.do:
             figures = step.do()
@@ -88,7 +89,7 @@ class Steps:
             raise DataError(f"the step {step.name} left no {missing[0]}")
         seconds = time.perf_counter() - started_at
         made = {"writes": _digests(step.writes), "figures": figures, "seconds": seconds}
-        self._record(step, {"inputs": inputs, **made})
+        write_record(record, {"inputs": inputs, **made})
 
     def _check(self, step: Step, inputs: Mapping[str, Any]) -> None:
         """Raise ConfigError where the step was done with other inputs than these, as far as their files exist."""
@@ -99,10 +100,6 @@ class Steps:
                 f"{self._folder / step.name} was made of other inputs ({', '.join(changed)}): choose another run.name "
                 f"or run.dir, or remove {self._folder} to begin again"
             )
-
-    def _record(self, step: Step, record: Mapping[str, Any]) -> None:
-        # Beside the step's folder, in which mt-train wants no file of others.
-        write_record(self._folder / f"{step.name}.json", record)
 
     def figures(self) -> dict[str, Figures]:
         """Return the figures of each step that is done."""
@@ -148,8 +145,8 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
 
 def _inputs_of(step: Step) -> dict[str, Any]:
     """Return what a step depends on, as its record has it."""
-    inputs = {"command": step.command, **step.given, "reads": [*_digests(step.reads).items()]}
-    return {key: json.loads(json.dumps(value)) for key, value in inputs.items()}
+    reads = [[path, digest] for path, digest in _digests(step.reads).items()]
+    return {"command": [*step.command], **step.given, "reads": reads}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

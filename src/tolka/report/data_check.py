@@ -14,10 +14,8 @@ _FEW_PAIRS = 100_000  # of which a model that was trained on millions knows more
 _SHOWN = 60  # characters of an example
 # Of a text whose sides or languages are swapped, these are consequences: no advice of their own.
 _SWAP_FINDINGS = ("source copied", "another script", "source surely in another", "target surely in another")
-_LEAKS = {
-    "whole pair": "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good",
-    "source": "cleaning.leaks=source, or its scores may be too good",
-}
+_LEAKED_PAIR = "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good"
+_LEAKED_SOURCE = "cleaning.leaks=source, or its scores may be too good"
 _ALL = "all of it stands in the training text: is it the same file?"
 
 
@@ -90,13 +88,12 @@ def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
     """Return what to do about held-out text in the training text."""
-    _, _, description = finding["what"].partition(": ")
-    kind = "source" if description.startswith("source") else "whole pair"
-    if kind == "whole pair" and finding["count"] == finding["looked_at"]:
+    if finding["what"].partition(": ")[2].startswith("source"):
+        return "" if cleaning["leaks"] == "source" else _LEAKED_SOURCE
+    if finding["count"] == finding["looked_at"]:
         return _ALL
     # Dropping every pair with a held-out source drops the whole pairs among them, too.
-    sufficient = {"source": ("source",), "whole pair": ("pair", "source")}[kind]
-    return "" if cleaning["leaks"] in sufficient else _LEAKS[kind]
+    return "" if cleaning["leaks"] in ("pair", "source") else _LEAKED_PAIR
 
 
 def in_validation_set(overlap: Mapping[str, Any]) -> str:

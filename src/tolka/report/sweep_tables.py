@@ -41,16 +41,6 @@ def _flat_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield (group if name == "name" and group != "run" else f"{group}.{name}"), str(value)
 
 
-def best_value(run: FinishedRun) -> float:
-    """Return the best validation's trainer.metric."""
-    metric = _metric(run)
-    return float(run.scores.get("validation", {}).get("valid_loss" if metric == "nll" else metric, math.nan))
-
-
-def _metric(run: FinishedRun) -> str:
-    return str(run.config.get("trainer", {}).get("metric", "bleu"))
-
-
 @dataclass(frozen=True)
 class System:
     """Trainings that differ in their seed alone.
@@ -105,11 +95,12 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
 
     None where there are fewer than two trainings, or where they are selected by different metrics.
     """
-    settings, metrics = differing_settings(runs), {_metric(run) for run in runs}
-    values = [best_value(run) for run in runs]
-    if not settings or len(metrics) > 1 or any(map(math.isnan, values)):
+    settings = differing_settings(runs)
+    metric, *others = dict.fromkeys(str(run.config.get("trainer", {}).get("metric", "bleu")) for run in runs) or [""]
+    key = "valid_loss" if metric == "nll" else metric
+    values = [float(run.scores.get("validation", {}).get(key, math.nan)) for run in runs]
+    if not settings or others or any(map(math.isnan, values)):
         return []
-    (metric,) = metrics
     order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric not in MINIMIZED)
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]

@@ -18,8 +18,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.interchange.export_ctranslate2 import export_checked
-from tolka.interchange.export_huggingface import export_huggingface
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import TransformerConfig
 from tolka.search.options import BeamConfig

@@ -22,8 +22,7 @@ from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.formats.huggingface.marian import Marian
 from tolka.interchange import export_huggingface as exporting
-from tolka.interchange.export_huggingface import export_huggingface
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.interchange.parity import LIMIT, Threshold, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide, checked_copy
 from tolka.model_directory.read import SavedModel, character_form, load_model
@@ -454,7 +453,7 @@ def test_transformers_gets_only_what_was_checked(usual: Path, tmp_path: Path) ->
 def test_transformers_that_cannot_be_imported_is_named(
     usual: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tolka.interchange.import_huggingface.reason_not_to_compare", lambda family: "")
+    monkeypatch.setattr("tolka.interchange.huggingface.reason_not_to_compare", lambda family: "")
     monkeypatch.setitem(sys.modules, "transformers", None)  # as an ImportError of its own
     outcome = command("mt-train", "import", usual, "-o", tmp_path / "model")
     assert outcome.code == 2
