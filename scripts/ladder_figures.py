@@ -9,8 +9,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tolka.report.curves import draw_curves
-from tolka.report.plots import new_figure, save_figure
+from tolka.report.curves import draw_curves, new_figure, save_figure
 from tolka.report.runs import FinishedRun, read_run
 
 MODELS = ("rnn", "lstm", "lstm_attention", "transformer_tiny")

@@ -1,5 +1,6 @@
 """Export a model directory for CTranslate2, and compare what both translate before the folder appears."""
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from tolka.interchange.parity import (
     sample_of,
 )
 from tolka.model_directory.card import facts_of, model_card
-from tolka.model_directory.file_names import CARD
+from tolka.model_directory.file_names import CARD, EXPORTED
 from tolka.model_directory.read import load_model
 from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.search.options import GreedyConfig
@@ -88,7 +89,8 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
     with whole_folder(out) as work:
         write_folder(plain, work, dtype)
         plain.tokenizer.save(work)
-        Exported.of(plain, dtype).write(work)
+        exported = json.dumps(Exported.of(plain, dtype).as_dict(), ensure_ascii=False, indent=1)
+        (work / EXPORTED).write_text(exported, encoding="utf-8")
         write_manifest(work, plain.sources)  # for the comparison, which reads the folder as mt-translate does
         side = CTranslate2Side(work, direction_to_compare(saved))
         parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))

@@ -64,7 +64,8 @@ class TextLines(Format):
         for result, pairs in zip(results, alignments, strict=True):
             best = result.translation.candidates[0]
             score = f"{score_text(best.score)}\t" if self._given else ""
-            yield score + best.text + (f"\t{_pharaoh(pairs)}" if self._alignments else "")
+            aligned = " ".join(f"{source}-{target}" for source, target in pairs)
+            yield score + best.text + (f"\t{aligned}" if self._alignments else "")
 
 
 class NBestLines(Format):
@@ -106,16 +107,12 @@ class CheckList(Format):
         for source, translation, flags in zip(sources, translations, self.flagged, strict=True):
             self._number += 1
             cells = str(self._number), ", ".join(flags), source, translation.text
-            yield (
-                _page_row(*map(escape, cells))
-                if self._is_page
-                else "\t".join(cell.replace("\t", " ") for cell in cells)
-            )
-
-
-def _page_row(number: str, flags: str, source: str, translation: str) -> str:
-    texts = f'<td dir="auto">{source}</td><td dir="auto">{translation}</td>'
-    return f'<tr class="{"check" if flags else "fine"}"><td>{number}</td>{texts}<td>{flags}</td></tr>'
+            if self._is_page:
+                number, why, *texts = map(escape, cells)
+                row = "".join(f'<td dir="auto">{text}</td>' for text in texts)
+                yield f'<tr class="{"check" if flags else "fine"}"><td>{number}</td>{row}<td>{why}</td></tr>'
+            else:
+                yield "\t".join(cell.replace("\t", " ") for cell in cells)
 
 
 def score_text(value: float) -> str:
@@ -126,7 +123,3 @@ def score_text(value: float) -> str:
 def rounded_score(value: float) -> float:
     """Return a score rounded to as many digits as fp32 has."""
     return float(score_text(value))
-
-
-def _pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
-    return " ".join(f"{source}-{target}" for source, target in pairs)

@@ -1,6 +1,6 @@
 """Translate or score files or standard input: the whole work of mt-translate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -124,7 +124,8 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         giving_way = translator.tokenizer.giving_way(translator.direction)
         tally = UnusualLines(translator.direction, job.are_given, journal.tally, giving_way)
         form = _format(job, config, translator, journal.done)
-        windows = _windows(job, texts, journal, config.decoding.window)
+        size, is_awaited = config.decoding.window, job.output is None and texts.are_still_written
+        windows = texts.arriving(size) if is_awaited else full_windows(journal.remaining(texts.read()), size)
         if not journal.done:
             out.write(form.head.encode())
 
@@ -190,13 +191,6 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
     reads = job.attention is not None or (alignments and name == "text")
     attention = AttentionMaps(translator, job.attention, done) if reads else None
     return JsonLines(translator, attention) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
-
-
-def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[list[Pair]]:
-    """Yield the texts in windows: full ones, or those that have arrived where somebody may be waiting for an answer."""
-    if job.output is None and texts.are_still_written:
-        return texts.arriving(size)
-    return full_windows(journal.remaining(texts.read()), size)
 
 
 def _results(

@@ -129,7 +129,11 @@ def fill(model: Seq2Seq, folder: Path) -> None:
 
 def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], folder: Path) -> None:
     """Raise CheckpointError if names, shapes or dtypes are not the expected ones."""
-    differing = _differing(weights, expected)
+    differing = sorted(weights.keys() ^ expected.keys()) or [
+        f"{name} {_shape(weights[name])} instead of {_shape(tensor)}"
+        for name, tensor in expected.items()
+        if _shape(weights[name]) != _shape(tensor)
+    ]
     if differing:
         raise CheckpointError(
             f"{folder / WEIGHTS} does not fit {CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
@@ -140,15 +144,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; CheckpointError if it is damaged."""
     with _reading(path):
         return load_file(path)
-
-
-def _differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Return the names that only one side has; if there are none, the tensors whose shapes or dtypes differ."""
-    return sorted(actual.keys() ^ expected.keys()) or [
-        f"{name} {_shape(actual[name])} instead of {_shape(tensor)}"
-        for name, tensor in expected.items()
-        if _shape(actual[name]) != _shape(tensor)
-    ]
 
 
 def _shape(tensor: Tensor) -> str:

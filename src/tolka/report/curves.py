@@ -1,19 +1,28 @@
-"""The report page's curves, of one run or of several: learning, BLEU by length, gradient flow. Needs the extra `plots`.
+"""The report page's curves, of one run or of several: learning, BLEU by length, gradient flow.
+
+As SVG and PNG, by matplotlib, of the extra `plots`.
 
 A run has the same colour in every picture; curves of models without attention are dashed.
 """
 
+import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tolka.errors import TolkaError
 from tolka.report.glossary import Term, entry
-from tolka.report.plots import new_figure, save_figure, svg_of
 from tolka.report.runs import FinishedRun
+from tolka.system import interrupts
+from tolka.system.atomic import replace_bytes
 
 _SIZE = (5.2, 3.5)  # inches; one panel each, so that they stand one below the other on a narrow screen
 _SHORT_LABEL = 14  # characters; three labels of this length fit side by side in a legend
+# The date and matplotlib's version would make every page of the same run different.
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _BLEU = "BLEU of the validation set, translated greedily; higher is better."
 _LOSS = "Loss on the validation set's references; lower is better, and a curve that rises again shows overfitting."
 _LENGTH = (
@@ -166,3 +175,44 @@ def _flow(index: int) -> Curves:
         return [Curve(range(len(each)), each, is_dotted=is_cell, marker="") for each, is_cell in norms]
 
     return curves
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure, in inches; TolkaError when matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        interrupts.check()  # C extensions turn an interrupted import into an ImportError
+        raise TolkaError("no plots: matplotlib is not installed (pip install 'tolka[plots]')") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure as PNG, into a folder that is made if need be."""
+    path.parent.mkdir(exist_ok=True)
+    picture = BytesIO()  # so that the file appears whole
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of characters in a run's name that the font lacks
+        figure.savefig(picture, format="png", dpi=120)
+    replace_bytes(path, picture.getvalue())
+
+
+def svg_of(figure: Any) -> str:
+    """Return the figure as an SVG element in the page's font and colours."""
+    from matplotlib import rc_context, rcParams
+
+    written = StringIO()
+    # A constant salt, so that equal clip paths have equal names and the same run makes the same page.
+    with warnings.catch_warnings(), rc_context({"svg.fonttype": "none", "svg.hashsalt": "tolka"}):
+        warnings.simplefilter("ignore")
+        figure.savefig(written, format="svg", transparent=True, metadata=_NO_METADATA)
+    text = written.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)  # it would style the whole page
+    # Without a size of its own the picture is as wide as the page, whose styles choose font and colours, light or dark.
+    text = re.sub(r'(<svg [^>]*?) width="[^"]*" height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # ids repeat in every figure, and nothing refers to them
+    text = re.sub(r"font-family: [^;\"]*;? ?", "", text)
+    text = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", text)
+    text = text.replace(f"stroke: {rcParams['grid.color']}; stroke-opacity: 0.3", "stroke: var(--line)")
+    return re.sub(r"\b(stroke|fill): #000000", r"\1: currentColor", text)

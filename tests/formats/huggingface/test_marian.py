@@ -21,7 +21,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError, DataError
 from tolka.formats.huggingface.family import read_foreign
 from tolka.formats.huggingface.marian import Marian
-from tolka.interchange import export_huggingface as exporting
+from tolka.interchange import huggingface as exporting
 from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.interchange.parity import LIMIT, Threshold, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide, checked_copy

@@ -68,10 +68,6 @@ class Exported:
         form = {key: getattr(self.characters, key) for key in CHARACTER_SETTINGS}
         return {**others, **form, "languages": list(self.direction)}
 
-    def write(self, folder: Path) -> None:
-        """Write these facts to `tolka.json` in a folder."""
-        (folder / EXPORTED).write_text(json.dumps(self.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
-
 
 @dataclass(frozen=True)
 class ExportedFolder:
