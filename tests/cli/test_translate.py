@@ -288,7 +288,7 @@ def test_the_manifest_has_the_ratio_of_lengths_in_the_training_text(trained: Pat
 
 @pytest.mark.parametrize("ratio", [[], [1.0], ["a", 1.0], [0.0, -1.0], [1e9, 1.0]])
 def test_a_ratio_of_lengths_that_is_none_is_refused(
-    command: Command, trained: Path, tmp_path: Path, ratio: object
+    command: Command, trained: Path, tmp_path: Path, ratio: list[object]
 ) -> None:
     shutil.copytree(trained / "best", tmp_path / "odd")
     path = tmp_path / "odd" / "manifest.json"

@@ -60,7 +60,7 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
             )
-    sizes = {ours: whole_number(config, theirs, where) for ours, theirs in _SIZES.items()}
+    sizes: dict[str, Any] = {ours: whole_number(config, theirs, where) for ours, theirs in _SIZES.items()}
     for key in ("layers", "decoder_layers", "d_ff"):  # where 0 has a meaning in tolka
         if not sizes[key]:
             raise CheckpointError(f"{where}: {_SIZES[key]} (0) must be at least 1")
@@ -70,7 +70,7 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
             f"{where}: activation_function ({activation!r:.80}) must be one of {', '.join(ACTIVATIONS)}"
         )
     try:
-        rates = {key: rate(config, key, where) for key in _RATES}
+        rates: dict[str, Any] = {key: rate(config, key, where) for key in _RATES}
         return TransformerConfig(activation=ACTIVATIONS[activation], **sizes, **rates, **own)
     except ConfigError as error:
         raise CheckpointError(f"{where}: {error}") from None

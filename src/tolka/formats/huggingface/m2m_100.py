@@ -6,7 +6,7 @@ the output. The tag of the source's language stands before the source; the decod
 the target's language. The two differ in their tokenizers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -45,9 +45,9 @@ class _M2M100Layers(Family):
     """What M2M-100 and NLLB-200 share: all but the tokenizer."""
 
     MODEL = "M2M100ForConditionalGeneration"
-    read_tokenizer: ClassVar[Callable[[ModelFolder, int, Mapping[str, Any]], Tokenizer]]
+    read_tokenizer: "ClassVar[staticmethod[[ModelFolder, int, Mapping[str, Any]], Tokenizer]]"
     """Reads the tokenizer of a folder, of so many rows of the embedding; CheckpointError if it does not fit."""
-    tokenizer_files: ClassVar[Callable[[SavedModel, Vocabulary], dict[str, Any]]]
+    tokenizer_files: "ClassVar[staticmethod[[SavedModel, Vocabulary], dict[str, Any]]]"
     """Returns its files: name -> bytes, or the object of a JSON file. ConfigError if the family has others."""
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
