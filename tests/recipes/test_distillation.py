@@ -12,7 +12,7 @@ from tolka.metrics.pairwise import chrf_of
 from tolka.model_directory.read import load_tokenizer
 from tolka.recipes import outcome
 from tolka.recipes.distillation import DistillationConfig
-from tolka.recipes.speed import translated
+from tolka.recipes.outcome import translated
 from tolka.recipes.task import RecipeTask
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,6 @@ class CTranslate2Engine(Engine):
         self.translator, self.vocabulary = translator, vocabulary
         self._threads = threads
         self._batch_size = _CPU_BATCH if threads else 0  # 0 = BatchDecoder's batches
-        self._is_finite = False  # True once that was checked
 
     @classmethod
     def of(
@@ -117,8 +117,8 @@ class CTranslate2Engine(Engine):
         if any(wish.terms or wish.banned for wish in wishes):
             raise ConfigError("CTranslate2 is used with no glossary and no banned phrases: set decoding.backend=torch")
         # Greedy search asks for no scores, which take up to a third more time; other searches drop NaN and inf.
-        if isinstance(search, GreedyConfig):
-            self._check_finite()
+        if isinstance(search, GreedyConfig) and not self._is_finite:
+            raise CheckpointError(NOT_FINITE)
         if isinstance(search, SamplingConfig):
             import ctranslate2
 
@@ -176,17 +176,14 @@ class CTranslate2Engine(Engine):
     def free_memory(self) -> None:
         """Do nothing: CTranslate2 releases what it allocated."""
 
-    def _check_finite(self) -> None:
-        """Raise CheckpointError if a sentence of subwords from all over the vocabulary has NaN or inf as a score."""
-        if self._is_finite:
-            return
+    @cached_property
+    def _is_finite(self) -> bool:
+        """Whether a sentence of subwords from all over the vocabulary has no NaN or inf as a score."""
         sources, targets = (
             range(EOS, len(side), len(side) // _PROBED + 1) for side in (self.vocabulary.source, self.vocabulary.target)
         )
         scores = self.score([list(sources)], [list(targets)])
-        if scores is not None and not all(math.isfinite(value) and value >= NEVER for value in scores[0]):
-            raise CheckpointError(NOT_FINITE)
-        self._is_finite = True
+        return scores is None or all(math.isfinite(value) and value >= NEVER for value in scores[0])
 
 
 def _default_threads() -> int:

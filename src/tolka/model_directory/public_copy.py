@@ -59,7 +59,9 @@ class PublicCopy:
         # The name of a data set on the Hub, OWNER/NAME, looks like a path.
         if not isinstance(value, str) or (place == "corpus.path" and value == self.data_set):
             return value
-        is_path = place.rpartition(".")[2] in _PATHS or _is_absolute(value)
+        # Or all of the text is a path that says where it begins: /home, ~/texts, C:\\texts.
+        is_path = place.rpartition(".")[2] in _PATHS or value.startswith("~")
+        is_path |= PurePosixPath(value).is_absolute() or PureWindowsPath(value).is_absolute()
         short = _last_name(value) if is_path else value
         if place == "metrics.command":
             short = without_folders(value)
@@ -141,11 +143,6 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
 def _last_name(path: str) -> str:
     """Return the last name of a path; the whole name of a model on the Hub."""
     return path if _ON_THE_HUB.fullmatch(path) else re.split(r"[/\\]", path.strip('"').rstrip("/\\"))[-1]
-
-
-def _is_absolute(text: str) -> bool:
-    """Return whether all of a text is a path that says where it begins: /home, ~/texts, C:\\texts."""
-    return text.startswith("~") or PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of
 from tolka.options.settings import setting
-from tolka.recipes.outcome import check_useful, choose
+from tolka.recipes.outcome import check_model, check_useful, choose
 from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
 from tolka.recipes.texts import TAG, to_train
@@ -63,7 +63,7 @@ class BackTranslationConfig(RecipeConfig):
         if task.is_both and self.reverse:
             raise ConfigError("recipe.reverse is not for corpus.both_directions, whose model is its own reverse")
         if self.reverse:
-            task.check_model(self.reverse, task.direction.swapped)
+            check_model(self.reverse, task.direction.swapped)
         direction, files, train = task.direction, [user_path(each) for each in self.monolingual], task.texts.train
         lines = task.at("monolingual", f"lines.{direction.target}")
         yield task.write_texts()

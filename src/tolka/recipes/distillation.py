@@ -23,7 +23,7 @@ from tolka.models.rnn import config as rnn
 from tolka.models.transformer.config import TransformerConfig
 from tolka.options.parsing import build
 from tolka.options.settings import setting
-from tolka.recipes.outcome import deliver
+from tolka.recipes.outcome import check_model, deliver
 from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
 from tolka.system.number_format import count_text
@@ -62,7 +62,7 @@ class DistillationConfig(RecipeConfig):
             raise ConfigError("recipe=distillation needs a model to learn from: teacher=MODEL, or MODEL,MODEL")
         if task.is_both:
             raise ConfigError("recipe=distillation is for one direction: leave corpus.both_directions out")
-        task.check_model(self.teacher, task.direction)
+        check_model(self.teacher, task.direction)
         direction, texts = task.direction, task.texts
         student = {} if task.has_typed(*_MODEL) else self._student(task)
         is_exported = (

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.schemas import TrainConfig
@@ -14,7 +13,6 @@ from tolka.errors import ConfigError
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.names import models_of
 from tolka.model_directory.verify import read_json
-from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step, recorded
 from tolka.recipes.texts import SharedTexts
 from tolka.run.inputs import open_corpus
@@ -160,13 +158,6 @@ class RecipeTask:
                 f"{key} ({run}) was trained or tested on other text than corpus.train, valid and test name here: type "
                 "them as they were for it, or leave it out"
             )
-
-    def check_model(self, model: str, direction: Direction) -> None:
-        """Raise TolkaError, as mt-translate reports it, unless a model is there and has a direction."""
-        with TemporaryDirectory() as folder:
-            nothing = Path(folder, "nothing")
-            nothing.touch()
-            translated({"checked": model}, nothing, Path(folder), direction)
 
     def translate(
         self,

@@ -101,7 +101,9 @@ def tokenizer_json(model: bytes, vocabulary: Vocabulary) -> dict[str, Any]:
     numbered = subwords if _is_in_published_order(model, vocabulary) else [*subwords, *added]
     # Beside this file: all that is the same in each.
     content: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-    content["added_tokens"] = [_added_token(ids[token], token) for token in (*FAIRSEQ_SPECIAL, *added)]
+    for token in (*FAIRSEQ_SPECIAL, *added):
+        flags = {"single_word": False, "lstrip": token == _MASK, "rstrip": False, "normalized": token == _MASK}
+        content["added_tokens"].append({"id": ids[token], "content": token, **flags, "special": True})
     content["model"] |= {"vocab": {name: ids[name] for name in numbered}, "merges": _merges(subwords)}
     if rules := model_proto(model).normalizer_spec.precompiled_charsmap:
         step = {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(rules).decode()}
@@ -112,11 +114,6 @@ def tokenizer_json(model: bytes, vocabulary: Vocabulary) -> dict[str, Any]:
     for texts in (order["single"], order["pair"]):
         texts.insert(0, {"SpecialToken": {"id": tag, "type_id": 0}})
     return content
-
-
-def _added_token(number: int, token: str) -> dict[str, Any]:
-    flags = {"single_word": False, "lstrip": token == _MASK, "rstrip": False, "normalized": token == _MASK}
-    return {"id": number, "content": token, **flags, "special": True}
 
 
 def _merges(subwords: Sequence[str]) -> list[list[str]]:
