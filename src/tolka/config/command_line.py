@@ -11,7 +11,7 @@ from tolka.config.inherited import inherit_model, inherit_tokenizer
 from tolka.config.open_settings import names_model, settings_to_choose
 from tolka.config.origins import DEFAULT, OPEN, TYPED, Composition, Origin, Rank
 from tolka.config.plugins import load_plugins
-from tolka.config.schemas import EvaluateConfig, TrainConfig, build_groups, cross_check, rebuild
+from tolka.config.schemas import EvaluateConfig, TrainConfig, build_groups, rebuild
 from tolka.config.translate_command import EVALUATE_KEYS, with_long_keys
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
@@ -63,7 +63,7 @@ def train_config(
     typed = composed.typed()
     _check_languages(config, typed)
     if not is_open:  # else this follows when all settings are known
-        cross_check(config)
+        config.check()
     if "trainer.updates" not in is_open:
         _check_warmup(config, typed)
     config = _with_width(config, typed)
@@ -125,7 +125,7 @@ def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> Trai
         composed.replace(key, value, TYPED if key in typed else DEFAULT, Rank.TYPED)
     follow_rules(composed, say)
     config = rebuild({**composed.values, "run": {**composed.values["run"], "origins": composed.named_origins()}})
-    cross_check(config)
+    config.check()
     _check_warmup(config, typed)
     return config
 

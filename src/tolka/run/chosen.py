@@ -1,7 +1,7 @@
 """Settings that nobody has typed, chosen from the training text and the machine before a run begins."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tolka.auto.memory import MEMORY, ModelSize, choose_memory
 from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
@@ -9,13 +9,13 @@ from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.dependent_settings import fit_schedule
 from tolka.config.origins import OPEN
-from tolka.config.schemas import TrainConfig, cross_check, rebuild
+from tolka.config.schemas import TrainConfig, rebuild
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.auto import AutoOptions
 from tolka.models.embeddings import VOCABULARY_TENSORS
 from tolka.models.options import ModelConfig
-from tolka.run.inputs import open_corpus
+from tolka.run.texts import open_corpus
 from tolka.system.device import choose_device
 from tolka.system.memory import total_memory_bytes
 from tolka.system.progress import silent
@@ -35,9 +35,15 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
     if not config.run.open_settings:
         return config, []
     before, chosen, is_open = config.as_dict(), config.as_dict(), {*config.run.open_settings}
-    begun = _chosen_before(config)
+    begun = _chosen_before(config.run.folder)
     choices = [] if begun else _choices(config)
-    _check_family(config, begun)
+    names = [choice.value["name"] for choice in begun if choice.key == "model"]
+    wanted = getattr(config.model, "family", "any")
+    if names and wanted not in ("any", *names):
+        raise ConfigError(
+            f"{config.run.folder} holds a run of another kind of model ({names[0]}) than model.family={wanted}: choose "
+            "another run.name"
+        )
     origins = {key: by for key, by in config.run.origins.items() if by != OPEN}
     for choice in begun or choices:
         group, _, key = choice.key.partition(".")
@@ -52,13 +58,13 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
         else:
             chosen[group] = preset(group, choice.value) if isinstance(choice.value, str) else dict(choice.value)
             by = by if begun else f"{group}={choice.value}, chosen"
-            origins |= {f"{group}.{each}": by for each in chosen[group] if f"{group}.{each}" not in origins}
+            origins[group] = by
     if choices:
         typed = () if "scheduler.warmup" in is_open else ("warmup",)
         chosen["scheduler"] |= fit_schedule(chosen["scheduler"], chosen["trainer"]["updates"], typed)
     chosen["run"]["origins"] = origins
     complete = rebuild(chosen)
-    cross_check(complete)
+    complete.check()
     values = flat(complete.as_dict())
     return complete, [replace(each, value=values.get(each.key, each.value)) for each in choices if each.key in is_open]
 
@@ -72,7 +78,7 @@ def _choices(config: TrainConfig) -> list[Choice]:
             "least: use another one"
         )
     try:
-        corpus, _ = open_corpus(config, silent)
+        corpus = open_corpus(config.corpus, config.run.prepared_folder, silent)
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
         corpus = config.corpus.open()
     start = config.run.init_from
@@ -121,20 +127,9 @@ def _tuning(
     return [*(each for each in choices if each.key not in {choice.key for choice in fitting}), *fitting]
 
 
-def _check_family(config: TrainConfig, begun: Sequence[Choice]) -> None:
-    """Raise ConfigError where a run that has begun is of another family than is typed now."""
-    names = [choice.value["name"] for choice in begun if choice.key == "model"]
-    wanted = getattr(config.model, "family", "any")
-    if names and wanted not in ("any", *names):
-        raise ConfigError(
-            f"{config.run.folder} holds a run of another kind of model ({names[0]}) than model.family={wanted}: choose "
-            "another run.name"
-        )
-
-
-def _chosen_before(config: TrainConfig) -> list[Choice]:
+def _chosen_before(folder: Path) -> list[Choice]:
     """Return what a run has begun with, which nobody needs the reasons of again; [] where none has begun."""
-    begun = begun_settings(config.run.folder)
+    begun = begun_settings(folder)
     if not begun:
         return []
     try:
