@@ -36,6 +36,8 @@ from tolka.system.device import choose_device, use_threads
 from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
 from tolka.system.progress import Say, say, silent
+from tolka.text.corpora.base import CorpusConfig
+from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import next_time
 from tolka.training.state import TrainState
 
@@ -137,14 +139,17 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
         return TolkaError(f"process {launch().rank} of {count} met {type(error).__name__}: {error}")
 
 
-def unlike_before(run: Path, config: TrainConfig) -> list[str]:
-    """Return the differences from a run's machine, versions and texts that may change its results."""
+def unlike_before(run: Path, options: CorpusConfig, cache: Path, trainer: TrainerConfig) -> list[str]:
+    """Return the differences from a run's machine, versions and texts that may change its results.
+
+    cache: run.prepared.
+    """
     calls = recorded(run)
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
-    use_threads(config.trainer.threads)
-    corpus = open_corpus(config.corpus, config.run.prepared_folder, silent)
-    return list(unlike(calls[0], provenance(corpus, choose_device(config.trainer.device))))
+    use_threads(trainer.threads)
+    corpus = open_corpus(options, cache, silent)
+    return list(unlike(calls[0], provenance(corpus, choose_device(trainer.device))))
 
 
 def prepare(config: TrainConfig, say: Say = say) -> Prepared:

@@ -1,7 +1,7 @@
 """The configurations of the three commands: frozen dataclasses that check their values."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
@@ -114,6 +114,13 @@ class TrainConfig:
         plugins = sorted(module for module in modules if module.split(".")[0] != __name__.split(".")[0])
         return {**asdict(self), **({"plugins": plugins} if plugins else {})}
 
+    def sized(self) -> "TrainConfig":
+        """Return the configuration with the width that model.parameters asks for."""
+        # The embeddings are a large share of a small model, so that the size depends on the vocabularies.
+        size, tokenizer = self.tokenizer.vocab_size, self.tokenizer.load_given()
+        sizes = (tokenizer.source_size, tokenizer.target_size) if tokenizer else (size, size)
+        return replace(self, model=self.model.sized(*sizes, self.tokenizer.shared))
+
     def may_change_on_resume(self, key: str) -> bool:
         """Return whether a resumed run may have another value for `key`, as in "trainer.updates"."""
         group, _, name = key.partition(".")
@@ -125,6 +132,35 @@ class TrainConfig:
             for name, (needed, words) in needed_settings(type(options)).items():
                 if needed not in self.run.open_settings and not attrgetter(needed)(self):
                     yield f"{group}.{name}", words
+
+    def notes(self, typed: Collection[str], experiment: str) -> Iterator[str]:
+        """Yield notes on settings that are allowed but seldom intended. typed: the keys that were typed."""
+        for key, lacking in self.settings_without_effect():
+            if key in typed:
+                yield f"{key} has no effect without {lacking}"
+        if self.run.init_from and experiment != "finetune" and "optimizer.lr" not in typed:
+            yield (
+                f"the rate ({self.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
+                "without an experiment, run.init_from has one chosen by the number of pairs"
+            )
+        values = self.as_dict()
+        optimizer = values["optimizer"]
+        is_default = (optimizer["name"], optimizer["lr"]) == ("adamw", 0.001) and self.scheduler.uses_lr
+        is_open = {"optimizer.lr", "experiment"}.isdisjoint(
+            {*typed, *self.run.open_settings}
+        ) and not self.run.init_from
+        if values["model"]["name"] == "rnn" and is_default and is_open:
+            yield (
+                f"the rate ({self.optimizer.lr:g}) suits a Transformer; with optimizer.lr=0.004 a recurrent model had "
+                "23 BLEU instead of 15 on 10 000 pairs"
+            )
+        # One more than max_length, for </s>.
+        longest, limit = self.batching.max_length + 1, self.model.longest
+        if limit is not None and limit < longest:
+            yield (
+                f"the model has {limit} positions, and a sentence may have {longest} tokens, </s> included "
+                "(batching.max_length): those beyond share the last one"
+            )
 
     def check(self) -> None:
         """Raise ConfigError for the first settings of different groups that do not go together."""

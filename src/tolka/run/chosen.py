@@ -70,8 +70,8 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
 
 
 def _choices(config: TrainConfig) -> list[Choice]:
-    """Return what the training text calls for; ConfigError on a machine with too little memory for any model."""
-    memory = total_memory_bytes()
+    """Return what the training text calls for, so that it fits into memory; ConfigError where nothing fits."""
+    memory, is_open = total_memory_bytes(), {*config.run.open_settings}
     if 0 < memory < _LEAST_MEMORY:
         raise ConfigError(
             f"this machine has {memory / 1e9:.1f} GB of memory, and training takes {_LEAST_MEMORY / 1e9:.1f} GB at "
@@ -84,47 +84,38 @@ def _choices(config: TrainConfig) -> list[Choice]:
     start = config.run.init_from
     tokenizer, form = tokenizer_of(start) if start else None, config.cleaning.characters
     text = TextFacts.of(corpus, tokenizer, form)
-    if text.new_languages and "corpus.both_directions" in config.run.open_settings:
+    if text.new_languages and "corpus.both_directions" in is_open:
         text = replace(text, pairs=2 * text.pairs, validation=2 * text.validation)
-    tokens = 0 if "batching.tokens" in config.run.open_settings else config.batching.tokens * config.trainer.accumulate
-    if not isinstance(config.model, AutoOptions):
-        assert tokenizer is not None
-        return _tuning(config, config.model, text, tokens, tokenizer)
-    return choose(text, config.model.family, choose_device(config.trainer.device).type == "cuda", tokens)
-
-
-def _tuning(
-    config: TrainConfig, model: ModelConfig, text: TextFacts, tokens: int, tokenizer: Tokenizer
-) -> list[Choice]:
-    """Return what a model to start from calls for, so that it fits into memory; ConfigError where nothing fits."""
+    tokens = 0 if "batching.tokens" in is_open else config.batching.tokens * config.trainer.accumulate
+    device, model = choose_device(config.trainer.device), config.model
+    if isinstance(model, AutoOptions):
+        return choose(text, model.family, device.type == "cuda", tokens)
+    assert tokenizer is not None
     adapters = bool(config.finetuning.lora_rank)
     choices = choose_tuning(text, tokens, model.d_model, adapters)
-    device = choose_device(config.trainer.device)
     # Of a GPU nobody has measured what fits; batching.tokens=auto tries it there.
-    machine = 0.0 if device.type == "cuda" else _SHARE * total_memory_bytes()
+    machine = 0.0 if device.type == "cuda" else _SHARE * memory
     limit = 1e9 * config.trainer.memory or machine
     if not limit or config.batching.auto or config.trainer.devices != 1:
         return choices
-    open_values = {choice.key: choice.value for choice in choices if choice.key in config.run.open_settings}
-    new = open_values.get("tokenizer.extend", config.tokenizer.extend)
-    shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
-    size = ModelSize(
-        shapes.parameter_count(),
-        {
-            name.split(".")[0]: each.numel()
-            for name, each in shapes.named_parameters()
-            if name in VOCABULARY_TENSORS[:3]
-        },
-        model.d_model,
-    )
+    open_values = {choice.key: choice.value for choice in choices if choice.key in is_open}
+    size = _model_size(model, tokenizer, open_values.get("tokenizer.extend", config.tokenizer.extend))
     frozen = size.subwords.keys() <= {*config.finetuning.freeze}
     trained = "adapters" if adapters else "layers" if frozen else "all"
     batch = open_values.get("batching.tokens", config.batching.tokens)
     least, accumulate = config.batching.max_length + 1, config.trainer.accumulate
-    fitting = choose_memory(size, trained, batch, least, accumulate, limit, {*config.run.open_settings})
+    fitting = choose_memory(size, trained, batch, least, accumulate, limit, is_open)
     if any(choice.key == "finetuning.lora_rank" for choice in fitting):
         choices = choose_tuning(text, tokens, model.d_model, adapters=True)
     return [*(each for each in choices if each.key not in {choice.key for choice in fitting}), *fitting]
+
+
+def _model_size(model: ModelConfig, tokenizer: Tokenizer, new: int) -> ModelSize:
+    """Return the size of a model to start from. new: subwords that are added to its tokenizer."""
+    shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
+    named = shapes.named_parameters()
+    subwords = {name.split(".")[0]: each.numel() for name, each in named if name in VOCABULARY_TENSORS[:3]}
+    return ModelSize(shapes.parameter_count(), subwords, model.d_model)
 
 
 def _chosen_before(folder: Path) -> list[Choice]:

@@ -15,10 +15,10 @@ from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import loss_of, prepare_inputs
 from tolka.run.parents import load_parents
 from tolka.run.text_faults import TextFaults, faults_of
-from tolka.run.texts import Texts, open_corpus, read_texts
+from tolka.run.texts import RunTexts, open_corpus, read_texts
 from tolka.run.training_setup import build_trainer, ready_device
 from tolka.system.memory import keep_freed_memory
-from tolka.system.progress import Say, bar, silent
+from tolka.system.progress import Say, bar
 from tolka.text.check.diagnosis import HeldOut, diagnose
 from tolka.text.check.histogram import histograms, quarters
 from tolka.text.cleaning.steps import CleaningConfig, changes_of
@@ -28,66 +28,56 @@ from tolka.training.run_folder import RunFolder
 from tolka.training.time_estimate import estimate_training
 
 
-def check(config: TrainConfig, say: Say = silent) -> dict[str, Any]:
-    """Examine the text and, where it can be trained on, time some updates; leaves no run, only the prepared text.
+def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path]:
+    """Examine the text with the settings that it calls for and, where it can be trained on, time some updates.
 
-    Returns the result as plain values for JSON. training: a diagnosis of each text. leaks: from "valid" and "test"
-    into the training text. overlaps: of test sets with the validation set. wrong_sides: text -> what is wrong with its
-    sides. unlike: sentences about training text that is written otherwise than held-out text. varieties: see
-    `TextFaults`. kept: what the settings keep of the whole text. pieces: both sides in subwords; like kept, None for a
-    text that cannot be read. unfit: why it cannot be trained on. pace: None for a text that is unfit. cleaning: the
-    settings that decide what is kept.
+    Returns what is found, as plain values for JSON, and its page in the run's folder; leaves no run, but for the
+    prepared text. training: a diagnosis of each text. leaks: from "valid" and "test" into the training text. overlaps:
+    of test sets with the validation set. wrong_sides: text -> what is wrong with its sides. unlike: sentences about
+    training text that is written otherwise than held-out text. varieties: see `TextFaults`. kept: what the settings
+    keep of the whole text. pieces: both sides in subwords; like kept, None for a text that cannot be read. unfit: why
+    it cannot be trained on. pace: None for a text that is unfit. cleaning: the settings that decide what is kept.
+    chosen: as in `with_chosen_settings`. parent: a model to start from, or "".
 
     say: receives notes. DataError where a file cannot be read at all.
     """
     keep_freed_memory()
+    try:
+        config, choices = with_chosen_settings(config)
+    except DataError:  # a broken text, which is described below
+        choices = []
     # Raised here: that a SentencePiece model cannot be read is not a fault of the text.
     config.tokenizer.load_given()
+    start, teacher, extends = config.run.init_from, config.trainer.teacher, bool(config.tokenizer.extend)
     texts, broken = _texts(config.corpus, config.run.prepared_folder, config.cleaning, config.metrics, say)
-    result = _examine(texts, config.cleaning)
-    if broken:
-        return result | {"unfit": broken}
+    found = _examine(texts, config.cleaning)
+    found |= {
+        "chosen": [asdict(choice) for choice in choices],
+        "parent": "" if start else opus_mt_name(*config.corpus.direction),
+    }
     # A trainer writes into a run's folder: into one that is gone afterwards.
     with tempfile.TemporaryDirectory() as folder:
         run, device = RunFolder(Path(folder), say=say), ready_device(config.trainer)
         try:
-            parents = load_parents(
-                config.run.init_from, config.trainer.teacher, texts.corpus, bool(config.tokenizer.extend)
-            )
+            if broken:
+                raise DataError(broken)
             faults = faults_of(texts, config.cleaning)
-            result |= asdict(faults)
+            found |= asdict(faults)
+            parents = load_parents(start, teacher, texts.corpus, extends)
             inputs = prepare_inputs(config, texts, faults, parents, run.log)
-            result["unfit"] = result["unfit"] or loss_of(inputs, config.cleaning, config.batching.max_length)
-            prepared = inputs.prepared
-            result |= {"kept": prepared.tally.as_dict(), "pieces": _pieces(prepared.store)}
-            if not result["unfit"]:
-                result["pace"] = asdict(estimate_training(build_trainer(config, inputs, run, device)))
+            found["unfit"] = faults.unfit or loss_of(inputs, config.cleaning, config.batching.max_length)
+            found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store)}
+            if not found["unfit"]:
+                found["pace"] = asdict(estimate_training(build_trainer(config, inputs, run, device)))
         # Text that cannot be trained on is a result too; what was found before stays.
         except DataError as error:
-            result["unfit"] = result["unfit"] or str(error)
-    return result
-
-
-def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path]:
-    """Check with the settings that are chosen by the text; return what is found, and its page in the run's folder.
-
-    Beside what `check` returns: chosen, as in `with_chosen_settings`; parent: a model to start from, or "".
-    """
-    try:
-        config, choices = with_chosen_settings(config)
-    except DataError:  # a broken text, which the check describes
-        choices = []
-    found = {
-        **check(config, say),
-        "chosen": [asdict(choice) for choice in choices],
-        "parent": "" if config.run.init_from else opus_mt_name(*config.corpus.direction),
-    }
+            found["unfit"] = found["unfit"] or str(error)
     return found, write_check_page(config.run.folder, config.as_dict(), found)
 
 
 def _texts(
     options: CorpusConfig, cache: Path, cleaning: CleaningConfig, metrics: MetricsConfig, say: Say
-) -> tuple[Texts, str]:
+) -> tuple[RunTexts, str]:
     """Return the texts, and "" or why they cannot be trained on; without sets where the text is too broken for them."""
     try:
         corpus = open_corpus(options, cache, say)
@@ -96,11 +86,11 @@ def _texts(
         corpus = options.open()
         if not corpus.sizes:
             raise
-        return Texts(corpus, {}, {}), str(error)
+        return RunTexts(corpus, {}, {}), str(error)
     return read_texts(corpus, cleaning.characters, metrics, say), ""
 
 
-def _examine(texts: Texts, cleaning: CleaningConfig) -> dict[str, Any]:
+def _examine(texts: RunTexts, cleaning: CleaningConfig) -> dict[str, Any]:
     """Examine the training text, and the pairs of held-out sets that are in it; the rest of the result is open."""
     corpus, valid, tests = texts.corpus, dict[str, list[Pair]](), dict[str, list[Pair]]()
     if texts.validation:

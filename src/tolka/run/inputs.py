@@ -23,7 +23,7 @@ from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.direction_checks import check_directions
 from tolka.run.parents import Parents, load_parents
 from tolka.run.text_faults import TextFaults, faults_of
-from tolka.run.texts import Texts, note_all, open_corpus, read_texts
+from tolka.run.texts import RunTexts, note_all, open_corpus, read_texts
 from tolka.system.progress import Say
 from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.steps import CleaningConfig
@@ -49,7 +49,7 @@ Ids = tuple[list[int], list[int]]
 class Inputs:
     """The inputs of a training. order: what `prepared` was made by."""
 
-    texts: Texts
+    texts: RunTexts
     faults: TextFaults
     parents: Parents
     order: Order
@@ -102,7 +102,7 @@ def read_inputs(config: TrainConfig, log: Say, ranks: Ranks = ALONE, *, resuming
 
 
 def prepare_inputs(
-    config: TrainConfig, texts: Texts, faults: TextFaults, parents: Parents, log: Say, ranks: Ranks = ALONE
+    config: TrainConfig, texts: RunTexts, faults: TextFaults, parents: Parents, log: Say, ranks: Ranks = ALONE
 ) -> Inputs:
     """Prepare the training text, or open what was prepared before; log what came of it."""
     started_at = time.perf_counter()
@@ -126,7 +126,7 @@ def prepare_inputs(
 
 
 def _order(
-    texts: Texts,
+    texts: RunTexts,
     parents: Parents,
     cleaning: CleaningConfig,
     kind: TokenizerConfig,

@@ -35,7 +35,7 @@ from tolka.run.inputs import read_inputs
 from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
 from tolka.run.results import write_report
-from tolka.run.texts import Texts
+from tolka.run.texts import RunTexts
 from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
 from tolka.search.base import SearchConfig
 from tolka.system import interrupts
@@ -178,7 +178,7 @@ def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
             )
 
 
-def _try_metric(metrics: MetricsConfig, chosen_by: str, texts: Texts) -> None:
+def _try_metric(metrics: MetricsConfig, chosen_by: str, texts: RunTexts) -> None:
     """Score two lines by metrics.command, whose mistakes would else show after the training; ConfigError, DataError.
 
     chosen_by: trainer.metric.
@@ -235,7 +235,7 @@ def _as_it_began(
         return None
 
 
-def _test(tester: Tester, run: RunFolder, texts: Texts, update: int, knows_more: bool) -> list[TestResult]:
+def _test(tester: Tester, run: RunFolder, texts: RunTexts, update: int, knows_more: bool) -> list[TestResult]:
     """Translate each test set with the best model and score it.
 
     update: the best model's. knows_more: whether the model may know directions that are not trained.
@@ -265,7 +265,7 @@ def _write_scores(
 def _report(
     run: RunFolder,
     title: str,
-    texts: Texts,
+    texts: RunTexts,
     translator: Translator[TorchEngine],
     tests: Sequence[TestResult],
     plots: bool,

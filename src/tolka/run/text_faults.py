@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import chain
 
 from tolka.report.data_check import in_validation_set
-from tolka.run.texts import Texts
+from tolka.run.texts import RunTexts
 from tolka.text.check.diagnosis import Finding, overlaps
 from tolka.text.check.sides import SWAPPED, differences, fault_of_sides, spread_sample, varieties
 from tolka.text.cleaning.steps import CleaningConfig
@@ -32,7 +32,7 @@ class TextFaults:
         yield from (*self.unlike, *self.varieties)
 
 
-def faults_of(texts: Texts, cleaning: CleaningConfig) -> TextFaults:
+def faults_of(texts: RunTexts, cleaning: CleaningConfig) -> TextFaults:
     """Look at some hundred pairs of each training text, and at the held-out sets.
 
     Sets that were held out of the training text need no look of their own.

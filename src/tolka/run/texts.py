@@ -22,7 +22,7 @@ from tolka.text.pairs import Pair, PairSource
 
 
 @dataclass(frozen=True)
-class Texts:
+class RunTexts:
     """The texts of a run.
 
     validation: the validation set of each direction, without pairs that have a blank side. tests: each test set by
@@ -84,7 +84,7 @@ def open_corpus(options: CorpusConfig, cache: Path, say: Say) -> Corpus:
     return corpus.named_by_direction()
 
 
-def read_texts(corpus: Corpus, characters: CharacterForm, metrics: MetricsConfig, log: Say) -> Texts:
+def read_texts(corpus: Corpus, characters: CharacterForm, metrics: MetricsConfig, log: Say) -> RunTexts:
     """Read the validation and test sets; log what is in them, what is left out, and what is odd about them.
 
     characters: the form that every text for the model gets. DataError for a set without text, and for two test sets of
@@ -110,7 +110,7 @@ def read_texts(corpus: Corpus, characters: CharacterForm, metrics: MetricsConfig
         sides |= {f"{source.name}'s references": [pair.target for pair in pairs]}
         odd_form = _form_note(pairs, f"the test set {source.name}", characters.of(source.direction))
         note_all(log, [odd_form, blank_note(sides.items())])
-    return Texts(corpus, validation, tests)
+    return RunTexts(corpus, validation, tests)
 
 
 def note_all(log: Say, notes: Sequence[str]) -> None:
