@@ -7,8 +7,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, ClassVar
 
-import yaml
-
 from tolka.errors import TolkaError
 from tolka.evaluation.verdict import advice_of, figures_of, minutes_text
 from tolka.metrics.tables import interval_text
@@ -19,6 +17,7 @@ from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
 from tolka.report.sweep_tables import System, ranked_systems, sweep_tables
 from tolka.system.atomic import replace_text
+from tolka.training.saved_settings import with_origins
 
 PAGE = "report.html"
 SHORT_PAGE = "report.md"  # its verdict, lines and tables, to be pasted elsewhere
@@ -60,9 +59,7 @@ def write_page(
         "note": note,
         "pictures": pictures,
         "signatures": _signatures(runs, pictures),
-        "settings": [
-            (run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs
-        ],
+        "settings": [(run.label, with_origins(run.config)) for run in runs],
         **(head := page_head(runs, folder)),
         **(tables := _tables(runs)),
         **(texts := _texts(runs)),
