@@ -74,7 +74,8 @@ class CTranslate2Engine(Engine):
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
         kind = _compute_type(decoding, dtype)
         # BatchDecoder translates two batches in parallel: each has half of the threads.
-        threads = decoding.threads or _default_threads()
+        variable = os.environ.get("OMP_NUM_THREADS", "")
+        threads = decoding.threads or (int(variable) if variable.isdecimal() else 0) or cores()
         workers = min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
         level = ctranslate2.get_log_level()
@@ -184,12 +185,6 @@ class CTranslate2Engine(Engine):
         )
         scores = self.score([list(sources)], [list(targets)])
         return scores is None or all(math.isfinite(value) and value >= NEVER for value in scores[0])
-
-
-def _default_threads() -> int:
-    """Return the number of threads: OMP_NUM_THREADS, or one for each core that this process may use."""
-    variable = os.environ.get("OMP_NUM_THREADS", "")
-    return int(variable) if variable.isdecimal() and int(variable) else cores()
 
 
 def _compute_type(decoding: DecodingConfig, dtype: str) -> str:
