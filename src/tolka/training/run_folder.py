@@ -13,7 +13,6 @@ from typing import IO, Any
 import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError, reason_of
-from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
 from tolka.model_directory.verify import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
@@ -84,10 +83,9 @@ class RunFolder:
             except ValueError as error:
                 raise ConfigError(f"{path}: {error}") from None
         self._take_lock()
-        # What an earlier process, which is gone, has left half-way: a folder that was being replaced, and shards.
+        # What an earlier process, which is gone, has left half-way: a folder that was being replaced.
         for model in (self.best, self.last):
             recover(model)
-        shutil.rmtree(self.path / SHARDS_IN_PROGRESS, ignore_errors=True)
         # A manifest is written last: what has one is whole.
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
