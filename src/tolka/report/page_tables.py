@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.metrics.significance import paired_test
+from tolka.metrics.significance import PAIRED_TEST
 from tolka.metrics.tables import interval_text
 from tolka.report.glossary import Term, entry_of
 from tolka.report.runs import FinishedRun
@@ -84,7 +84,7 @@ def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
             changes = result.get("changes", [])
             rows = [_change_row(change) for change in changes]
             if rows:
-                title = f"{test}, p by {paired_test(changes[0]['signature'])}"
+                title = f"{test}, p by {PAIRED_TEST}"
                 title = title if len(runs) == 1 else f"{run.label}, {title}"
                 tables.append(figures_table(title, "score", ["before", "after", "change", "p", "verdict"], rows))
     return tables
