@@ -67,9 +67,6 @@ def train_config(
     is_settled = trains and "scheduler.warmup" not in values["run"]["choose"]
     values["scheduler"] = _scheduler(values, typed, say if is_settled else silent)
     config = TrainConfig(**build_groups(values))
-    if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
-        # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.
-        config = replace(config, trainer=replace(config.trainer, gradient_flow=False))
     _check_languages(config, typed)
     if not config.run.choose:  # else this follows when all settings are known
         cross_check(config)

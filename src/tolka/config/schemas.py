@@ -231,11 +231,6 @@ def _training_conflicts(config: TrainConfig) -> Iterator[str]:
 def _model_conflicts(config: TrainConfig) -> Iterator[str]:
     """Yield what the chosen architecture does not support."""
     trainer, model = config.trainer, config.model
-    if trainer.gradient_flow and not model.SUPPORTS_GRADIENT_FLOW:
-        yield (
-            "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: choose "
-            "model=rnn, lstm or gru, or leave it out"
-        )
     if trainer.recompute and not model.SUPPORTS_RECOMPUTE:
         yield (
             "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to save: "

@@ -8,7 +8,6 @@ from itertools import chain
 
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.engines.torch_engine import TorchEngine
-from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter, exp_nats
 from tolka.metrics.metric import References
 from tolka.metrics.options import COMMAND, PRINTED_NAMES, MetricsConfig
@@ -46,7 +45,6 @@ class Validator:
         metric: str,
         decides: str,
         samples: int,
-        flow: GradientFlowMeter | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
         """metrics: its tokenizer and its command are used, its list is not. metric: measured beside BLEU and chrF.
@@ -62,7 +60,7 @@ class Validator:
         command = metrics.command if metric == COMMAND else ""
         self._metrics = MetricsConfig(named, command, metrics.tokenizer, bootstrap=0)
         self._deciding = [each for each in sets if not decides or each.code == decides]
-        self._samples, self._flow, self._ranks = samples, flow, ranks
+        self._samples, self._ranks = samples, ranks
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
         """Measure the current model. what: its name if it is not that of the update itself ("mean").
@@ -97,7 +95,6 @@ class Validator:
             *self._suspect_shares(texts),
             texts,
             self._pick_samples(texts),
-            self._flow(self._translator.engine.model) if self._flow and not what else [],
             details,
             {each.code: own for each, own in apart.items()},
         )

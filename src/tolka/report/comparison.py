@@ -40,17 +40,7 @@ def compare_runs(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
     for test in dict.fromkeys(test for run in runs for test in run.tests):
         axes = ("words of the source (characters, if it has no spaces)", "BLEU")
         pictures.append(_draw(runs, _lengths_picture(runs, test, folder), _by_length(test), axes))
-    for index, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
-        picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, entry("flow"), [])
-        axes = ("steps before the end of the sentence", "norm of d loss / d state (nats)")
-        pictures.append(_draw(runs, picture, _flow(index), axes, log=True))
     return [picture for picture in pictures if picture]
-
-
-_FLOW = (
-    "How strongly the loss depends on the encoder's states; level is better, since a curve that falls to the right "
-    "learns little from the beginning of the sentence. Dotted: the cell C of an LSTM."
-)
 
 
 def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[Picture | None]:
@@ -96,9 +86,7 @@ _Plot = Callable[[Any, FinishedRun, dict[str, Any]], bool]
 """Draws one run into axes with the given style; returns whether the run has data for it."""
 
 
-def _draw(
-    runs: Sequence[FinishedRun], picture: Picture, plot: _Plot, labels: tuple[str, str], log: bool = False
-) -> Picture | None:
+def _draw(runs: Sequence[FinishedRun], picture: Picture, plot: _Plot, labels: tuple[str, str]) -> Picture | None:
     """Draw one picture of all runs; None, and no file, if no run has data for it."""
     figure = new_figure(*_SIZE)
     from matplotlib import colormaps
@@ -113,7 +101,7 @@ def _draw(
     if not drawn:
         picture.path.unlink(missing_ok=True)  # left by an earlier call
         return None
-    axes.set(xlabel=labels[0], ylabel=labels[1], yscale="log" if log else "linear")
+    axes.set(xlabel=labels[0], ylabel=labels[1])
     if labels[1] == "BLEU":  # from 0, or small differences would look large
         axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
@@ -159,21 +147,6 @@ def _by_length(test: str) -> _Plot:
             # A score can lie outside its interval, which is around the resamples' mean; a bar has no negative length.
             errors = [[max(0.0, span[side]) for span in spans] for side in (0, 1)]
         axes.errorbar(labels, scores, yerr=errors, marker="o", ms=3, capsize=2, elinewidth=0.6, **style)
-        return True
-
-    return plot
-
-
-def _flow(index: int) -> _Plot:
-    def plot(axes: Any, run: FinishedRun, style: dict[str, Any]) -> bool:
-        recorded = [line for line in run.metrics if "gradient_flow" in line]
-        if not recorded:
-            return False
-        for flow in recorded[index]["gradient_flow"]:
-            # Every recurrent encoder has this layer.
-            if flow["layer"] == "encoder.0.forward":
-                line_style = style if flow["state"] == "h" else {"color": style["color"], "linestyle": ":"}
-                axes.plot(flow["norms"], **line_style)
         return True
 
     return plot

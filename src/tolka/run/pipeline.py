@@ -32,7 +32,7 @@ from tolka.run.inputs import Inputs
 from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
 from tolka.run.results import write_report
-from tolka.run.training_setup import build_trainer, check_start, decoding_options, gradient_flow_meter, ready_device
+from tolka.run.training_setup import build_trainer, check_start, decoding_options, ready_device
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
 from tolka.tracking.panel import Panel
@@ -179,9 +179,6 @@ def _make_ready(trainer: Trainer, resumed: ResumeState | None, config: TrainConf
         return
     for line in check_memory(step, trainer.loader.largest(), trainer.validator.rehearse):
         run.log(line)
-    if flow := gradient_flow_meter(config, inputs, step.precision.device):
-        with step.smoothed():
-            run.record({"update": 0, "gradient_flow": flow(trainer.model)})
 
 
 def _fit(trainer: Trainer, ranks: Ranks, validate_start: bool) -> TrainState:

@@ -17,7 +17,6 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
-from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.formats.any_model import tokenizer_of
@@ -285,7 +284,7 @@ def _validator(
     ranks: Ranks,
     log: Callable[[str], None],
 ) -> Validator:
-    """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
+    """Return the validator: greedy search on the validation set."""
     tokenizer, characters = inputs.prepared.tokenizer, config.cleaning.characters
     decoding = decoding_options(config, precision.device)
     facts = ModelFacts(tokenizer, inputs.training_sources, characters, tuple(inputs.validation))
@@ -311,17 +310,8 @@ def _validator(
         config.trainer.metric,
         config.trainer.best_direction,
         config.trainer.samples,
-        gradient_flow_meter(config, inputs, precision.device),
         ranks,
     )
-
-
-def gradient_flow_meter(config: TrainConfig, inputs: Inputs, device: torch.device) -> GradientFlowMeter | None:
-    """Return a meter on the first sentences of the validation set, if trainer.gradient_flow asks for it."""
-    if not config.trainer.gradient_flow:
-        return None
-    direction, pairs = next(iter(inputs.validation.items()))
-    return GradientFlowMeter(pairs, inputs.prepared.tokenizer, config.cleaning.characters.of(direction), device)
 
 
 def _snapshots(
