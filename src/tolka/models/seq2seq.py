@@ -22,8 +22,7 @@ class DecoderState(ABC):
         """Return the state of the selected hypotheses: kept, expanded, re-ordered or dropped.
 
         rows: (B', k') numbers b * k + j of the hypotheses to continue, one line per active sentence; all numbers of one
-        line belong to the same sentence. If all sentences remain, they are in order. This state must not be used again:
-        rows that keep their place need not be copied.
+        line belong to the same sentence. If all sentences remain, they are in order. This state must not be used again.
         """
 
 

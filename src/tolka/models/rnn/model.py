@@ -29,6 +29,10 @@ class EncoderMemory:
     keys: Tensor
     mask: Tensor
 
+    def select(self, sentences: Tensor) -> "EncoderMemory":
+        """Return the memory of the sentences numbered (B',)."""
+        return EncoderMemory(*(each.index_select(0, sentences) for each in (self.encoded, self.keys, self.mask)))
+
 
 class RecurrentSeq2Seq(Seq2Seq):
     """Encoder and decoder, trained with teacher forcing. See `RnnOptions` for what can be chosen.
