@@ -160,7 +160,7 @@ def test_the_verdict_and_its_figures_stand_at_the_top(tmp_path: Path) -> None:
         "sentences": ["It is <useless>.", "It has BLEU 0.1."],
         "next": [{"words": "Longer:", "command": "mt-train --rerun {run}"}],
     }
-    scores["verdict"] = {**sentences, "figures": {"fit": {"gain": 0.01234}}}
+    scores["verdict"] = {**sentences, "figures": {"gain": 0.01234}}
     (folder / "best" / "scores.json").write_text(json.dumps(scores))
     text = " ".join(
         Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8")).text.split()

@@ -84,10 +84,9 @@ class PublicCopy:
         verdict = scores.get("verdict")
         if not isinstance(verdict, dict):
             return scores
-        course = verdict["figures"]["course"]
-        parent = str(course["began_as"])
+        parent = str(verdict["figures"]["began_as"])
         sentences = [each.replace(parent, _last_name(parent)) if parent else each for each in verdict["sentences"]]
-        figures = {**verdict["figures"], "course": {**course, "began_as": parent and _last_name(parent)}}
+        figures = {**verdict["figures"], "began_as": parent and _last_name(parent)}
         return {**scores, "verdict": {**verdict, "sentences": sentences, "next": [], "figures": figures}}
 
     def without_files_of_training(self, content: bytes, name: str) -> bytes:

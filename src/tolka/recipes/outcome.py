@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tolka.errors import DataError
-from tolka.evaluation.evidence import USELESS
+from tolka.evaluation.verdict_evidence import USELESS
 from tolka.metrics.metric import References
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison, compare

@@ -18,8 +18,8 @@ from tolka.data.rewriting import SubwordSampler
 from tolka.data.stream_loader import StreamLoader
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
-from tolka.evaluation.evidence import FEW_PAIRS
 from tolka.evaluation.input_notes import blank_note, form_note
+from tolka.evaluation.verdict_evidence import FEW_PAIRS
 from tolka.formats.any_model import load_any
 from tolka.metrics.languages import language_notes
 from tolka.model_directory.read import SavedModel
