@@ -1,7 +1,6 @@
 """Validation during training."""
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -18,18 +17,11 @@ from tolka.system.number_format import number_text
 from tolka.system.progress import bar
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
+from tolka.translation.flags import repeats
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
-_REPEATED = re.compile(r"(.{1,60}?)\1{2,}")
 _TIMED_EVERY = 10  # sentences, of which one is translated to time a validation
-_MIN_CHARACTERS = 10  # shorter ones are ordinary text: "...", "ha ha ha"
-
-
-def is_repetitive(text: str) -> bool:
-    """Return whether words or characters are repeated three times or more, over ten characters or more."""
-    # With a blank at the end, "no no no" is three times "no ".
-    return any(len(match.group()) >= _MIN_CHARACTERS for match in _REPEATED.finditer(f"{text} "))
 
 
 class Validator:
@@ -151,10 +143,7 @@ class Validator:
         form = self._translator.characters
         rewritten = (form.of(direction).pair(pair) for direction, pairs in self._sets.items() for pair in pairs)
         copied = [pair.source == text != pair.target for pair, text in zip(rewritten, hypotheses, strict=True)]
-        repeated = [
-            is_repetitive(text) and not is_repetitive(pair.target)
-            for pair, text in zip(self._pairs, hypotheses, strict=True)
-        ]
+        repeated = [repeats(pair.target, text) for pair, text in zip(self._pairs, hypotheses, strict=True)]
         return sum(copied) / len(copied), sum(repeated) / len(repeated)
 
     def rehearse(self) -> None:
