@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
 from tolka.model_directory.resume_state import ResumeState
-from tolka.models.base import Seq2Seq
 from tolka.optim.schedules.base import LearningRate
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
@@ -78,11 +77,6 @@ class Trainer:
     def loader(self) -> Batches:
         """The batches that training reads."""
         return self.data.loader
-
-    @property
-    def model(self) -> Seq2Seq:
-        """The model to translate with, within a block of `step.smoothed()`."""
-        return self.step.parallel.whole_objective.model
 
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
