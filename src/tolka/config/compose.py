@@ -18,7 +18,8 @@ from tolka.config.choices import (
     preset,
     presets_of_classes,
 )
-from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
+from tolka.config.explain import explain, unknown_choice, unknown_key
+from tolka.config.origins import Composition, ConfigFile, trace_origins
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
 from tolka.errors import ConfigError, in_one_line
 from tolka.system.package_data import config_dir
@@ -32,7 +33,6 @@ _HYDRA_SETTINGS = (
     *("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.searchpath", "hydra.mode"),
     *("hydra.job.env_set.", "hydra.job.env_copy", "hydra.job.name", "hydra.job.id", "hydra.job.config."),
 )
-_MOST_TYPED = 2000
 _HYDRA_REFUSED = {
     ("hydra.run.", "hydra.sweep."): "the folder of a run, or of several, is run.dir, or run.name below runs/",
     ("hydra.output_subdir",): "config.yaml in a run's folder has its settings",
@@ -64,19 +64,6 @@ class ConfigSource:
 
 CONFIGS = ConfigSource()
 """Nothing beside configs/."""
-
-
-@dataclass(frozen=True)
-class Composed:
-    """What Hydra has composed of the files and the settings.
-
-    values: of each group. choices: what was chosen in each group, as it is typed: a name, or [a,b]. sweeper: Hydra's
-    settings of it.
-    """
-
-    values: dict[str, Any]
-    choices: dict[str, str]
-    sweeper: dict[str, Any]
 
 
 def compose_plainly(name: str, overrides: Sequence[str]) -> dict[str, Any]:
@@ -134,11 +121,11 @@ def _raise_all(complaints: Sequence[str], values: Mapping[str, Any], typed: Coll
     raise ConfigError(in_one_line([*complaints, *named]), [*complaints, *named])
 
 
-def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS) -> Composed:
+def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS, implied: Sequence[str] = ()) -> Composition:
     """Compose the configuration of mt-train with Hydra.
 
-    overrides: in Hydra's grammar; the values of path keys as they are typed. Interpolations are resolved. ConfigError
-    in one line, with all complaints.
+    overrides: in Hydra's grammar; the values of path keys as they are typed. Interpolations are resolved. implied:
+    choices that others imply, whose files are as weak as presets. ConfigError in one line, with all complaints.
     """
     complaints, left, values = list[str](), list[str](), dict[str, Any]()
     for override in overrides:
@@ -149,7 +136,7 @@ def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS) -> Compose
             complaints.append(str(error))
     while True:
         try:
-            composed = _compose(left, source)
+            composed = _compose(left, source, implied)
         except ConfigError as error:
             complaints.append(str(error))
             wrong = next((each for each in left if _is_about(str(error), each)), None)
@@ -174,7 +161,7 @@ def _is_about(complaint: str, override: str) -> bool:
     return override in complaint or re.search(named, complaint) is not None
 
 
-def _compose(overrides: Sequence[str], source: ConfigSource) -> Composed:
+def _compose(overrides: Sequence[str], source: ConfigSource, implied: Sequence[str]) -> Composition:
     """Compose settings whose form is checked; ConfigError for the first fault."""
     import hydra
     from omegaconf import OmegaConf
@@ -183,9 +170,9 @@ def _compose(overrides: Sequence[str], source: ConfigSource) -> Composed:
 
     try:
         with _config_loader(source.folder):
-            composed = hydra.compose(
-                source.primary or "train", [quote_setting(override) for override in overrides], return_hydra_config=True
-            )
+            quoted = [quote_setting(override) for override in (*implied, *overrides)]
+            composed = hydra.compose(source.primary or "train", quoted, return_hydra_config=True)
+            files = list(_composed_files(source.primary or "train", quoted))
         _check_classes(composed.hydra)
         choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
         if "experiment" not in choices:  # Hydra notes neither a list nor what ~ removes
@@ -198,7 +185,23 @@ def _compose(overrides: Sequence[str], source: ConfigSource) -> Composed:
         sweeper: Any = OmegaConf.to_container(composed.hydra.sweeper)
     except (hydra.errors.HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
         raise ConfigError(explain(error, overrides)) from None
-    return Composed(values, choices, sweeper)
+    typed = {split_setting(override).key for override in overrides}
+    return Composition(values, choices, trace_origins(files, choices, typed, bool(implied)), files, sweeper)
+
+
+def _composed_files(primary: str, quoted: list[str]) -> Iterator[ConfigFile]:
+    """Yield each file that Hydra merges, the last one strongest."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    loader = GlobalHydra.instance().config_loader()
+    for default in loader.compute_defaults_list(primary, quoted, RunMode.RUN).defaults:
+        path = str(default.config_path)
+        if not path.startswith("hydra/"):
+            found = next(each for each in loader.get_sources() if each.is_config(path))
+            settings: Any = OmegaConf.to_container(found.load_config(path).config, resolve=False)
+            yield ConfigFile(path, default.package or "", settings)
 
 
 def version_base() -> dict[str, str]:
@@ -253,10 +256,6 @@ def _check_classes(hydra_config: Any) -> None:
         target = hydra_config[kind]._target_
         if target not in Plugins.instance().class_name_to_class:
             raise ConfigError(f"hydra.{kind}._target_ ({target}) is not an installed {kind}: choose hydra/{kind}=")
-        # Hydra passes any key to the plugin's constructor, which would fail with a traceback.
-        own = plugin_keys(kind).get(str(hydra_config.runtime.choices.get(f"hydra/{kind}")))
-        if own and (added := [key for key in map(str, hydra_config[kind]) if key not in {*own, "_target_"}]):
-            raise ConfigError(f"unknown key 'hydra.{kind}.{added[0]}'. Its keys: {', '.join(sorted(own))}")
 
 
 def plain_settings(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]:
@@ -279,15 +278,6 @@ def _check_setting(name: str, override: str) -> TypedSetting:
     if not key or not (equals or change == "~"):
         example = "trainer.updates=1000" if name == "train" else "search.beam_size=5"
         raise ConfigError(f"'{override}' is not a setting; write key=value, as in {example}")
-    # Python refuses to read longer numbers, by an error that Hydra's parser does not expect.
-    if kind is None and re.search(r"\d{4300}", value):
-        raise ConfigError(f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read")
-    # Hydra's parser takes time that grows with the square of their number.
-    if value.count(",") >= _MOST_TYPED and (kind is None or kind.is_list):
-        raise ConfigError(
-            f"{key} lists more than {_MOST_TYPED} values, the most that can be typed: write them into a YAML file, as "
-            "in --config-dir DIR --config-name NAME"
-        )
     if kind is None and re.fullmatch(r"[^'\"(\[{]*\s[\w.@/]+=.*", value):
         raise ConfigError(
             f"'{override}' has several settings: each is a text of its own, without quotes around them all"
@@ -306,7 +296,10 @@ def _check_form(overrides: Sequence[str]) -> None:
     for override in overrides:
         change, key, package, _, value = _check_setting("train", override)
         # +group.key of a group that is not there would be composed, and then refused as a whole.
-        if change.startswith("+") and re.split("[./]", key)[0] not in {*groups, "hydra"}:
+        # A launcher or sweeper would fail with a traceback.
+        if change.startswith("+") and (
+            re.split("[./]", key)[0] not in {*groups, "hydra"} or re.match(r"hydra\.(launcher|sweeper)\.", key)
+        ):
             raise ConfigError(unknown_key(key, value, "train"))
         if key not in groups or package:
             continue
