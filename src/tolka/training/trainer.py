@@ -322,4 +322,4 @@ class Trainer:
         self._log.window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
         self.step.load_state(saved, self._snapshots.load_last_weights)
-        self.run.forget_after(self.state.update, saved.facts.get("written"))
+        self.run.forget_after(saved.facts["written"])
