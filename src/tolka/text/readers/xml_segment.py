@@ -1,9 +1,8 @@
 """The text of a segment of a file of translations, without its inline codes."""
 
 import re
-from html.entities import html5
-
-from tolka.text.lines import LineLimit
+from collections.abc import Collection, Iterator
+from xml.etree.ElementTree import Element
 
 # Codes that stand alone; the others (bpt, ept, it, hi, g, bx, sc ...) are begin or end of what they mark.
 _LONE_CODES = frozenset({"ph", "x", "ut"})
@@ -34,59 +33,37 @@ _PLACEHOLDER = re.compile(
 _BETWEEN_LETTERS = re.compile(r"(?<=\w)\0+(?=\w)")
 
 
-class RefusedError(Exception):
-    """XML that is refused because no file of translations needs it."""
+# Where a code was that is neither a break nor formatting: XML cannot have this character.
+_JOINT = "\0"
 
 
-class SegmentText:
-    """The text of a segment, without its inline codes. flaw: what is wrong with it, or ""."""
+def segment_text(segment: Element, codes: Collection[str]) -> str:
+    """Return the text of a segment with single blanks, without its inline codes. codes: names of their elements."""
+    text = "".join(_texts(segment, codes))
+    return single_spaced(_BETWEEN_LETTERS.sub(" ", text).replace(_JOINT, ""))
 
-    # Where a code was that is neither a break nor formatting: XML cannot have this character.
-    _JOINT = "\0"
 
-    def __init__(self, limit: LineLimit, name: str = "a segment") -> None:
-        self.flaw = ""
-        self._parts: list[str] = []
-        self._codes: list[tuple[str, str, list[str]]] = []  # nested codes: element, type and content of each
-        self._name, self._limit, self._characters_left = name, limit, limit.max_bytes
+def _texts(element: Element, codes: Collection[str]) -> Iterator[str]:
+    yield element.text or ""
+    for child in element:
+        if child.tag in codes:
+            yield _text_of_code(child)
+        else:
+            yield from _texts(child, codes)
+        yield child.tail or ""
 
-    def add(self, text: str) -> None:
-        """Add what expat has parsed."""
-        (self._codes[-1][2] if self._codes else self._parts).append(text)
-        self._characters_left -= len(text)
-        if self._characters_left < 0:
-            raise RefusedError(self._limit.complaint(self._name))
 
-    def open_code(self, element: str, kind: str) -> None:
-        """Begin an inline code, whose content is left out. kind: its type."""
-        self._codes.append((element, kind.lower(), []))
-
-    def close_code(self) -> None:
-        """End the inline code that was begun last."""
-        element, kind, content = self._codes.pop()
-        if self._codes:
-            return
-        code = "".join(content)
-        # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. A code
-        # that stands alone is a placeholder, or else parts two letters, and leaves no blank elsewhere.
-        if kind in _BREAK_TYPES or _BREAK.match(code):
-            self._parts.append(" ")
-        elif element in _LONE_CODES and kind not in _FORMATTING_TYPES and not _FORMATTING.match(code):
-            self._parts.append(code.strip() if _PLACEHOLDER.fullmatch(code.strip()) else self._JOINT)
-
-    def add_entity(self, name: str) -> None:
-        """Add an undeclared entity: HTML's, or else the segment is flawed."""
-        meaning = html5.get(f"{name};")
-        self.add(meaning or f"&{name};")
-        if not self._codes and not meaning:
-            self.flaw = "undeclared entity"
-
-    def content(self) -> str:
-        """Return the text with single blanks."""
-        text = "".join(self._parts)
-        if self._JOINT in text:
-            text = _BETWEEN_LETTERS.sub(" ", text).replace(self._JOINT, "")
-        return single_spaced(text)
+def _text_of_code(code: Element) -> str:
+    """Return what stands in place of an inline code."""
+    # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. A code that
+    # stands alone is a placeholder, or else parts two letters, and leaves no blank elsewhere.
+    kind = (code.get("subType") or code.get("ctype") or code.get("type", "")).removeprefix("xlf:").lower()
+    content = "".join(code.itertext()) + (code.get("equiv-text") or code.get("equiv", ""))
+    if kind in _BREAK_TYPES or _BREAK.match(content):
+        return " "
+    if code.tag not in _LONE_CODES or kind in _FORMATTING_TYPES or _FORMATTING.match(content):
+        return ""
+    return content.strip() if _PLACEHOLDER.fullmatch(content.strip()) else _JOINT
 
 
 def single_spaced(text: str) -> str:
