@@ -3,10 +3,9 @@
 Where a text has none of the new subwords in its old segmentation, its ids stay as they are:
 
 - BPE: merging continues after the old merges (`merges.py`); the new ones have lower scores than all of the old.
-- unigram: so it does for subwords of characters that the tokenizer knows; the score of each is what its two parts have
-  together, and a little more, so that it replaces just these. Subwords with new characters are those of a unigram model
-  of the new text, with its log-probabilities.
-- char, word: the most frequent new ones.
+- unigram: so it does; the score of each new subword is what its two parts have together, and a little more, so that it
+  replaces just these. A new character has the lowest score of the old subwords.
+- char: the most frequent new characters.
 
 New characters come first, the most frequent ones first, so that nothing is built of what is unknown.
 """
@@ -97,11 +96,7 @@ def extend_tokenizer(
             for side, learnt, known in zip(sides, own, others, strict=True):
                 side.read(learnt)
                 side.read_characters(known)
-    candidates = []
-    for number, side in enumerate(sides):
-        both = ((pair, learns_from) for learns_from, pairs in texts.items() for pair in pairs())
-        every = (text for each in both for text in extension.texts(*each)[number])
-        candidates.append(side.candidates(extension.size, extension.character_coverage, every))
+    candidates = [side.candidates(extension.size, extension.character_coverage) for side in sides]
     models, vocabularies = list(base.models), list(base.listed)
     for vocabulary, group in enumerate(_groups(base)):
         chosen, known = _chosen(
