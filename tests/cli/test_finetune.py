@@ -416,8 +416,9 @@ def test_what_nobody_types_is_chosen_by_the_size_of_the_text(
     written = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert written["optimizer"]["lr"] == TUNING_SIZES[0].rate
     assert (written["model"]["dropout"], written["trainer"]["updates"]) == (0.05, 5)  # typed
-    assert written["run"]["choose"] == []
+    assert written["run"]["origins"]["optimizer.lr"] == "chosen"
+    assert "open" not in written["run"]["origins"].values()
     assert "chosen for this text" in outcome.err
     assert "Or begin with a model" not in outcome.err
     by_hand = train_config([*going_on(tiny, trained), "experiment=finetune"])
-    assert by_hand.run.choose == []
+    assert by_hand.run.open_settings == []

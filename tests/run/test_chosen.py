@@ -72,12 +72,12 @@ def test_what_a_file_of_ones_own_sets_stays(settings: list[str], tmp_path: Path)
 
 @pytest.mark.parametrize("typed", ["scheduler.warmup=25000", "model.layers=0", "model.dropout=null"])
 def test_what_fits_once_all_is_chosen_is_allowed(settings: list[str], typed: str) -> None:
-    assert with_chosen_settings(train_config(with_recipe([typed, *settings])))[0].run.choose == []
+    assert with_chosen_settings(train_config(with_recipe([typed, *settings])))[0].run.open_settings == []
 
 
 @pytest.mark.parametrize("typed", ["tokenizer=word", "tokenizer=char"])
 def test_words_and_characters_are_not_counted_as_subwords(settings: list[str], typed: str) -> None:
-    assert "tokenizer.vocab_size" not in train_config(with_recipe([typed, *settings])).run.choose
+    assert "tokenizer.vocab_size" not in train_config(with_recipe([typed, *settings])).run.open_settings
 
 
 def test_the_table_has_what_is_used(settings: list[str]) -> None:
@@ -87,12 +87,12 @@ def test_the_table_has_what_is_used(settings: list[str]) -> None:
 
 def test_trainings_of_a_sweep_are_compared_by_one_metric(settings: list[str]) -> None:
     swept = plan([*with_recipe(settings), "model.dropout=0.1,0.2"], CONFIGS).trainings
-    assert [len(swept), *("trainer.metric" in each.config.run.choose for each in swept)] == [2, False, False]
+    assert [len(swept), *("trainer.metric" in each.config.run.open_settings for each in swept)] == [2, False, False]
 
 
 def test_an_end_or_a_schedule_of_ones_own_is_the_only_one(settings: list[str]) -> None:
     def left(*typed: str) -> set[str]:
-        return {*FRESH} - {*train_config(with_recipe([*typed, *settings])).run.choose}
+        return {*FRESH} - {*train_config(with_recipe([*typed, *settings])).run.open_settings}
 
     ends = {"trainer.updates", "trainer.epochs"}
     assert left() == set()

@@ -34,7 +34,7 @@ def test_updates_in_a_pass_are_counted_with_the_tokenizer(tmp_path: Path, typed:
             ]
         )
     )
-    left_open = config.run.choose
+    left_open = config.run.open_settings
     config, _ = with_chosen_settings(config)
     assert config.trainer.validate_every in (100, 70)
     run, said = RunFolder(tmp_path / "run"), list[str]()

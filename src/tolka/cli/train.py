@@ -126,7 +126,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--print-config",
         action="store_true",
-        help="show the settings that would be used, with -m those of each training, and stop",
+        help="show the settings that would be used and who sets each, with -m those of each training, and stop",
     )
     parser.add_argument(
         "--check",
@@ -200,14 +200,13 @@ def _check_together(options: argparse.Namespace) -> None:
 
 
 def _print_configs(configs: Sequence["TrainConfig"]) -> int:
-    """Print configurations as YAML on standard output; several are documents of one stream, each after ---."""
-    import yaml
+    """Print configurations as YAML, with who set each setting; several are documents of one stream, each after ---."""
+    from tolka.training.saved_settings import with_origins
 
-    several = len(configs) > 1
-    if any(config.run.choose for config in configs):
-        say("note: the settings in run.choose are decided from the training text: --check shows them")
+    if any(config.run.open_settings for config in configs):
+        say("note: settings that are open are decided from the training text: --check shows them")
     for config in configs:
-        print(yaml.safe_dump(config.as_dict(), allow_unicode=True, sort_keys=False, explicit_start=several), end="")
+        print("---\n" * (len(configs) > 1) + with_origins(config.as_dict()), end="")
     return DONE
 
 

@@ -6,28 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
-from tolka.config.inherited import with_model_settings, with_tokenizer_of_teacher
+from tolka.config.dependent_settings import follow_rules, leave_out_other_kinds
+from tolka.config.inherited import inherit_model, inherit_tokenizer
 from tolka.config.open_settings import names_model, settings_to_choose
+from tolka.config.origins import DEFAULT, OPEN, TYPED, Composition, Origin, Rank
 from tolka.config.plugins import load_plugins
-from tolka.config.schemas import (
-    REGISTRIES,
-    EvaluateConfig,
-    RunConfig,
-    TrainConfig,
-    build_groups,
-    cross_check,
-    rebuild,
-)
-from tolka.config.short_runs import LENGTHS, fit_schedule
+from tolka.config.schemas import EvaluateConfig, TrainConfig, build_groups, cross_check, rebuild
 from tolka.config.translate_command import EVALUATE_KEYS, with_long_keys
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
-from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.system.progress import Say, silent
 from tolka.text.lines import user_path
 from tolka.text.scripts import check_code
-from tolka.training.options import TrainerConfig
-from tolka.training.saved_settings import begun_settings, saved_settings
+from tolka.training.saved_settings import flat, saved_settings
 
 _ABBREVIATIONS = {
     # A switch of its own: an experiment's number of tokens still says how large an update is.
@@ -48,35 +40,34 @@ def train_config(
         train_config(model="lstm", trainer={"updates": 300})
     """
     overrides = expand_abbreviations(load_plugins(typed_settings(overrides, settings), say))
-    typed = {split_setting(override).key for override in overrides}
-    if "run.init_from" in typed and "experiment" not in typed:
-        # Frequent validation and an early end: old text is forgotten within a few hundred updates.
-        overrides = ["experiment=finetune", *overrides]
-    composed = compose(overrides, source)
-    values, choices = composed.values, composed.choices
-    check_groups(values)
-    values = _fit_experiment_to_choices(values, typed, choices, source, say)
-    if values["run"]["init_from"]:
-        values = with_model_settings(values, typed, choices, source, say)
-    elif values["trainer"].get("teacher"):
-        values = with_tokenizer_of_teacher(values, typed)
-    # The name comes before the schedule and the cleaning: these are read from the run's folder if it has begun.
-    values["run"] = {**values["run"], "name": values["run"]["name"] or _default_name(values["corpus"], choices)}
-    values = _ended_by_epochs(values, typed)
-    values["run"]["choose"] = settings_to_choose(values, typed, choices, source)
-    is_settled = trains and "scheduler.warmup" not in values["run"]["choose"]
-    values["scheduler"] = _scheduler(values, typed, say if is_settled else silent)
-    config = TrainConfig(**build_groups(values))
-    if "trainer.gradient_flow" not in typed and not config.model.SUPPORTS_GRADIENT_FLOW:
-        # Experiments switch it on for recurrent models; with model=transformer_tiny that is not the user's error.
-        config = replace(config, trainer=replace(config.trainer, gradient_flow=False))
+    named = {split_setting(override).key for override in overrides}
+    may_tune = "experiment" not in named and not source.primary
+    # Frequent validation and an early end: old text is forgotten within a few hundred updates.
+    implied = ["experiment=finetune"] if {"run.init_from"} & named and "experiment" not in named else []
+    composed = compose(overrides, source, implied)
+    check_groups(composed.values)
+    if composed.choices["experiment"] != "None" and not implied:
+        leave_out_other_kinds(composed, say)
+    if composed.get("run.init_from"):
+        inherit_model(composed, say)
+    elif composed.get("trainer.teacher"):
+        inherit_tokenizer(composed)
+    # The name comes before the rules, which read the run's folder if it has begun.
+    if not composed.get("run.name"):
+        composed.values["run"]["name"] = _default_name(composed.values["corpus"], composed.choices)
+    is_open = settings_to_choose(composed, may_tune)
+    follow_rules(composed, say if trains and "scheduler.warmup" not in is_open else silent)
+    composed.origins |= dict.fromkeys(is_open, Origin(Rank.CHOSEN, OPEN))
+    composed.values["run"]["origins"] = composed.named_origins()
+    config = TrainConfig(**build_groups(composed.values))
+    typed = composed.typed()
     _check_languages(config, typed)
-    if not config.run.choose:  # else this follows when all settings are known
+    if not is_open:  # else this follows when all settings are known
         cross_check(config)
-    if "trainer.updates" not in config.run.choose:
+    if "trainer.updates" not in is_open:
         _check_warmup(config, typed)
     config = _with_width(config, typed)
-    for note in _notes(config, typed, choices["experiment"]):
+    for note in _notes(config, typed, composed.choices["experiment"]):
         say(f"note: {note}")
     return config
 
@@ -127,12 +118,13 @@ def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> Trai
         raise ConfigError(f"--rerun takes single settings, as in trainer.device=cpu, and '{groups[0]}' is a group")
     again = f"{run.resolve().name}-again" if "run.dir" not in typed else user_path(typed["run.dir"]).resolve().name
     folder = {} if "run.name" in typed else {"run.dir": str(run.resolve().parent / again)}
-    values = dict(values)
-    for full_key, value in {"run.name": again, "run.dir": "", "run.override": False, **folder, **typed}.items():
-        group, _, key = full_key.partition(".")
-        values[group] = {**values.get(group, {}), key: value}
-    values = _ended_by_epochs(values, typed)
-    config = rebuild({**values, "scheduler": _scheduler(values, typed, say)})
+    before = saved if isinstance(saved := values.get("run", {}).get("origins"), Mapping) else {}
+    origins = {key: Origin(Rank.EXPERIMENT, str(before.get(key, DEFAULT.by))) for key in flat(values)}
+    composed = Composition(dict(values), {}, origins)
+    for key, value in {"run.name": again, "run.dir": "", "run.override": False, **folder, **typed}.items():
+        composed.replace(key, value, TYPED if key in typed else DEFAULT, Rank.TYPED)
+    follow_rules(composed, say)
+    config = rebuild({**composed.values, "run": {**composed.values["run"], "origins": composed.named_origins()}})
     cross_check(config)
     _check_warmup(config, typed)
     return config
@@ -149,35 +141,6 @@ def _with_trackers(override: str) -> str:
     if key != "tracking" or value == "default":
         return override
     return f"tracking.names={value if value[:1] == '[' else f'[{value}]'}"
-
-
-def _fit_experiment_to_choices(
-    values: Mapping[str, Any], typed: Collection[str], choices: Mapping[str, str], source: ConfigSource, say: Say
-) -> dict[str, Any]:
-    """Return the values without an experiment's keys that a kind typed instead, as in optimizer=sgd, does not have.
-
-    typed: the keys that the command line names. choices: the file chosen in each group.
-    """
-    fitted = dict(values)
-    named = [group for group in REGISTRIES if group in typed]
-    if choices["experiment"] == "None" or not named:
-        return fitted
-    own_choices = compose([f"experiment={choices['experiment']}"], source).choices
-    for group in named:
-        if choices[group] == own_choices[group]:
-            continue
-        kind, own = f"{group}={choices[group]}", compose([f"{group}={choices[group]}"], source).values[group]
-        setter = f"experiment={choices['experiment']} sets"
-        for key, value in values[group].items():
-            if f"{group}.{key}" in typed or (key in own and value == own[key]):
-                continue
-            # Both are reported: a learning rate, for one, seldom suits two optimizers.
-            if key in own:
-                say(f"note: {group}.{key} is {value!r}, as {setter} it; {kind} alone would have {own[key]!r}")
-            else:
-                fitted[group] = {name: each for name, each in fitted[group].items() if name != key}
-                say(f"note: {group}.{key} ({value}), which {setter}, is left out: {kind} has no such key")
-    return fitted
 
 
 def evaluate_config(overrides: Sequence[str], say: Say = silent) -> EvaluateConfig:
@@ -210,20 +173,6 @@ def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
     return f"{choices['corpus']}-{source}-{target}-{choices['model']}"
 
 
-def _ended_by_epochs(values: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:
-    """Return the values, where trainer.epochs alone ends a training and its schedule unless updates were typed."""
-    trainer, scheduler = values.get("trainer"), values.get("scheduler")
-    if not (isinstance(trainer, Mapping) and isinstance(scheduler, Mapping) and trainer.get("epochs")):
-        return dict(values)
-    # 0 updates or a horizon of 0 mean "no limit of its own"; an experiment's own number of updates stays.
-    is_default = "trainer.epochs" in typed or trainer.get("updates") == TrainerConfig.updates
-    if "trainer.updates" not in typed and is_default:
-        trainer = {**trainer, "updates": 0}
-    if "scheduler.horizon" not in typed and "horizon" in scheduler:
-        scheduler = {**scheduler, "horizon": 0}
-    return {**values, "trainer": trainer, "scheduler": scheduler}
-
-
 def _check_languages(config: TrainConfig, typed: Collection[str]) -> None:
     """Raise ConfigError for a value that is not a language code."""
     for side in ("source", "target"):
@@ -233,44 +182,13 @@ def _check_languages(config: TrainConfig, typed: Collection[str]) -> None:
 
 
 def _check_warmup(config: TrainConfig, typed: Collection[str]) -> None:
-    """Raise ConfigError for a typed warm-up that is longer than the training; others are shortened by `_scheduler`."""
+    """Raise ConfigError for a typed warm-up that is longer than the training; others are shortened."""
     warmup, updates = config.scheduler.warmup, config.trainer.updates
     if {"scheduler.warmup", "scheduler.lr_init"} & {*typed} and 0 < updates < warmup:
         raise ConfigError(
             f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): the learning rate "
             f"would never reach its peak; type scheduler.warmup={updates // 10} (a tenth is usual), or leave it out"
         )
-
-
-def _scheduler(values: Mapping[str, Any], typed: Collection[str], say: Say) -> Any:
-    """Return the schedule's settings; lengths that nobody typed are those of the begun run, or fit into its updates.
-
-    say: is told which settings were shortened.
-    """
-    scheduler, trainer, run = (values.get(group) for group in ("scheduler", "trainer", "run"))
-    if not (isinstance(scheduler, Mapping) and isinstance(trainer, Mapping) and isinstance(run, Mapping)):
-        return scheduler  # `build_groups` complains
-    own = {key.removeprefix("scheduler.") for key in typed if key.startswith("scheduler.")}
-    begun = begun_settings(_folder(run)).get("scheduler")
-    if isinstance(begun, Mapping) and begun.get("name") == scheduler.get("name"):
-        # A run that is extended keeps the curve that it began with: the rate must not jump at the resumption.
-        lengths = {key: begun[key] for key in LENGTHS if key in begun and key not in own}
-        if not (trainer.get("max_minutes") or trainer.get("epochs")) and lengths.get("horizon") == 0:
-            del lengths["horizon"]  # what ended with epochs or minutes ends at an update now
-        scheduler, own = {**scheduler, **lengths}, own | lengths.keys()
-    fitted, changed = fit_schedule(scheduler, trainer.get("updates", TrainerConfig.updates), own)
-    if changed:
-        what = ", ".join(f"scheduler.{key}={value} (not {scheduler[key]})" for key, value in changed.items())
-        say(f"note: shortened to fit into the training: {what}; type a value to choose it yourself")
-    return fitted
-
-
-def _folder(run: Mapping[str, Any]) -> Path:
-    """Return the run's folder, before the settings are checked; the current folder where there cannot be one."""
-    try:
-        return RunConfig(name=str(run.get("name")), dir=str(run.get("dir") or "")).folder
-    except TolkaError:  # reported when the settings are built
-        return Path()
 
 
 def _notes(config: TrainConfig, typed: Collection[str], experiment: str) -> Iterator[str]:
@@ -286,7 +204,9 @@ def _notes(config: TrainConfig, typed: Collection[str], experiment: str) -> Iter
     values = config.as_dict()
     optimizer = values["optimizer"]
     is_default = (optimizer["name"], optimizer["lr"]) == ("adamw", 0.001) and config.scheduler.uses_lr
-    is_open = {"optimizer.lr", "experiment"}.isdisjoint({*typed, *config.run.choose}) and not config.run.init_from
+    is_open = {"optimizer.lr", "experiment"}.isdisjoint(
+        {*typed, *config.run.open_settings}
+    ) and not config.run.init_from
     if values["model"]["name"] == "rnn" and is_default and is_open:
         yield (
             f"the rate ({config.optimizer.lr:g}) suits a Transformer; with optimizer.lr=0.004 a recurrent model had 23 "

@@ -19,6 +19,7 @@ from tolka.config.choices import (
     presets_of_classes,
 )
 from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
+from tolka.config.origins import Composition, ConfigFile, trace_origins
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
 from tolka.errors import ConfigError, in_one_line
 from tolka.system.package_data import config_dir
@@ -64,19 +65,6 @@ class ConfigSource:
 
 CONFIGS = ConfigSource()
 """Nothing beside configs/."""
-
-
-@dataclass(frozen=True)
-class Composed:
-    """What Hydra has composed of the files and the settings.
-
-    values: of each group. choices: what was chosen in each group, as it is typed: a name, or [a,b]. sweeper: Hydra's
-    settings of it.
-    """
-
-    values: dict[str, Any]
-    choices: dict[str, str]
-    sweeper: dict[str, Any]
 
 
 def compose_plainly(name: str, overrides: Sequence[str]) -> dict[str, Any]:
@@ -134,11 +122,11 @@ def _raise_all(complaints: Sequence[str], values: Mapping[str, Any], typed: Coll
     raise ConfigError(in_one_line([*complaints, *named]), [*complaints, *named])
 
 
-def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS) -> Composed:
+def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS, implied: Sequence[str] = ()) -> Composition:
     """Compose the configuration of mt-train with Hydra.
 
-    overrides: in Hydra's grammar; the values of path keys as they are typed. Interpolations are resolved. ConfigError
-    in one line, with all complaints.
+    overrides: in Hydra's grammar; the values of path keys as they are typed. Interpolations are resolved. implied:
+    choices that others imply, whose files are as weak as presets. ConfigError in one line, with all complaints.
     """
     complaints, left, values = list[str](), list[str](), dict[str, Any]()
     for override in overrides:
@@ -149,7 +137,7 @@ def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS) -> Compose
             complaints.append(str(error))
     while True:
         try:
-            composed = _compose(left, source)
+            composed = _compose(left, source, implied)
         except ConfigError as error:
             complaints.append(str(error))
             wrong = next((each for each in left if _is_about(str(error), each)), None)
@@ -174,7 +162,7 @@ def _is_about(complaint: str, override: str) -> bool:
     return override in complaint or re.search(named, complaint) is not None
 
 
-def _compose(overrides: Sequence[str], source: ConfigSource) -> Composed:
+def _compose(overrides: Sequence[str], source: ConfigSource, implied: Sequence[str]) -> Composition:
     """Compose settings whose form is checked; ConfigError for the first fault."""
     import hydra
     from omegaconf import OmegaConf
@@ -183,9 +171,9 @@ def _compose(overrides: Sequence[str], source: ConfigSource) -> Composed:
 
     try:
         with _config_loader(source.folder):
-            composed = hydra.compose(
-                source.primary or "train", [quote_setting(override) for override in overrides], return_hydra_config=True
-            )
+            quoted = [quote_setting(override) for override in (*implied, *overrides)]
+            composed = hydra.compose(source.primary or "train", quoted, return_hydra_config=True)
+            files = list(_composed_files(source.primary or "train", quoted))
         _check_classes(composed.hydra)
         choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
         if "experiment" not in choices:  # Hydra notes neither a list nor what ~ removes
@@ -198,7 +186,23 @@ def _compose(overrides: Sequence[str], source: ConfigSource) -> Composed:
         sweeper: Any = OmegaConf.to_container(composed.hydra.sweeper)
     except (hydra.errors.HydraException, OmegaConfBaseException, YAMLError, ValueError) as error:
         raise ConfigError(explain(error, overrides)) from None
-    return Composed(values, choices, sweeper)
+    typed = {split_setting(override).key for override in overrides}
+    return Composition(values, choices, trace_origins(files, choices, typed, bool(implied)), files, sweeper)
+
+
+def _composed_files(primary: str, quoted: list[str]) -> Iterator[ConfigFile]:
+    """Yield each file that Hydra merges, the last one strongest."""
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    loader = GlobalHydra.instance().config_loader()
+    for default in loader.compute_defaults_list(primary, quoted, RunMode.RUN).defaults:
+        path = str(default.config_path)
+        if not path.startswith("hydra/"):
+            found = next(each for each in loader.get_sources() if each.is_config(path))
+            settings: Any = OmegaConf.to_container(found.load_config(path).config, resolve=False)
+            yield ConfigFile(path, default.package or "", settings)
 
 
 def version_base() -> dict[str, str]:

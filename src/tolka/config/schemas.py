@@ -6,8 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
-from tolka.auto.memory import MEMORY
-from tolka.auto.rules import FRESH, TUNED
+from tolka.config.origins import OPEN
 from tolka.config.recipe_settings import RECIPES
 from tolka.config.translate_schema import TRANSLATE_GROUPS, Groups
 from tolka.data.buckets import BatchingConfig
@@ -63,17 +62,20 @@ class RunConfig:
     """cache of tokenised corpora, shared by runs"""
     licence: str = ""
     """licence of the model, for its card: a name on the Hugging Face Hub, as in cc-by-4.0; empty = not stated"""
-    choose: list[str] = setting(default_factory=list, listed=False)
-    """settings that nobody has typed, and that the training text and the machine decide before training begins"""
+    origins: dict[str, str] = setting(default_factory=dict, listed=False)
+    """who set each setting that has not its default; open = the training text, before training begins"""
 
     def __post_init__(self) -> None:
         # safetensors opens files only by names in UTF-8.
         named_in_utf8(self, "run", "name", "dir", "init_from", "prepared")
         check_name(self.name)
         check_licence(self.licence, "run.licence")
-        if unknown := {*self.choose} - {*FRESH, *TUNED, *MEMORY}:
-            raise ConfigError(f"run.choose ({brief(min(unknown))}) is no setting that can be chosen")
         at_least(self, "run", 0, "seed")
+
+    @property
+    def open_settings(self) -> list[str]:
+        """The settings that the training text and the machine decide before training begins."""
+        return [key for key, by in self.origins.items() if by == OPEN]
 
     @property
     def folder(self) -> Path:
@@ -121,7 +123,7 @@ class TrainConfig:
         """Yield each setting that has no effect, because of another one that is not open, and what it lacks."""
         for group, options in vars(self).items():
             for name, (needed, words) in needed_settings(type(options)).items():
-                if needed not in self.run.choose and not attrgetter(needed)(self):
+                if needed not in self.run.open_settings and not attrgetter(needed)(self):
                     yield f"{group}.{name}", words
 
 

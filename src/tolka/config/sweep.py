@@ -11,6 +11,7 @@ from tolka.config.choices import literal_kind
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
 from tolka.config.optuna_sweeper import TARGET, OptunaConfig, range_ends
+from tolka.config.origins import OPEN
 from tolka.config.schemas import TrainConfig, check_name
 from tolka.config.typed import split_setting
 from tolka.errors import ConfigError
@@ -175,5 +176,5 @@ def plan_training(
     folder = base / label
     config = train_config([*own, f"run.name={label}", f"run.dir={folder}"], source, say=say)
     # By one metric: their results are compared, and a sweeper knows its direction before any text is read.
-    choose = [key for key in config.run.choose if key != "trainer.metric"]
-    return PlannedTraining(label, folder, replace(config, run=replace(config.run, choose=choose)))
+    origins = {key: by for key, by in config.run.origins.items() if (key, by) != ("trainer.metric", OPEN)}
+    return PlannedTraining(label, folder, replace(config, run=replace(config.run, origins=origins)))

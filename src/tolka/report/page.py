@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import yaml
-
 from tolka.errors import TolkaError
 from tolka.report.comparison import Picture, compare_runs
 from tolka.report.glossary import entry, in_order
@@ -17,6 +15,7 @@ from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
 from tolka.report.sweep_tables import System, ranked_systems, seed_tables, sweep_tables
 from tolka.system.atomic import replace_text
+from tolka.training.saved_settings import with_origins
 
 PAGE = "report.html"
 SHORT_PAGE = "report.md"  # its verdict, lines and tables, to be pasted elsewhere
@@ -58,9 +57,7 @@ def write_page(
         "note": note,
         "pictures": pictures,
         "signatures": _signatures(runs, pictures),
-        "settings": [
-            (run.label, yaml.safe_dump(dict(run.config), allow_unicode=True, sort_keys=False)) for run in runs
-        ],
+        "settings": [(run.label, with_origins(run.config)) for run in runs],
         **(head := page_head(runs, systems := ranked_systems(runs), folder, PAGE)),
         **(tables := _tables(runs, systems)),
         **(texts := _texts(runs)),

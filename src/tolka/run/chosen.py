@@ -7,8 +7,9 @@ from tolka.auto.memory import MEMORY, ModelSize, choose_memory
 from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
 from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
+from tolka.config.dependent_settings import fit_schedule
+from tolka.config.origins import OPEN
 from tolka.config.schemas import TrainConfig, cross_check, rebuild
-from tolka.config.short_runs import fit_schedule
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.auto import AutoOptions
@@ -26,41 +27,40 @@ _LEAST_MEMORY = 7e8  # bytes: 0.6 GB were measured with the smallest choice
 
 
 def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]]:
-    """Return the configuration with the settings of `run.choose` filled in, and what was chosen now.
+    """Return the configuration with the open settings filled in, and what was chosen now.
 
     A run that has begun continues with what it chose then. DataError or ConfigError where the text cannot be read, or
     where typed settings do not fit.
     """
-    if not config.run.choose:
+    if not config.run.open_settings:
         return config, []
-    before, chosen = config.as_dict(), config.as_dict()
+    before, chosen, is_open = config.as_dict(), config.as_dict(), {*config.run.open_settings}
     begun = _chosen_before(config)
     choices = [] if begun else _choices(config)
     _check_family(config, begun)
+    origins = {key: by for key, by in config.run.origins.items() if by != OPEN}
     for choice in begun or choices:
         group, _, key = choice.key.partition(".")
-        if choice.key not in config.run.choose:
+        if choice.key not in is_open:
             # A typed key of a group that is chosen.
             if key in before[group]:
                 chosen[group][key] = before[group][key]
             continue
+        by = "the run as it began" if begun else "chosen"
         if key:
-            chosen[group][key] = choice.value
+            chosen[group][key], origins[choice.key] = choice.value, by
         else:
             chosen[group] = preset(group, choice.value) if isinstance(choice.value, str) else dict(choice.value)
+            by = by if begun else f"{group}={choice.value}, chosen"
+            origins |= {f"{group}.{each}": by for each in chosen[group] if f"{group}.{each}" not in origins}
     if choices:
-        chosen["scheduler"], _ = fit_schedule(
-            chosen["scheduler"],
-            chosen["trainer"]["updates"],
-            () if "scheduler.warmup" in config.run.choose else ("warmup",),
-        )
-    chosen["run"]["choose"] = []
+        typed = () if "scheduler.warmup" in is_open else ("warmup",)
+        chosen["scheduler"] |= fit_schedule(chosen["scheduler"], chosen["trainer"]["updates"], typed)
+    chosen["run"]["origins"] = origins
     complete = rebuild(chosen)
     cross_check(complete)
     values = flat(complete.as_dict())
-    return complete, [
-        replace(each, value=values.get(each.key, each.value)) for each in choices if each.key in config.run.choose
-    ]
+    return complete, [replace(each, value=values.get(each.key, each.value)) for each in choices if each.key in is_open]
 
 
 def _choices(config: TrainConfig) -> list[Choice]:
@@ -78,9 +78,9 @@ def _choices(config: TrainConfig) -> list[Choice]:
     start = config.run.init_from
     tokenizer, form = tokenizer_of(start) if start else None, config.cleaning.characters
     text = TextFacts.of(corpus, tokenizer, form)
-    if text.new_languages and "corpus.both_directions" in config.run.choose:
+    if text.new_languages and "corpus.both_directions" in config.run.open_settings:
         text = replace(text, pairs=2 * text.pairs, validation=2 * text.validation)
-    tokens = 0 if "batching.tokens" in config.run.choose else config.batching.tokens * config.trainer.accumulate
+    tokens = 0 if "batching.tokens" in config.run.open_settings else config.batching.tokens * config.trainer.accumulate
     if not isinstance(config.model, AutoOptions):
         assert tokenizer is not None
         return _tuning(config, config.model, text, tokens, tokenizer)
@@ -99,7 +99,7 @@ def _tuning(
     limit = 1e9 * config.trainer.memory or machine
     if not limit or config.batching.auto or config.trainer.devices != 1:
         return choices
-    open_values = {choice.key: choice.value for choice in choices if choice.key in config.run.choose}
+    open_values = {choice.key: choice.value for choice in choices if choice.key in config.run.open_settings}
     new = open_values.get("tokenizer.extend", config.tokenizer.extend)
     shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
     size = ModelSize(
@@ -115,7 +115,7 @@ def _tuning(
     trained = "adapters" if adapters else "layers" if frozen else "all"
     batch = open_values.get("batching.tokens", config.batching.tokens)
     least, accumulate = config.batching.max_length + 1, config.trainer.accumulate
-    fitting = choose_memory(size, trained, batch, least, accumulate, limit, {*config.run.choose})
+    fitting = choose_memory(size, trained, batch, least, accumulate, limit, {*config.run.open_settings})
     if any(choice.key == "finetuning.lora_rank" for choice in fitting):
         choices = choose_tuning(text, tokens, model.d_model, adapters=True)
     return [*(each for each in choices if each.key not in {choice.key for choice in fitting}), *fitting]

@@ -69,7 +69,7 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
         device = ready_device(config.trainer)
         try:
             # Each rank reads the text for itself; `claim` finds out where ranks have chosen differently.
-            open_settings = config.run.choose
+            open_settings = config.run.open_settings
             config, chosen = with_chosen_settings(config)
             choices = [asdict(choice) for choice in chosen]
             resuming = claim(run, config, ranks)

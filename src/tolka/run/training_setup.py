@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from tolka.auto.rules import validation_interval
+from tolka.config.dependent_settings import fit_schedule
 from tolka.config.schemas import TrainConfig, check_fsdp, cross_check
-from tolka.config.short_runs import LENGTHS, fit_schedule
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches
 from tolka.distributed.ranks import ALONE, Ranks
@@ -93,13 +93,12 @@ def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
         options = replace(options, epochs=0.0)
     else:
         options = replace(options, updates=updates)
-    lengths = dict(config.as_dict()["scheduler"])
+    lengths = asdict(config.scheduler)
     # Only now is it known at which update a schedule ends that was to end with the epochs.
     if lengths.get("horizon") == 0 and not options.max_minutes and not config.scheduler.decays_at_plateau:
         lengths["horizon"] = options.updates
-    fitted, _ = fit_schedule(lengths, options.updates, {"horizon"})
-    changed = {key: fitted[key] for key in LENGTHS if key in fitted}
-    resolved = replace(config, trainer=options, scheduler=replace(config.scheduler, **changed))
+    lengths |= fit_schedule(lengths, options.updates, {"horizon"})
+    resolved = replace(config, trainer=options, scheduler=type(config.scheduler)(**lengths))
     cross_check(resolved)
     return resolved
 

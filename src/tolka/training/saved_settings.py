@@ -1,5 +1,6 @@
 """The settings of a run that has begun, as config.yaml in its folder has them."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,3 +55,25 @@ def flat(config: Any, prefix: str = "") -> dict[str, Any]:
     if not isinstance(config, Mapping):
         return {prefix.removesuffix("."): config}
     return {key: value for name, part in config.items() for key, value in flat(part, f"{prefix}{name}.").items()}
+
+
+def with_origins(config: Mapping[str, Any]) -> str:
+    """Return a configuration as YAML, with who set each setting as a comment."""
+    origins = config.get("run", {}).get("origins", {})
+    lines = []
+    for group, options in config.items():
+        of_group = f"  # {origins[group]}" if group in origins else ""
+        if not isinstance(options, Mapping):
+            lines.append(_yaml({group: options}))
+            continue
+        lines.append(f"{group}:{of_group}" if options else f"{group}: {{}}")
+        for key, value in options.items():
+            first, *others = _yaml({key: value}).split("\n")
+            if (group, key) != ("run", "origins"):
+                lines += [f"  {first}  # {origins.get(f'{group}.{key}', 'default')}", *(f"  {each}" for each in others)]
+    return "\n".join(lines) + "\n"
+
+
+def _yaml(values: Mapping[str, Any]) -> str:
+    # Without a line break in a text, after which a comment would be text.
+    return str(yaml.safe_dump(values, allow_unicode=True, sort_keys=False, width=math.inf)).rstrip("\n")
