@@ -47,15 +47,15 @@ def faults_of(
     set of each direction.
     """
     samples = {source.name: list(spread_sample(source)) for source in corpus.train}
-    texts = [(source.name, source.direction, samples[source.name], source.exchange) for source in corpus.train]
+    texts = [(source.name, source.direction, samples[source.name]) for source in corpus.train]
     (valid, pairs), *tests = held_out.items()
     if valid not in set_aside:
         firsts = {source.direction: source for source in reversed(corpus.valid)}
         for direction, own in validation.items():
             name = valid if len(validation) == 1 else firsts[direction].name
             title = f"{name} (valid)" if name in samples else name
-            texts.append((title, direction, list(own), firsts[direction].exchange))
-    faults = {name: fault_of_sides(sample, direction, exchange) for name, direction, sample, exchange in texts}
+            texts.append((title, direction, list(own)))
+    faults = {name: fault_of_sides(sample, direction) for name, direction, sample in texts}
     wrong_sides = {name: fault for name, fault in faults.items() if fault}
     # Where a step of the cleaning would drop such pairs anyway, and always where sides are exchanged: after hours of
     # training such a model translates nothing.

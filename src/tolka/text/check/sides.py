@@ -29,6 +29,7 @@ _TOKENISED = (
     "SentencePiece"
 )
 _SPELT = "has {name} in {share:.0%} of the lines with either, and that of {other} has not: it is scored as another text"
+_EXCHANGE = "exchange corpus.source and corpus.target, or what names the sides: files, corpus.columns, language codes"
 SWAPPED = "the sides are swapped"
 _IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
@@ -39,11 +40,8 @@ def spread_sample(source: PairSource) -> Iterator[Pair]:
     return islice(source.read(), 0, _READ_PAIRS, step)
 
 
-def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -> str:
-    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can say.
-
-    exchange: what to do where they are swapped, as `PairSource.exchange`.
-    """
+def fault_of_sides(pairs: Iterable[Pair], direction: Direction) -> str:
+    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can say."""
     counts: Counter[str] = Counter()
     is_in_the_other = _other_language_test(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
@@ -52,10 +50,10 @@ def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -
             counts["pairs"] += 1
             counts["copied"] += pair.source.casefold() == pair.target.casefold()
             counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
-    return _describe_fault(counts, direction, exchange)
+    return _describe_fault(counts, direction)
 
 
-def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -> str:
+def _describe_fault(counts: Counter[str], direction: Direction) -> str:
     (source, target), least, many = direction, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
@@ -67,7 +65,7 @@ def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -
         others = "" if is_sure else " (the rest could not be told apart)"
         return (
             f"{SWAPPED}: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
-            f"{counts['target']}{others}; {exchange}"
+            f"{counts['target']}{others}; {_EXCHANGE}"
         )
     for side, own, other in (("source", source, target), ("target", target, source)):
         if counts[side] > least:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tolka.errors import DataError
 from tolka.text.encodings import codec_of, transcoded
 from tolka.text.lines import decode_lines, open_bytes, read_blocks
-from tolka.text.pairs import EXCHANGE_LANGUAGES, Pair
+from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
 
 _TOKEN = re.compile(
@@ -36,7 +36,6 @@ class GettextFile(BothSides):
 
     has_columns = False
     version = "3"
-    exchange = EXCHANGE_LANGUAGES
     _size = 0  # bytes of the text that is being read
 
     def read(self) -> Iterator[Pair]:

@@ -32,7 +32,6 @@ class SgmFiles(PairSource):
 
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.paths, self._limit = name, (source, target), limit
-        self.exchange = f"exchange the names of {source} and {target}"
 
     def read(self) -> Iterator[Pair]:
         sides = (segments(path, self._limit) for path in self.paths)
