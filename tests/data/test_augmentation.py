@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tolka.data.augmentation import Augmenter
+from tolka.data.rewriting import Augmenter
 from tolka.data.store import PartTags, TokenStore
 from tolka.formats.any_model import load_any
 from tolka.model_directory.read import load_model

@@ -5,9 +5,9 @@ from functools import cache
 
 import pytest
 
+from tolka.errors import ConfigError
 from tolka.text.pairs import Pair
 from tolka.tokenizer.coders import Coder
-from tolka.errors import ConfigError
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
 from tolka.tokenizer.sentencepiece_model import processor_of
 from tolka.tokenizer.tokenizer import TokenizerConfig

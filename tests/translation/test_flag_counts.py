@@ -1,6 +1,6 @@
 """Flags of a file: shares of translations and references, and where they are."""
 
-from tolka.translation.flag_counts import _MOST, count_flags, flag_table
+from tolka.translation.flags import count_flags, flag_table
 
 SOURCES = ["He has 12 dogs.", "We saw the old house there.", "Nothing.", "It costs 7.50 euros."]
 TRANSLATIONS = ["Er hat Hunde.", "Wir sahen das das das das Haus.", "Nichts.", "Es kostet Euro."]

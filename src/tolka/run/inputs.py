@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.augmentation import Augmenter
 from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import REJECTED, Order, Prepared, prepare
-from tolka.data.rewriting import SubwordSampler
+from tolka.data.rewriting import Augmenter, SubwordSampler
 from tolka.data.stream_loader import StreamLoader
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError

@@ -24,12 +24,18 @@ from tolka.tokenizer.tags import check_known, tags_of
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
-from tolka.translation.joining import joined_translation
 from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.request import Request, ResolvedRequest
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
-from tolka.translation.segments import LengthError, PrefixError, Segment, SegmentedText, Segmenter
+from tolka.translation.segments import (
+    LengthError,
+    PrefixError,
+    Segment,
+    SegmentedText,
+    Segmenter,
+    joined_translation,
+)
 from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
