@@ -17,7 +17,7 @@ from tolka.formats.any_model import load_any
 from tolka.run.inputs import Inputs
 from tolka.text.direction import Direction
 from tolka.text.pairs import FURTHER, NO_PAIR, Pair, ParallelFiles
-from tolka.tokenizer.added_tags import add_tags
+from tolka.tokenizer.extension import add_tags
 from tolka.tokenizer.tags import FORMS, Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 

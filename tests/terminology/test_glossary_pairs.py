@@ -7,7 +7,7 @@ import pytest
 from conftest import Command
 from tolka.config.command_line import train_config
 from tolka.run.inputs import Inputs, open_corpus
-from tolka.terminology.pairs import GlossaryPairs
+from tolka.terminology.glossary import GlossaryPairs
 from tolka.text.direction import Direction
 
 

@@ -29,7 +29,7 @@ from tolka.run.teacher import load_teacher
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
-from tolka.terminology.pairs import GlossaryPairs
+from tolka.terminology.glossary import GlossaryPairs
 from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.cleaner import read_held_out
 from tolka.text.corpora.base import Corpus

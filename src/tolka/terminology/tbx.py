@@ -7,8 +7,7 @@ from xml.etree.ElementTree import Element
 from tolka.errors import DataError
 from tolka.text.direction import Direction
 from tolka.text.lines import LineLimit, read_blocks
-from tolka.text.readers.xml_file import normal_code
-from tolka.text.readers.xml_segment import segment_text
+from tolka.text.readers.xml_file import normal_code, segment_text
 from tolka.text.readers.xml_units import read_units
 from tolka.text.scripts import plain_code
 

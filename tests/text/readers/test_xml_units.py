@@ -6,7 +6,7 @@ import pytest
 
 from tolka.errors import DataError
 from tolka.text import lines
-from tolka.text.readers.xml_segment import segment_text
+from tolka.text.readers.xml_file import segment_text
 from tolka.text.readers.xml_units import read_units
 
 

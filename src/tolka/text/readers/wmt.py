@@ -12,8 +12,7 @@ from tolka.errors import DataError
 from tolka.text.lines import COMPRESSIONS, LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_file import XmlFile
-from tolka.text.readers.xml_segment import single_spaced
+from tolka.text.readers.xml_file import XmlFile, single_spaced
 from tolka.text.readers.xml_units import Unit
 
 SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
