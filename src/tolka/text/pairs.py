@@ -3,7 +3,7 @@
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -48,8 +48,6 @@ class PairSource(ABC):
     """from which language into which it is; set by the corpus that it is of"""
     has_lines = False
     """whether a line of a file is a text or a row"""
-    codes: Mapping[tuple[str, str], int] = {}
-    """(language of the direction, code in the file) -> texts read, in files that have codes of their own"""
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:

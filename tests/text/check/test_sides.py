@@ -10,7 +10,6 @@ from tolka.text.cleaning.steps import CleaningConfig, steps_of
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, ParallelFiles
-from tolka.text.readers.tmx import TmxFile
 
 ENGLISH = [
     "The cat sleeps under the old table.",
@@ -74,41 +73,6 @@ def test_by_langid(direction: Direction, source: list[str], target: list[str], e
 
 def test_a_minority_is_no_fault() -> None:
     assert fault_of_sides(pairs(ENGLISH, KOREAN) + pairs(KOREAN, ENGLISH)[:29], Direction("en", "ko")) == ""
-
-
-def notes_of(path: Path, direction: Direction, codes: list[str]) -> list[str]:
-    units = "".join(
-        f'<tu><tuv xml:lang="en"><seg>x</seg></tuv><tuv xml:lang="{code}"><seg>y</seg></tuv></tu>' for code in codes
-    )
-    path.write_text(f"<tmx><body>{units}</body></tmx>", encoding="utf-8")
-    source = TmxFile(path, "t", direction, ())
-    return list(varieties(source, list(spread_sample(source))))
-
-
-@each_row(
-    ("target", "codes", "said"),
-    [
-        (
-            "pt-BR",
-            ["pt-BR", "pt-PT", "pt"],
-            "3 targets read as pt-BR these are marked otherwise: 1 pt-pt; take",
-        ),
-        ("pt-BR", ["pt-PT", "pt_PT"], "2 targets read as pt-BR these are marked otherwise: 2 pt"),
-        (
-            "zh",
-            ["zh_CN", "zho", "zh-TW", "zh-Hant-HK"],
-            "1 zh-tw, 1 zh-hant-hk; corpus.target=zh-Hans leaves",
-        ),
-        ("sr", ["sr", "sr-Latn"], "1 sr-latn; corpus.target=sr-Cyrl leaves these out"),
-        ("zh", ["zh-CN", "cmn", "zh-Hans"], ""),
-        ("de", ["de-AT", "de-at"], ""),  # of one region, and none was asked for
-        ("en", ["en-US", "eng"], ""),
-    ],
-)
-def test_texts_marked_as_another_variety_are_counted(tmp_path: Path, target: str, codes: list[str], said: str) -> None:
-    notes = notes_of(tmp_path / "t.tmx", Direction("en", target), codes)
-    assert len(notes) == bool(said)
-    assert said in "".join(notes)
 
 
 SIMPLIFIED, TRADITIONAL, EITHER = "\u4ed6\u79bb\u5f00\u4e86", "\u4ed6\u96e2\u958b\u4e86", "\u4eca\u5929\u4e0b\u96e8"

@@ -21,7 +21,6 @@ _ESCAPED = r"&(?:apos|quot|#124|#91|#93);|@[-/]@"
 _APART = re.compile(rf"(?<=[^\s.,]) (?:[.,。，、।۔]|\.\.\.)(?: |$)|{_ESCAPED}")
 _MARKS = re.compile(rf"[.,।۔](?:\s|$)|[。，、]|{_ESCAPED}")
 _HAN = {"Hans": "Simplified", "Hant": "Traditional"}
-_TAKE_OUT = "take them out of the file if they should not be"
 _RARE = 0.01  # of the lines; names are written so in the other script, too
 _TOKENISED = (
     "is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), and that of "
@@ -93,21 +92,13 @@ def _other_language_test(direction: Direction) -> _IsOther:
 
 
 def varieties(source: PairSource, sample: Sequence[Pair], drops_scripts: bool = False) -> Iterator[str]:
-    """Yield a sentence for each side with text of another variety: marked pt-PT for pt-BR, or in Traditional Chinese.
+    """Yield a sentence for each side of Chinese that is also in the other of Simplified and Traditional characters.
 
     sample: of the source, which has been read for it. drops_scripts: whether cleaning.script does.
     """
     for side, language in () if isinstance(source, Swapped) else source.direction._asdict().items():
         asked, named = variety_of(language), named_han_script(language)
-        read = {own: count for (wanted, own), count in source.codes.items() if wanted == language}
-        others = {own: count for own, count in read.items() if variety_of(own) != asked}
-        if others and (len(others) < len(read) or re.search("[-_]", language)):
-            marks = ", ".join(f"{count} {own}" for own, count in others.items())
-            is_script = any(variety_of(own).script != asked.script for own in others)
-            cure = f"corpus.{side}={asked.language}-{asked.script} leaves these out" if is_script else _TAKE_OUT
-            total = count_text(sum(read.values()), side)
-            yield f"{source.name}: of {total} read as {language} these are marked otherwise: {marks}; {cure}"
-        elif asked.script in _HAN and not (named and drops_scripts):
+        if asked.script in _HAN and not (named and drops_scripts):
             counts = Counter(han_script(getattr(pair, side)) for pair in sample)
             kept = named or max(_HAN, key=lambda script: counts[script])
             (other,) = _HAN.keys() - {kept}

@@ -30,9 +30,8 @@ class TmxFile(XmlFile):
             source, target = (side[0][1] if side else "" for side in sides)
             yield Pair(source, target, self.other_languages_flaw(f"in {present}"))
             return
-        (code, source), *other_sources = sides[0]
-        (code_of_target, target), *other_targets = sides[1]
-        self.codes.update(zip(self.direction, (code, code_of_target), strict=True))
+        (_, source), *other_sources = sides[0]
+        (_, target), *other_targets = sides[1]
         yield Pair(source, target)
         yield from (Pair(text, target, _FURTHER) for _, text in other_sources)
         yield from (Pair(source, text, _FURTHER) for _, text in other_targets)

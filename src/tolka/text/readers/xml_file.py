@@ -2,7 +2,6 @@
 
 import re
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from xml.etree.ElementTree import Element
@@ -59,10 +58,8 @@ class XmlFile(BothSides):
     around: Collection[str]
     counted: Collection[str] = ()
     inline_codes: Collection[str] = ()
-    codes: Counter[tuple[str, str]]
 
     def read(self) -> Iterator[Pair]:
-        self.codes = Counter[tuple[str, str]]()
         self._first_of_others = ""  # languages of the first unit that is not in both
         first_lines: dict[str, int] = {}  # what is not XML -> the first line with it
         for unit in read_units(self.path, [*self.units], [*self.around]):
