@@ -144,8 +144,10 @@ class FilesConfig(CorpusConfig):
         if base.exists() or _side_files(base, direction.source):
             return [base]
         if "," in entry:
-            listed = self._in_brackets(entry, direction)
-            raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={listed}")
+            raise ConfigError(
+                f"corpus.{key} ({entry}): a list has brackets: corpus.{key}=[{entry}], or [[{entry}]] for the two "
+                "files of one text"
+            )
         if not set(entry) & set("*?["):
             return [base]
         # Only the entry is a pattern: the folder's name may have brackets, too.
@@ -157,12 +159,6 @@ class FilesConfig(CorpusConfig):
                 f"after that name{_ending_hint(base, direction)}"
             )
         return found
-
-    def _in_brackets(self, names: str, direction: Direction) -> str:
-        """Return names joined by commas as they are typed: texts in a list, or the two files of one text."""
-        bases = [self._folder() / user_path(name) for name in names.split(",")]
-        are_texts = len(bases) != 2 or all(reader_of(base) or _side_files(base, direction.source) for base in bases)
-        return f"[{names}]" if are_texts else f"[[{names}]]"
 
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
         base, direction = text.base, text.direction
