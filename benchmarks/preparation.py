@@ -24,7 +24,7 @@ def prepare(settings: list[str]) -> dict[str, Any]:
     """Prepare the text in this process and those it starts; what each stage took."""
     from tolka.config.command_line import train_config
     from tolka.data import preparation as module
-    from tolka.run.inputs import Inputs
+    from tolka.run.inputs import read_inputs
 
     seconds = {}
 
@@ -41,7 +41,7 @@ def prepare(settings: list[str]) -> dict[str, Any]:
     for name in STAGES:
         timed(name)
     started_at = time.perf_counter()
-    found = Inputs(train_config(settings), lambda line: None).prepared
+    found = read_inputs(train_config(settings), lambda line: None).prepared
     return {
         "seconds": seconds,
         "whole": time.perf_counter() - started_at,
@@ -98,7 +98,7 @@ def resume(settings: list[str]) -> dict[str, Any]:
     from tolka.config.command_line import train_config
     from tolka.distributed.ranks import ALONE
     from tolka.run.claim import claim
-    from tolka.run.inputs import Inputs
+    from tolka.run.inputs import read_inputs
     from tolka.run.training_setup import build_trainer, ready_device
     from tolka.training.run_folder import RunFolder
     from tolka.training.snapshots import read_last_state
@@ -107,8 +107,7 @@ def resume(settings: list[str]) -> dict[str, Any]:
     config = train_config(settings)
     run, device = RunFolder(config.run.folder), ready_device(config.trainer)
     claim(run, config, ALONE)
-    inputs = Inputs(config, run.log)
-    inputs.read()
+    inputs = read_inputs(config, run.log)
     saved = read_last_state(run.path, inputs.prepared.folder.name)
     trainer = build_trainer(config, inputs, run, device, resumed=saved)
     trainer.resume(saved)

@@ -16,7 +16,7 @@ from tolka.losses.objective import Objective
 from tolka.models.base import Seq2Seq
 from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.optim.schedules.formulas import LinearConfig
-from tolka.run.inputs import Inputs
+from tolka.run.inputs import read_inputs
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -39,8 +39,8 @@ class Sample:
     @classmethod
     def open(cls, cache: Path) -> "Sample":
         """cache: takes the token store."""
-        inputs = Inputs(train_config(["experiment=sample", f"run.prepared={cache}"]), print)
-        return cls(inputs.prepared.tokenizer, inputs.prepared.store, inputs.validation_pairs)
+        inputs = read_inputs(train_config(["experiment=sample", f"run.prepared={cache}"]), print)
+        return cls(inputs.prepared.tokenizer, inputs.prepared.store, inputs.texts.validation_pairs)
 
     @property
     def vocabulary(self) -> int:

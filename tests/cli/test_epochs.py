@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ FOUR: Any = FourBatches()
 
 def resolved(*settings: str, loader: Any = FOUR) -> Any:
     always = ["trainer.epochs=2.5", "scheduler=linear"]
-    return with_updates_of_epochs(train_config([*always, *settings]), loader)
+    config = train_config([*always, *settings])
+    options, schedule = with_updates_of_epochs(config.trainer, config.scheduler, loader)
+    return replace(config, trainer=options, scheduler=schedule)
 
 
 def test_epochs_are_updates_and_the_schedule_ends_with_them() -> None:

@@ -90,7 +90,7 @@ def test_no_rule_replaces_what_is_typed() -> None:
 def test_settings_are_shown_with_who_set_them() -> None:
     config = train_config(with_recipe([*FILES, "trainer.max_minutes=3", "batching.tokens=512"]))
     text = with_origins(config.as_dict())
-    for line in ("  max_minutes: 3.0  # typed", "  lr: 0.001  # open", "  seed: 1  # default", "model:  # open"):
+    for line in ("  max_minutes: 3.0  # typed", "  lr: 0.001  # open", "  seed: 1  # default", "  family: any  # open"):
         assert f"\n{line}\n" in f"\n{text}"
     shown, whole = yaml.safe_load(text), config.as_dict()
     del whole["run"]["origins"]

@@ -3,7 +3,6 @@
 import pytest
 
 from tolka.config.command_line import train_config
-from tolka.config.schemas import check_fsdp
 from tolka.errors import ConfigError
 
 
@@ -20,4 +19,4 @@ def test_what_fsdp_cannot_do(settings: list[str], complaint: str) -> None:
         train_config([*settings, "trainer.parallel=fsdp"])
     chosen = train_config(settings)
     with pytest.raises(ConfigError, match=complaint):
-        check_fsdp(chosen)
+        chosen.check_fsdp()

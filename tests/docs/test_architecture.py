@@ -23,17 +23,11 @@ def test_the_tree_has_every_package_with_its_rank() -> None:
     assert set(shown) == packages - {"py.typed"}
 
 
-def test_every_module_is_named_in_its_package() -> None:
-    """Except in report/, whose modules are read together, and in text/readers/, which lists formats."""
+def test_every_package_inside_a_package_is_named() -> None:
     parts = re.split(r"^[├└]── ", PAGE, flags=re.MULTILINE)[1:]
     sections = {part.split()[0].rstrip("/"): part for part in parts}
-    for path in (ROOT / "src" / "tolka").rglob("*.py"):
-        inside = path.relative_to(ROOT / "src" / "tolka")
-        if len(inside.parts) == 1 or path.name == "__init__.py" or {"report", "readers"} & set(inside.parts):
-            continue
-        if inside.parts[1:-1] and path.name == "base.py":
-            continue
-        assert path.name in sections[inside.parts[0]], inside
+    for path in (ROOT / "src" / "tolka").glob("*/*/__init__.py"):
+        assert f"{path.parent.name}/" in sections[path.parents[1].name], path
 
 
 def test_every_module_that_is_named_exists() -> None:

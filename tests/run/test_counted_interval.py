@@ -7,7 +7,7 @@ import yaml
 
 from tolka.config.command_line import train_config, with_recipe
 from tolka.run.chosen import with_chosen_settings
-from tolka.run.inputs import Inputs
+from tolka.run.inputs import read_inputs
 from tolka.run.training_setup import build_trainer, ready_device
 from tolka.training.run_folder import RunFolder
 
@@ -39,7 +39,9 @@ def test_updates_in_a_pass_are_counted_with_the_tokenizer(tmp_path: Path, typed:
     assert config.trainer.validate_every in (100, 70)
     run, said = RunFolder(tmp_path / "run"), list[str]()
     run.claim(config.as_dict())
-    trainer = build_trainer(config, Inputs(config, said.append), run, ready_device(config.trainer), chosen=left_open)
+    trainer = build_trainer(
+        config, read_inputs(config, said.append), run, ready_device(config.trainer), chosen=left_open
+    )
     run.release()
     assert len(trainer.loader.plan(0)) == 240
     assert trainer.config.validate_every == expected

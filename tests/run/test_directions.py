@@ -14,7 +14,8 @@ from tolka.config.command_line import train_config
 from tolka.data.mixture import Mixture
 from tolka.errors import ConfigError
 from tolka.formats.any_model import load_any
-from tolka.run.inputs import Inputs
+from tolka.run.inputs import Inputs, make_loader, read_inputs
+from tolka.system.progress import silent
 from tolka.text.direction import Direction
 from tolka.text.pairs import FURTHER, NO_PAIR, Pair, ParallelFiles
 from tolka.tokenizer.extension import add_tags
@@ -25,22 +26,23 @@ XA_XB, XB_XA = Direction("xa", "xb"), Direction("xb", "xa")
 
 
 def inputs_of(arguments: list[str]) -> Inputs:
-    return Inputs(train_config(arguments), lambda line: None)
+    return read_inputs(train_config(arguments), silent)
 
 
 def test_a_batch_mixes_directions_each_with_its_tag(tiny: list[str]) -> None:
-    inputs = inputs_of([*tiny, "corpus.both_directions=true"])
+    config = train_config([*tiny, "corpus.both_directions=true"])
+    inputs = read_inputs(config, silent)
     tokenizer = inputs.prepared.tokenizer
     ids = {code: tokenizer.tags(Direction("xa", code)).source[0] for code in ("xa", "xb")}
     assert tokenizer.source_pieces([ids["xa"], ids["xb"]]) == [">>xa<<", ">>xb<<"]
-    batch = inputs.loader().batch(0, 0)
+    batch = make_loader(inputs, config.corpus, config.batching, [], 1, silent).batch(0, 0)
     found = set()
     for source, target, length in zip(
         batch.source.tolist(), batch.target_out.tolist(), batch.target_lengths, strict=True
     ):
         text = tokenizer.decode_target([target[: int(length) - 1]])[0]
         # The targets of xb are the upper half of the generator's words: both sides are looked up in the text.
-        found.add((source[0], text in {pair.target for pair in inputs.corpus.train[0].read()}))
+        found.add((source[0], text in {pair.target for pair in inputs.texts.corpus.train[0].read()}))
     assert found <= {(ids["xb"], True), (ids["xa"], False)}
     assert len(found) == 2
 
@@ -111,7 +113,8 @@ def test_sets_are_held_out_of_each_direction_and_of_its_opposite(tiny: list[str]
     arguments = [each for each in tiny if not each.startswith(("corpus.train", "corpus.valid", "corpus.test"))]
     inputs = inputs_of([*arguments, f"corpus.train={entries}", "corpus.valid=20", "corpus.test=[]"])
     held_out = {
-        direction: {dataclasses.astuple(pair)[:2] for pair in pairs} for direction, pairs in inputs.validation.items()
+        direction: {dataclasses.astuple(pair)[:2] for pair in pairs}
+        for direction, pairs in inputs.texts.validation.items()
     }
     assert {direction: len(pairs) for direction, pairs in held_out.items()} == {XA_XB: 20, XB_XA: 20}
     reasons = inputs.prepared.tally.dropped
@@ -122,18 +125,17 @@ def test_sets_are_held_out_of_each_direction_and_of_its_opposite(tiny: list[str]
 
 def test_a_direction_without_validation_text_is_refused(tiny: list[str], corpus: Path) -> None:
     swapped = f"{{text: [{corpus}/train.xb,{corpus}/train.xa], source: xb, target: xa}}"
-    inputs = inputs_of([*tiny, f"corpus.train=[{corpus}/train,{swapped}]"])
     with pytest.raises(ConfigError, match=r"no text of corpus\.valid is from xb to xa"):
-        inputs.read()
+        inputs_of([*tiny, f"corpus.train=[{corpus}/train,{swapped}]"])
 
 
 def test_a_test_set_in_no_language_of_the_model_is_refused(tiny: list[str], corpus: Path) -> None:
     other = f"{{text: [{corpus}/test.xb,{corpus}/test.xa], source: xb, target: xa}}"
     with pytest.raises(ConfigError, match="is from xb to xa, and the model translates from xa to xb alone"):
-        inputs_of([*tiny, f"corpus.test=[{other}]"]).read()
+        inputs_of([*tiny, f"corpus.test=[{other}]"])
     unknown = f"{{text: [{corpus}/test.xb,{corpus}/test.xa], source: xb, target: xq}}"
     with pytest.raises(ConfigError, match="no training text has xq"):
-        inputs_of([*tiny, "corpus.both_directions=true", f"corpus.test=[{unknown}]"]).read()
+        inputs_of([*tiny, "corpus.both_directions=true", f"corpus.test=[{unknown}]"])
 
 
 @pytest.mark.parametrize(

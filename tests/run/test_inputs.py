@@ -8,21 +8,21 @@ from conftest import sentences, write_split
 from tolka.config.command_line import train_config
 from tolka.errors import DataError
 from tolka.model_directory.verify import LengthRatio
-from tolka.run.inputs import Inputs
+from tolka.run.inputs import Inputs, describe_sources, read_inputs
 from tolka.text.direction import Direction
 
 
 def inputs_of(arguments: list[str]) -> tuple[Inputs, list[str]]:
     """The inputs of a training, and the lines that they log."""
     log: list[str] = []
-    return Inputs(train_config(arguments), log.append), log
+    return read_inputs(train_config(arguments), log.append), log
 
 
 def test_the_model_is_described_by_its_training_text(tiny: list[str], corpus: Path) -> None:
     pairs = [*sentences(45, seed=5), *[("The ferry left. We stayed here.", "fjon rive pell .")] * 15]
     write_split(corpus / "train", pairs)
     inputs, _ = inputs_of(tiny)
-    sources = inputs.training_sources
+    sources = describe_sources(inputs)
     assert sources.several_sentences == 15 / 60
     assert sources.length_ratios == {Direction("xa", "xb"): LengthRatio.of(pairs)}
     encoded = inputs.prepared.tokenizer.encode_source([source for source, _ in pairs])
@@ -41,11 +41,10 @@ def test_a_side_that_the_model_spells_as_bytes_is_noted(tiny: list[str], corpus:
 
 def test_the_validation_set_comes_first_and_keeps_a_name_of_its_own(tiny: list[str], corpus: Path) -> None:
     inputs, _ = inputs_of([*tiny, f"corpus.test={corpus / 'valid'}"])
-    assert list(inputs.held_out) == ["valid (valid)", "valid"]
-    assert inputs.set_aside == []
+    assert list(inputs.texts.held_out) == ["valid (valid)", "valid"]
+    assert inputs.texts.set_aside == []
 
 
 def test_a_test_set_that_is_named_twice_is_refused(tiny: list[str], corpus: Path) -> None:
-    inputs, _ = inputs_of([*tiny, f"corpus.test=[{corpus / 'test'},{corpus / 'test'}]"])
     with pytest.raises(DataError, match="two test sets are called 'test'"):
-        _ = inputs.test_pairs
+        inputs_of([*tiny, f"corpus.test=[{corpus / 'test'},{corpus / 'test'}]"])

@@ -24,7 +24,7 @@ from tolka.interchange.export_huggingface import export_huggingface
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import load_model
 from tolka.model_directory.verify import TrainingSources
-from tolka.run.nearest_language import nearest_language
+from tolka.run.parents import _nearest
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
@@ -149,10 +149,10 @@ def test_the_nearest_language_is_that_which_makes_the_text_likeliest(nllb: Path)
             loss[code] += cross_entropy(logits, batch.target_out[0, 1:], reduction="sum").item()
     # Codes of no language, whose script nobody knows: all are compared.
     unknown = Direction("deu_Latn", "qqq_Qqqq")
-    assert nearest_language(start, unknown.target, {unknown: pairs}) == min(loss, key=loss.__getitem__)
+    assert _nearest(start, unknown.target, {unknown: pairs}) == min(loss, key=loss.__getitem__)
     latin = {code: loss[code] for code in loss if code.endswith("_Latn")}
     dutch = Direction("deu_Latn", "nld_Latn")
-    assert nearest_language(start, dutch.target, {direction: [], dutch: pairs}) == min(latin, key=latin.__getitem__)
+    assert _nearest(start, dutch.target, {direction: [], dutch: pairs}) == min(latin, key=latin.__getitem__)
 
 
 @pytest.mark.parametrize(

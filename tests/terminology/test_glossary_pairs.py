@@ -6,7 +6,8 @@ import pytest
 
 from conftest import Command
 from tolka.config.command_line import train_config
-from tolka.run.inputs import Inputs, open_corpus
+from tolka.run.inputs import make_loader, read_inputs
+from tolka.run.texts import open_corpus
 from tolka.terminology.glossary import GlossaryPairs
 from tolka.text.direction import Direction
 
@@ -45,9 +46,11 @@ def test_an_epoch_draws_them_by_their_weight(
     texts = [f"corpus.train=[{corpus / 'train'},{corpus / 'valid'}]"] if pairs > 60 else []
     said: list[str] = []
     config = train_config([*tiny, f"corpus.glossary={terms}", *settings, *texts, "cleaning.leaks=keep"])
-    inputs = Inputs(config, said.append)
-    plan = inputs.loader().plan(0)
-    assert [source.name for source in open_corpus(config, said.append)[0].train][-1] == "glossary terms.tsv"
+    inputs = read_inputs(config, said.append)
+    plan = make_loader(inputs, config.corpus, config.batching, [], 1, said.append).plan(0)
+    assert [source.name for source in open_corpus(config.corpus, config.run.prepared_folder, said.append).train][
+        -1
+    ] == "glossary terms.tsv"
     assert inputs.prepared.parts[-1] == 3
     drawn = [row for rows in plan for row in rows]
     expected = 3 * weight / (pairs + 3 * weight) * (pairs + 3)

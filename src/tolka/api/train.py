@@ -26,15 +26,18 @@ from tolka.evaluation.verdict import Verdict
 from tolka.options.registry import plugins_of
 from tolka.report.summary import closing_words
 from tolka.run.chosen import with_chosen_settings
-from tolka.run.inputs import Inputs, open_corpus
+from tolka.run.inputs import read_inputs
 from tolka.run.next_commands import with_plugins
 from tolka.run.pipeline import run_training
 from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
+from tolka.run.texts import open_corpus
 from tolka.system import interrupts
 from tolka.system.device import choose_device, use_threads
 from tolka.system.launch import end_with_agent, launch, restarts
 from tolka.system.memory import is_out_of_memory, keep_freed_memory, peak_memory_bytes
-from tolka.system.progress import Say, say
+from tolka.system.progress import Say, say, silent
+from tolka.text.corpora.base import CorpusConfig
+from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import next_time
 from tolka.training.state import TrainState
 
@@ -136,13 +139,17 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
         return TolkaError(f"process {launch().rank} of {count} met {type(error).__name__}: {error}")
 
 
-def unlike_before(run: Path, config: TrainConfig, say: Say = say) -> list[str]:
-    """Return the differences from a run's machine, versions and texts that may change its results."""
+def unlike_before(run: Path, options: CorpusConfig, cache: Path, trainer: TrainerConfig) -> list[str]:
+    """Return the differences from a run's machine, versions and texts that may change its results.
+
+    cache: run.prepared.
+    """
     calls = recorded(run)
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
-    use_threads(config.trainer.threads)
-    return list(unlike(calls[0], provenance(open_corpus(config, say)[0], choose_device(config.trainer.device))))
+    use_threads(trainer.threads)
+    corpus = open_corpus(options, cache, silent)
+    return list(unlike(calls[0], provenance(corpus, choose_device(trainer.device))))
 
 
 def prepare(config: TrainConfig, say: Say = say) -> Prepared:
@@ -153,6 +160,4 @@ def prepare(config: TrainConfig, say: Say = say) -> Prepared:
     config, choices = with_chosen_settings(config)
     if choices:
         say(choices_table([asdict(choice) for choice in choices]))
-    inputs = Inputs(config, say)
-    inputs.read()
-    return inputs.prepared
+    return read_inputs(config, say).prepared

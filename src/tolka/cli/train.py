@@ -4,9 +4,9 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tolka.cli.common import DONE, FAILED, Parser, examples, own_process, print_json, settings_help
 from tolka.cli.train_commands import run_subcommand, subcommand_of, subcommands_help
@@ -17,7 +17,7 @@ from tolka.version import __version__
 
 if TYPE_CHECKING:
     from tolka.config.compose import ConfigSource
-    from tolka.config.schemas import TrainConfig
+    from tolka.text.direction import Direction
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 _INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "info", "shell_completion", "hydra_help", "run")
@@ -60,17 +60,22 @@ def run(arguments: Sequence[str]) -> int:
         if options.cfg or options.info:
             return _ask_hydra(arguments, options, settings)
     if options.print_config:
-        return _print_configs([config])
+        return _print_configs([config.as_dict()])
 
     if options.check:
-        return _check(config, options.json)
-    if options.prepare:
-        from tolka.api.train import prepare
+        from tolka.run.data_check import check_with_page
 
+        return _show_findings(*check_with_page(config, say), config.corpus.direction, options.json)
+    from tolka.api.train import prepare, train, unlike_before
+
+    if options.prepare:
         prepare(config)
         say("the text is prepared: the same settings without --prepare train on it")
         return DONE
-    _train(config, settings, options)
+    if options.rerun:
+        for difference in unlike_before(options.rerun, config.corpus, config.run.prepared_folder, config.trainer):
+            say(f"note: different from the run before: {difference}")
+    _start(lambda: say(train(config).summary()), settings, options)
     return DONE
 
 
@@ -88,27 +93,19 @@ def _follow_recipe(settings: Sequence[str], options: argparse.Namespace) -> int:
     return DONE
 
 
-def _train(config: "TrainConfig", settings: Sequence[str], options: argparse.Namespace) -> None:
-    """Train once. settings: those that `config` was composed from; of no effect with --rerun."""
-    from tolka.api.train import train, unlike_before
+def _start(training: Callable[[], object], settings: Sequence[str], options: argparse.Namespace) -> None:
+    """Start a training, by Hydra if that has something to do. settings: those that it was composed from."""
     from tolka.cli.hydra_main import hydra_main
     from tolka.config.compose import CONFIGS
 
-    # What Hydra composes for its own job is dropped, as `config` is checked and complete.
-    def task(composed: object = None) -> None:
-        say(train(config).summary())
-
-    if options.rerun:
-        for difference in unlike_before(options.rerun, config):
-            say(f"note: different from the run before: {difference}")
-    # Hydra composes the settings twice more, so only for what it does beside that. Those in a run's folder never pass
-    # through it, since it would resolve ${...} in them.
+    # Hydra composes the settings twice more, so only for what it does beside that; what it composes for its own job is
+    # dropped. Settings in a run's folder never pass through it, since it would resolve ${...} in them.
     source = _source(options)
     names_hydra = source != CONFIGS or any(setting.lstrip("+~").startswith("hydra") for setting in settings)
     if names_hydra and not options.rerun:
-        hydra_main(task, settings, source)
+        hydra_main(lambda composed: training(), settings, source)
     else:
-        task()
+        training()
 
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -199,27 +196,26 @@ def _check_together(options: argparse.Namespace) -> None:
         raise ConfigError("--shell-completion takes install=bash, install=zsh or install=fish, or uninstall=")
 
 
-def _print_configs(configs: Sequence["TrainConfig"]) -> int:
+def _print_configs(configs: Sequence[Mapping[str, Any]]) -> int:
     """Print configurations as YAML, with who set each setting; several are documents of one stream, each after ---."""
+    from tolka.config.origins import OPEN
     from tolka.training.saved_settings import with_origins
 
-    if any(config.run.open_settings for config in configs):
+    if any(OPEN in config["run"]["origins"].values() for config in configs):
         say("note: settings that are open are decided from the training text: --check shows them")
     for config in configs:
-        print("---\n" * (len(configs) > 1) + with_origins(config.as_dict()), end="")
+        print("---\n" * (len(configs) > 1) + with_origins(config), end="")
     return DONE
 
 
-def _check(config: "TrainConfig", as_json: bool) -> int:
+def _show_findings(findings: Mapping[str, Any], page: Path, direction: "Direction", as_json: bool) -> int:
     """Print what is found in the text; return DONE whatever it is."""
     from tolka.report.data_check import health_report
-    from tolka.run.data_check import check_with_page
 
-    findings, page = check_with_page(config, say)
     if as_json:
         print_json(findings)
     else:
-        say(health_report(findings, config.corpus.direction))
+        say(health_report(findings, direction))
     say(f"all of it, with examples, on one page: {page}")
     return DONE
 
@@ -256,7 +252,7 @@ def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "Con
     from tolka.system.launch import launch
 
     if only_print:
-        return _print_configs([planned.config for planned in plan(settings, source, say).trainings])
+        return _print_configs([planned.config.as_dict() for planned in plan(settings, source, say).trainings])
     if launch().size > 1:  # each of the processes would start all of the trainings
         raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)

@@ -1,7 +1,7 @@
 """From the settings typed on a command line to a configuration, with notes on what is seldom intended."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from tolka.config.inherited import inherit_model, inherit_tokenizer
 from tolka.config.open_settings import names_model, settings_to_choose
 from tolka.config.origins import DEFAULT, OPEN, TYPED, Composition, Origin, Rank
 from tolka.config.plugins import load_plugins
-from tolka.config.schemas import EvaluateConfig, TrainConfig, build_groups, cross_check, rebuild
+from tolka.config.schemas import EvaluateConfig, TrainConfig, build_groups, rebuild
 from tolka.config.translate_command import EVALUATE_KEYS, with_long_keys
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
@@ -61,13 +61,19 @@ def train_config(
     composed.values["run"]["origins"] = composed.named_origins()
     config = TrainConfig(**build_groups(composed.values))
     typed = composed.typed()
-    _check_languages(config, typed)
+    for side in ("source", "target"):
+        # A model may have names of its own.
+        if not config.run.init_from or f"corpus.{side}" in typed:
+            check_code(f"corpus.{side}", getattr(config.corpus, side))
     if not is_open:  # else this follows when all settings are known
-        cross_check(config)
+        config.check()
     if "trainer.updates" not in is_open:
-        _check_warmup(config, typed)
-    config = _with_width(config, typed)
-    for note in _notes(config, typed, composed.choices["experiment"]):
+        _check_warmup(composed)
+    if config.model.parameters and not config.run.init_from:
+        if "model.d_model" in typed:
+            raise ConfigError("model.parameters chooses model.d_model: set one of them")
+        config = config.sized()
+    for note in config.notes(typed, composed.choices["experiment"]):
         say(f"note: {note}")
     return config
 
@@ -125,8 +131,8 @@ def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> Trai
         composed.replace(key, value, TYPED if key in typed else DEFAULT, Rank.TYPED)
     follow_rules(composed, say)
     config = rebuild({**composed.values, "run": {**composed.values["run"], "origins": composed.named_origins()}})
-    cross_check(config)
-    _check_warmup(config, typed)
+    config.check()
+    _check_warmup(composed)
     return config
 
 
@@ -149,18 +155,6 @@ def evaluate_config(overrides: Sequence[str], say: Say = silent) -> EvaluateConf
     return EvaluateConfig(**build_groups(compose_plainly("evaluate", settings)))
 
 
-def _with_width(config: TrainConfig, typed: Collection[str]) -> TrainConfig:
-    """Return the configuration with the width for model.parameters; ConfigError when model.d_model is set as well."""
-    if not config.model.parameters or config.run.init_from:
-        return config
-    if "model.d_model" in typed:
-        raise ConfigError("model.parameters chooses model.d_model: set one of them")
-    # The embeddings are a large share of a small model, so that the size depends on the vocabularies.
-    size, tokenizer = config.tokenizer.vocab_size, config.tokenizer.load_given()
-    sizes = (tokenizer.source_size, tokenizer.target_size) if tokenizer else (size, size)
-    return replace(config, model=config.model.sized(*sizes, config.tokenizer.shared))
-
-
 def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
     experiment = choices["experiment"]
     if experiment != "None":
@@ -173,49 +167,12 @@ def _default_name(corpus: Mapping[str, Any], choices: Mapping[str, str]) -> str:
     return f"{choices['corpus']}-{source}-{target}-{choices['model']}"
 
 
-def _check_languages(config: TrainConfig, typed: Collection[str]) -> None:
-    """Raise ConfigError for a value that is not a language code."""
-    for side in ("source", "target"):
-        # A model may have names of its own.
-        if not config.run.init_from or f"corpus.{side}" in typed:
-            check_code(f"corpus.{side}", getattr(config.corpus, side))
-
-
-def _check_warmup(config: TrainConfig, typed: Collection[str]) -> None:
+def _check_warmup(composed: Composition) -> None:
     """Raise ConfigError for a typed warm-up that is longer than the training; others are shortened."""
-    warmup, updates = config.scheduler.warmup, config.trainer.updates
-    if {"scheduler.warmup", "scheduler.lr_init"} & {*typed} and 0 < updates < warmup:
+    warmup, updates = composed.get("scheduler.warmup"), composed.get("trainer.updates")
+    is_typed = {"scheduler.warmup", "scheduler.lr_init"} & composed.typed()
+    if is_typed and 0 < updates < warmup:
         raise ConfigError(
             f"scheduler.warmup ({warmup}) is longer than the training (trainer.updates {updates}): the learning rate "
             f"would never reach its peak; type scheduler.warmup={updates // 10} (a tenth is usual), or leave it out"
-        )
-
-
-def _notes(config: TrainConfig, typed: Collection[str], experiment: str) -> Iterator[str]:
-    """Yield notes on settings that are allowed but seldom intended. typed: the keys that the command line names."""
-    for key, lacking in config.settings_without_effect():
-        if key in typed:
-            yield f"{key} has no effect without {lacking}"
-    if config.run.init_from and experiment != "finetune" and "optimizer.lr" not in typed:
-        yield (
-            f"the rate ({config.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
-            "without an experiment, run.init_from has one chosen by the number of pairs"
-        )
-    values = config.as_dict()
-    optimizer = values["optimizer"]
-    is_default = (optimizer["name"], optimizer["lr"]) == ("adamw", 0.001) and config.scheduler.uses_lr
-    is_open = {"optimizer.lr", "experiment"}.isdisjoint(
-        {*typed, *config.run.open_settings}
-    ) and not config.run.init_from
-    if values["model"]["name"] == "rnn" and is_default and is_open:
-        yield (
-            f"the rate ({config.optimizer.lr:g}) suits a Transformer; with optimizer.lr=0.004 a recurrent model had 23 "
-            "BLEU instead of 15 on 10 000 pairs"
-        )
-    # One more than max_length, for </s>.
-    longest, limit = config.batching.max_length + 1, config.model.longest
-    if limit is not None and limit < longest:
-        yield (
-            f"the model has {limit} positions, and a sentence may have {longest} tokens, </s> included "
-            "(batching.max_length): those beyond share the last one"
         )

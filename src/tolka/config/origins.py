@@ -98,13 +98,15 @@ class Composition:
         return bool(changed)
 
     def named_origins(self) -> dict[str, str]:
-        """Return who set each setting that has not its default, and what is open, as config.yaml has it."""
-        there = {f"{group}.{key}" for group, options in self.values.items() for key in options}
-        return {
-            key: origin.by
-            for key, origin in self.origins.items()
-            if origin.rank > Rank.DEFAULT and origin.by != DEFAULT.by and (key in there or origin.by == OPEN)
-        }
+        """Return who set each setting that has not its default, and what is open, as config.yaml has it.
+
+        A group stands for its keys that have no entry of their own.
+        """
+        keys = {f"{group}.{key}" for group, options in self.values.items() for key in options}
+        named = {key: origin.by for key, origin in self.origins.items() if origin.rank > Rank.PRESET and key in keys}
+        presets = {key.partition(".")[0]: by for key, (rank, by) in self.origins.items() if rank is Rank.PRESET}
+        is_open = {key: by for key, (_, by) in self.origins.items() if by == OPEN}
+        return {key: by for key, by in {**presets, **named, **is_open}.items() if by != DEFAULT.by}
 
 
 def trace_origins(

@@ -18,10 +18,10 @@ from tolka.recipes.pace import Pace, measure
 from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step, recorded
 from tolka.recipes.texts import SharedTexts
-from tolka.run.inputs import open_corpus
 from tolka.run.provenance import recorded as recorded_calls
 from tolka.run.provenance import texts as digests_of
-from tolka.system.progress import Say
+from tolka.run.texts import open_corpus
+from tolka.system.progress import Say, silent
 from tolka.text.direction import Direction
 
 # Settings of a training's text and folder, which each step has its own of.
@@ -165,7 +165,9 @@ class RecipeTask:
         best, calls = run / "best", recorded_calls(run)
         if not best.is_dir() or not read_json(best / SCORES).get("test"):
             raise ConfigError(f"{key} ({run}) is not the folder of a run that has ended with a test")
-        if not calls or calls[-1].get("texts") != digests_of(open_corpus(self.config, self.say)[0]):
+        if not calls or calls[-1].get("texts") != digests_of(
+            open_corpus(self.config.corpus, self.config.run.prepared_folder, silent)
+        ):
             raise ConfigError(
                 f"{key} ({run}) was trained or tested on other text than corpus.train, valid and test name here: type "
                 "them as they were for it, or leave it out"

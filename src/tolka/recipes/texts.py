@@ -14,7 +14,7 @@ from tolka.errors import ConfigError, DataError
 from tolka.metrics.pairwise import chrf_of
 from tolka.model_directory.verify import LengthRatio
 from tolka.recipes.steps import Figures
-from tolka.run.inputs import Inputs
+from tolka.run.texts import open_corpus, read_texts
 from tolka.system.atomic import whole_file
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar
@@ -35,9 +35,14 @@ class SharedTexts:
     """The texts of a corpus, written once for all trainings of a recipe, so that they have the same held-out sets."""
 
     def __init__(self, config: TrainConfig, folder: Path, say: Say) -> None:
-        config = replace(config, corpus=replace(config.corpus, both_directions=False))  # each text once
-        self._inputs, self.direction = Inputs(config, say), config.corpus.direction
-        corpus = self._inputs.corpus
+        options = replace(config.corpus, both_directions=False)  # each text once
+        self._corpus = corpus = open_corpus(options, config.run.prepared_folder, say)
+        self._cleaning, self._metrics, self._say, self.direction = (
+            config.cleaning,
+            config.metrics,
+            say,
+            options.direction,
+        )
         if corpus.stream:
             raise ConfigError("a recipe reads its text several times: corpus.streaming=true is not for it")
         self._tests = dict[str, str]()  # a file's name -> the test set's
@@ -63,19 +68,19 @@ class SharedTexts:
     @property
     def fingerprint(self) -> str:
         """A digest that changes with any of the texts."""
-        corpus = self._inputs.corpus
+        corpus = self._corpus
         sets = [source.fingerprint() for source in (*corpus.valid, *corpus.tests)]
         return hashlib.sha256("\n".join([corpus.fingerprint(), *sets]).encode()).hexdigest()
 
     def write(self) -> Figures:
         """Write them; return how many pairs there are."""
-        inputs = self._inputs
-        apart = set_aside_reason(set_aside_marks(pair for name in inputs.set_aside for pair in inputs.held_out[name]))
-        read = (pair for source in inputs.corpus.train for pair in source.read())
-        pairs = write_pairs((pair for pair in read if not pair.flaw and not apart(pair)), self.train, self.direction)
-        write_pairs(inputs.validation_pairs, self.valid, self.direction)
+        read = read_texts(self._corpus, self._cleaning.characters, self._metrics, self._say)
+        apart = set_aside_reason(set_aside_marks(pair for name in read.set_aside for pair in read.held_out[name]))
+        given = (pair for source in self._corpus.train for pair in source.read())
+        pairs = write_pairs((pair for pair in given if not pair.flaw and not apart(pair)), self.train, self.direction)
+        write_pairs(read.validation_pairs, self.valid, self.direction)
         for prefix, name in zip(self.tests, self._tests.values(), strict=True):
-            write_pairs(inputs.test_pairs[name], prefix, self.direction)
+            write_pairs(read.tests[name], prefix, self.direction)
         return {"pairs": pairs}
 
     @cached_property
@@ -95,7 +100,7 @@ class SharedTexts:
         other, own = ({word for line in lines for word in line.casefold().split()} for lines in self._sides)
         other, own = other - own, own - other
         source, code = self.direction
-        cleaning = replace(self._inputs.config.cleaning, copies=False, leaks="keep", duplicates="keep")
+        cleaning = replace(self._cleaning, copies=False, leaks="keep", duplicates="keep")
         foreign, left_out, kept, total = f"in {source}, by its words", Counter[str](), 0, 0
 
         def cleaned(lines: Iterable[str], tally: Tally) -> Iterator[str]:
@@ -151,7 +156,7 @@ class SharedTexts:
         """
         ratio = LengthRatio.of([(target, source) for source, target in zip(*self._sides, strict=True)])
         left_out, pairs, scores = Counter[str](), list[Pair](), list[float]()
-        strict = self._inputs.config.cleaning.leaks == "source"
+        strict = self._cleaning.leaks == "source"
         held_out = {comparison_form(line) for line in self._held_out(self.direction.source)} if strict else set[str]()
         for source, target, *scored in zip(*map(read_lines, texts), strict=True):
             why = _odd(source, target, ratio) if filter else "" if source.strip() else "untranslated"

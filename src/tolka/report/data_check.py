@@ -24,8 +24,7 @@ _ALL = "all of it stands in the training text: is it the same file?"
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
     """Return the report on a corpus for a terminal.
 
-    checkup: of `run.data_check.check`, and as "chosen" the settings that were chosen for the text. "parent": the
-    name of a model to start from.
+    checkup: of `run.data_check.check_with_page`.
     """
     lines: list[str] = []
     for diagnosis in checkup["training"]:
@@ -64,7 +63,7 @@ def passes_note(updates: int, passes: float) -> str:
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
-    """Return what to do, each piece of advice once. checkup: of `run.data_check.check`."""
+    """Return what to do, each piece of advice once. checkup: of `run.data_check.check_with_page`."""
     return list(dict.fromkeys(_advice(checkup)))
 
 
@@ -84,7 +83,7 @@ def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
 
 
 def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the leaks of the validation text, then of the test sets. checkup: of `run.data_check.check`."""
+    """Return the leaks of the validation text, then of the test sets. checkup: of `run.data_check.check_with_page`."""
     return [finding for leaks in checkup["leaks"].values() for finding in leaks["findings"]]
 
 

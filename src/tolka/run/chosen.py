@@ -1,7 +1,7 @@
 """Settings that nobody has typed, chosen from the training text and the machine before a run begins."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tolka.auto.memory import MEMORY, ModelSize, choose_memory
 from tolka.auto.rules import FRESH, TUNED, Choice, choose, choose_tuning
@@ -9,13 +9,13 @@ from tolka.auto.text_facts import TextFacts
 from tolka.config.choices import preset
 from tolka.config.dependent_settings import fit_schedule
 from tolka.config.origins import OPEN
-from tolka.config.schemas import TrainConfig, cross_check, rebuild
+from tolka.config.schemas import TrainConfig, rebuild
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.auto import AutoOptions
 from tolka.models.embeddings import VOCABULARY_TENSORS
 from tolka.models.options import ModelConfig
-from tolka.run.inputs import open_corpus
+from tolka.run.texts import open_corpus
 from tolka.system.device import choose_device
 from tolka.system.memory import total_memory_bytes
 from tolka.system.progress import silent
@@ -35,9 +35,15 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
     if not config.run.open_settings:
         return config, []
     before, chosen, is_open = config.as_dict(), config.as_dict(), {*config.run.open_settings}
-    begun = _chosen_before(config)
+    begun = _chosen_before(config.run.folder)
     choices = [] if begun else _choices(config)
-    _check_family(config, begun)
+    names = [choice.value["name"] for choice in begun if choice.key == "model"]
+    wanted = getattr(config.model, "family", "any")
+    if names and wanted not in ("any", *names):
+        raise ConfigError(
+            f"{config.run.folder} holds a run of another kind of model ({names[0]}) than model.family={wanted}: choose "
+            "another run.name"
+        )
     origins = {key: by for key, by in config.run.origins.items() if by != OPEN}
     for choice in begun or choices:
         group, _, key = choice.key.partition(".")
@@ -52,89 +58,69 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
         else:
             chosen[group] = preset(group, choice.value) if isinstance(choice.value, str) else dict(choice.value)
             by = by if begun else f"{group}={choice.value}, chosen"
-            origins |= {f"{group}.{each}": by for each in chosen[group] if f"{group}.{each}" not in origins}
+            origins[group] = by
     if choices:
         typed = () if "scheduler.warmup" in is_open else ("warmup",)
         chosen["scheduler"] |= fit_schedule(chosen["scheduler"], chosen["trainer"]["updates"], typed)
     chosen["run"]["origins"] = origins
     complete = rebuild(chosen)
-    cross_check(complete)
+    complete.check()
     values = flat(complete.as_dict())
     return complete, [replace(each, value=values.get(each.key, each.value)) for each in choices if each.key in is_open]
 
 
 def _choices(config: TrainConfig) -> list[Choice]:
-    """Return what the training text calls for; ConfigError on a machine with too little memory for any model."""
-    memory = total_memory_bytes()
+    """Return what the training text calls for, so that it fits into memory; ConfigError where nothing fits."""
+    memory, is_open = total_memory_bytes(), {*config.run.open_settings}
     if 0 < memory < _LEAST_MEMORY:
         raise ConfigError(
             f"this machine has {memory / 1e9:.1f} GB of memory, and training takes {_LEAST_MEMORY / 1e9:.1f} GB at "
             "least: use another one"
         )
     try:
-        corpus, _ = open_corpus(config, silent)
+        corpus = open_corpus(config.corpus, config.run.prepared_folder, silent)
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself
         corpus = config.corpus.open()
     start = config.run.init_from
     tokenizer, form = tokenizer_of(start) if start else None, config.cleaning.characters
     text = TextFacts.of(corpus, tokenizer, form)
-    if text.new_languages and "corpus.both_directions" in config.run.open_settings:
+    if text.new_languages and "corpus.both_directions" in is_open:
         text = replace(text, pairs=2 * text.pairs, validation=2 * text.validation)
-    tokens = 0 if "batching.tokens" in config.run.open_settings else config.batching.tokens * config.trainer.accumulate
-    if not isinstance(config.model, AutoOptions):
-        assert tokenizer is not None
-        return _tuning(config, config.model, text, tokens, tokenizer)
-    return choose(text, config.model.family, choose_device(config.trainer.device).type == "cuda", tokens)
-
-
-def _tuning(
-    config: TrainConfig, model: ModelConfig, text: TextFacts, tokens: int, tokenizer: Tokenizer
-) -> list[Choice]:
-    """Return what a model to start from calls for, so that it fits into memory; ConfigError where nothing fits."""
+    tokens = 0 if "batching.tokens" in is_open else config.batching.tokens * config.trainer.accumulate
+    device, model = choose_device(config.trainer.device), config.model
+    if isinstance(model, AutoOptions):
+        return choose(text, model.family, device.type == "cuda", tokens)
+    assert tokenizer is not None
     adapters = bool(config.finetuning.lora_rank)
     choices = choose_tuning(text, tokens, model.d_model, adapters)
-    device = choose_device(config.trainer.device)
     # Of a GPU nobody has measured what fits; batching.tokens=auto tries it there.
-    machine = 0.0 if device.type == "cuda" else _SHARE * total_memory_bytes()
+    machine = 0.0 if device.type == "cuda" else _SHARE * memory
     limit = 1e9 * config.trainer.memory or machine
     if not limit or config.batching.auto or config.trainer.devices != 1:
         return choices
-    open_values = {choice.key: choice.value for choice in choices if choice.key in config.run.open_settings}
-    new = open_values.get("tokenizer.extend", config.tokenizer.extend)
-    shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
-    size = ModelSize(
-        shapes.parameter_count(),
-        {
-            name.split(".")[0]: each.numel()
-            for name, each in shapes.named_parameters()
-            if name in VOCABULARY_TENSORS[:3]
-        },
-        model.d_model,
-    )
+    open_values = {choice.key: choice.value for choice in choices if choice.key in is_open}
+    size = _model_size(model, tokenizer, open_values.get("tokenizer.extend", config.tokenizer.extend))
     frozen = size.subwords.keys() <= {*config.finetuning.freeze}
     trained = "adapters" if adapters else "layers" if frozen else "all"
     batch = open_values.get("batching.tokens", config.batching.tokens)
     least, accumulate = config.batching.max_length + 1, config.trainer.accumulate
-    fitting = choose_memory(size, trained, batch, least, accumulate, limit, {*config.run.open_settings})
+    fitting = choose_memory(size, trained, batch, least, accumulate, limit, is_open)
     if any(choice.key == "finetuning.lora_rank" for choice in fitting):
         choices = choose_tuning(text, tokens, model.d_model, adapters=True)
     return [*(each for each in choices if each.key not in {choice.key for choice in fitting}), *fitting]
 
 
-def _check_family(config: TrainConfig, begun: Sequence[Choice]) -> None:
-    """Raise ConfigError where a run that has begun is of another family than is typed now."""
-    names = [choice.value["name"] for choice in begun if choice.key == "model"]
-    wanted = getattr(config.model, "family", "any")
-    if names and wanted not in ("any", *names):
-        raise ConfigError(
-            f"{config.run.folder} holds a run of another kind of model ({names[0]}) than model.family={wanted}: choose "
-            "another run.name"
-        )
+def _model_size(model: ModelConfig, tokenizer: Tokenizer, new: int) -> ModelSize:
+    """Return the size of a model to start from. new: subwords that are added to its tokenizer."""
+    shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
+    named = shapes.named_parameters()
+    subwords = {name.split(".")[0]: each.numel() for name, each in named if name in VOCABULARY_TENSORS[:3]}
+    return ModelSize(shapes.parameter_count(), subwords, model.d_model)
 
 
-def _chosen_before(config: TrainConfig) -> list[Choice]:
+def _chosen_before(folder: Path) -> list[Choice]:
     """Return what a run has begun with, which nobody needs the reasons of again; [] where none has begun."""
-    begun = begun_settings(config.run.folder)
+    begun = begun_settings(folder)
     if not begun:
         return []
     try:

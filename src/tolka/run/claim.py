@@ -1,5 +1,6 @@
 """Claiming a run's folder: to begin a run in it, or to continue the one that is there."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,7 +25,14 @@ def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
                 "the same command, on machines with the same versions"
             )
     # The first rank claims for all, and its error is raised on all: none waits for one that has ended.
-    resuming, run.overridden, error = ranks.of_first(_claimed(run, config) if ranks.is_first else None)
+    resuming, error = False, None
+    if ranks.is_first:
+        try:
+            resuming = run.claim(config.as_dict(), _completed, config.run.override, config.may_change_on_resume)
+        except TolkaError as found:
+            # A mistyped path differs from the run's own, too: that the file is missing says more.
+            error = _error_of(config.corpus.open) or _error_of(config.tokenizer.load_given) or found
+    resuming, run.overridden, error = ranks.of_first((resuming, run.overridden, error))
     if error:
         raise error
     if run.overridden:
@@ -32,21 +40,10 @@ def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
     return bool(resuming)
 
 
-def _claimed(run: RunFolder, config: TrainConfig) -> tuple[bool, list[str], TolkaError | None]:
-    """Return whether there is a run to resume, its other settings, and why the folder cannot be claimed."""
+def _error_of(opened: Callable[[], object]) -> TolkaError | None:
+    """Return the error that a call raises."""
     try:
-        resuming = run.claim(config.as_dict(), _completed, config.run.override, config.may_change_on_resume)
-    except TolkaError as error:
-        return False, [], _missing_file(config) or error
-    return resuming, run.overridden, None
-
-
-def _missing_file(config: TrainConfig) -> TolkaError | None:
-    """Return the error of a file that is named and not there, if there is one."""
-    # A mistyped path differs from the run's own, too: that the file is missing says more.
-    try:
-        config.corpus.open()
-        config.tokenizer.load_given()
+        opened()
     except TolkaError as error:
         return error
     return None

@@ -1,12 +1,12 @@
 """The verdict on a run: its model, texts and course measured, and judged."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
-from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
@@ -15,6 +15,7 @@ from tolka.evaluation.measuring import LearningCurve, Material, measure_fit, mea
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Commands, Verdict, verdict
 from tolka.formats.hub import opus_mt_name
+from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
@@ -24,6 +25,7 @@ from tolka.run.provenance import recorded
 from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource
+from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 from tolka.translation.translator import Translator
@@ -33,7 +35,9 @@ _CHANCE = 0.05  # p of a change that may be chance
 
 
 def judge(
-    config: TrainConfig,
+    trainer: TrainerConfig,
+    metrics: MetricsConfig,
+    settings: Mapping[str, Any],
     run: RunFolder,
     inputs: Inputs,
     best: SavedModel,
@@ -42,26 +46,29 @@ def judge(
     state: TrainState,
     ranks: Ranks,
 ) -> Verdict | None:
-    """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0."""
+    """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0.
+
+    settings: of all groups, as config.yaml has them.
+    """
     # A direction that is tested to see what is forgotten is not what the training was for.
-    directions = inputs.corpus.directions
+    texts, directions = inputs.texts, inputs.texts.corpus.directions
     if tests:
         result = weakest(tests, directions)
-        pairs = inputs.test_pairs[result.name]
+        pairs = texts.tests[result.name]
     else:
         # Validations translate greedily, and with weights that need not be the best.
-        tester = Tester(translator, None, config.metrics, run.leave, ranks)
-        names = inputs.validation_names
-        result = weakest([tester(names[each], pairs, each) for each, pairs in inputs.validation.items()], directions)
-        pairs = inputs.validation[result.direction]
+        tester = Tester(translator, None, metrics, run.leave, ranks)
+        names = texts.validation_names
+        result = weakest([tester(names[each], pairs, each) for each, pairs in texts.validation.items()], directions)
+        pairs = texts.validation[result.direction]
     if not ranks.is_first:
         return None
     material = Material(
         translator.for_direction(result.direction),
         pairs,
         result.translations,
-        inputs.validation.get(result.direction) or inputs.validation_pairs,
-        inputs.sample(result.direction) or inputs.sample(),
+        texts.validation.get(result.direction) or texts.validation_pairs,
+        inputs.sample_by_direction.get(result.direction) or inputs.sample,
         inputs.prepared.store,
     )
     validated, (leaks, unseen) = best.scores.get("validation") or {}, measure_leaks(material)
@@ -77,23 +84,24 @@ def judge(
     read = round(state.tokens / float(np.mean([len(target) + 1 for _, target in material.training])))
     looks_shifted = fit.unrelated - fit.unrelated_valid > 0.05 or fit.unrelated_valid > 0.5
     text = TextEvidence(
-        pairs=read if inputs.corpus.stream else len(material.store),
+        pairs=read if inputs.texts.corpus.stream else len(material.store),
         sides="; ".join(inputs.faults.wrong_sides.values()),
         # To read the text once more takes seconds.
-        shift=shifted(inputs.corpus.train) if looks_shifted else "",
+        shift=shifted(texts.corpus.train) if looks_shifted else "",
         elsewhere=elsewhere(result, [test for test in tests if not _has_fallen(_main_change(test))]),
         **measure_text(material, result.name),
         leaked=leaks[0],
         near=leaks[1],
     )
     lost = forgotten(test for test in tests if test is not result)
-    course = _course(config, inputs, run, state, _main_change(result), lost, "bleu" if fit.scale == "BLEU" else "chrf")
+    metric = "bleu" if fit.scale == "BLEU" else "chrf"
+    course = _course(settings, inputs, run, state, _main_change(result), lost, metric)
     calls, name = recorded(run.path), run.path.name
-    parent = "" if config.run.init_from else opus_mt_name(*result.direction)
-    longer = go_on(config.trainer, state, config.as_dict()["scheduler"].get("horizon", 0))
+    parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
+    longer = go_on(trainer, state, settings["scheduler"].get("horizon", 0))
     commands = Commands(
         *longer,
-        on_more_text(calls, name, config.as_dict()["corpus"]),
+        on_more_text(calls, name, settings["corpus"]),
         from_parent(calls, name, parent),
         with_monolingual(calls, name),
     )
@@ -102,7 +110,7 @@ def judge(
 
 
 def _course(
-    config: TrainConfig,
+    settings: Mapping[str, Any],
     inputs: Inputs,
     run: RunFolder,
     state: TrainState,
@@ -111,7 +119,7 @@ def _course(
     metric: str,
 ) -> CourseEvidence:
     """Return how it went. metric: of the validations. change, lost: of the score since its start, and of others."""
-    settings, store, history = config.as_dict(), inputs.prepared.store, run.history()
+    store, history, is_stream = inputs.prepared.store, run.history(), bool(inputs.texts.corpus.stream)
     curve = LearningCurve(history)
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
@@ -119,7 +127,7 @@ def _course(
     return CourseEvidence(
         updates=state.update,
         # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
-        passes=math.nan if inputs.corpus.stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
+        passes=math.nan if is_stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
         minutes=state.seconds / 60,
         rate=max((line["lr"] for line in history if "lr" in line), default=peak) if is_usual else 0.0,
         peak=peak,
@@ -129,7 +137,7 @@ def _course(
         peak_until=curve.peak_until,
         width=settings["model"]["d_model"],
         dropout=settings["model"].get("dropout", 0.0),
-        began_as=config.run.init_from,
+        began_as=settings["run"]["init_from"],
         brought_nothing=state.validated_start and not state.best_update,
         before=(change.name, change.a.value) if change else None,
         forgotten=lost,

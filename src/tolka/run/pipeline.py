@@ -14,13 +14,15 @@ import torch
 from tolka.auto.rules import choices_table, usual_share
 from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks, joined, others_present, process_group
+from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, StoppedError, TolkaError
+from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict
-from tolka.formats.any_model import load_any
+from tolka.formats.any_model import load_any, tokenizer_of
 from tolka.metrics.metric import References
-from tolka.metrics.options import COMMAND
+from tolka.metrics.options import COMMAND, MetricsConfig
 from tolka.metrics.scores import score
 from tolka.model_directory.card import model_card
 from tolka.model_directory.read import SavedModel, load_model
@@ -28,11 +30,14 @@ from tolka.model_directory.resume_state import ResumeState, restoring
 from tolka.model_directory.write import rescore
 from tolka.run.chosen import with_chosen_settings
 from tolka.run.claim import claim
-from tolka.run.inputs import Inputs
+from tolka.run.initial_model import check_fits
+from tolka.run.inputs import read_inputs
 from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
 from tolka.run.results import write_report
-from tolka.run.training_setup import build_trainer, check_start, decoding_options, gradient_flow_meter, ready_device
+from tolka.run.texts import RunTexts
+from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
+from tolka.search.base import SearchConfig
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
 from tolka.tracking.panel import Panel
@@ -93,41 +98,54 @@ def _train(
 ) -> TrainingOutcome:
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
-    texts = ValidationTexts(run)
-    callback = _callback(config.tracking.names, run, texts, ranks)
-    inputs = Inputs(config, run.log, ranks)
-    check_start(config, device, ranks)
-    inputs.read(resuming=resuming)
+    samples = ValidationTexts(run)
+    callback = _callback(config.tracking.names, run, samples, ranks)
+    if start := config.run.init_from:  # before its weights are read
+        optimizer, tokenizer = asdict(config.optimizer)["name"], tokenizer_of(start)
+        check_fits(config.model, tokenizer, optimizer, config.finetuning, config.trainer, device, ranks.size)
+    inputs = read_inputs(config, run.log, ranks, resuming=resuming)
+    texts, search, decoding = inputs.texts, config.search, decoding_options(config.batching.tokens, device)
     if ranks.is_first:
-        record_provenance(run, inputs.corpus, device)
+        record_provenance(run, texts.corpus, device)
     # A store is named after a digest of all that determines its ids: another name means another text.
     resumed = read_last_state(run.path, inputs.prepared.folder.name) if resuming else None
     trainer = build_trainer(config, inputs, run, device, ranks, callback, resumed, open_settings)
     trainer.expect(round(usual_share(choices) * trainer.config.updates), open_settings)
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     if ranks.is_first:
-        _try_metric(config, inputs)
-    _make_ready(trainer, resumed, config, inputs)
+        _try_metric(config.metrics, config.trainer.metric, texts)
+    flow = None
+    if config.trainer.gradient_flow:
+        flow = gradient_flow_meter(inputs, config.cleaning.characters, trainer.step.precision.device)
+    _make_ready(trainer, resumed, flow)
     try:
         callback.on_start(Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history()))
-        state = _fit(trainer, ranks, validate_start=inputs.start is not None)
+        state = _fit(trainer, ranks, validate_start=inputs.parents.start is not None)
         # The tests need the memory of the optimizer and the gradients.
         del trainer
         interrupts.check()
         # From the disk: the model in memory is the last one, not the best.
         best = load_model(run.best)
-        translator = Translator.of(best, config.search, decoding_options(config, device), run.log)
-        tests = _test(config, run, inputs, best, translator, ranks)
+        translator = Translator.of(best, search, decoding, run.log)
+        before = None
+        if inputs.parents.start and texts.tests and config.metrics.bootstrap:
+            before = _as_it_began(start, search, decoding, run.log)
+        tester = Tester(translator, before, config.metrics, run.leave, ranks)
+        tests = _test(tester, run, texts, best.scores["update"], knows_more=bool(start))
         # With the warm-up that was settled for the minutes.
         done = replace(config, scheduler=replace(config.scheduler, warmup=state.warmup or config.scheduler.warmup))
-        verdict = judge(done, run, inputs, best, translator, tests, state, ranks)
+        settings = done.as_dict()
+        verdict = judge(config.trainer, config.metrics, settings, run, inputs, best, translator, tests, state, ranks)
         if ranks.is_first:
-            _write_scores(config, run, best, tests, verdict)
+            _write_scores(asdict(search), run, best, tests, verdict)
         # No rank ends while another still tests: the others would report it as lost.
         ranks.wait()
         interrupts.check()
         if ranks.is_first:
-            _report(config, run, inputs, texts, translator, tests)
+            if samples.samples:
+                run.log(samples.samples)
+            if config.report.page:
+                _report(run, config.run.name or run.path.name, texts, translator, tests, config.report.plots)
     # Also after Ctrl-C: a tracker would show the run as running for ever.
     except BaseException as error:
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
@@ -138,10 +156,10 @@ def _train(
     return TrainingOutcome(state, tests, verdict)
 
 
-def _callback(trackers: Sequence[str], run: RunFolder, texts: ValidationTexts, ranks: Ranks) -> Callback:
+def _callback(trackers: Sequence[str], run: RunFolder, samples: ValidationTexts, ranks: Ranks) -> Callback:
     """Return all that is told how training goes; nothing in processes beside the first."""
     chosen = {name: CALLBACKS.get(name)() for name in trackers}
-    return Callbacks([texts, Panel()], chosen, run.log) if ranks.is_first else Callback()
+    return Callbacks([samples, Panel()], chosen, run.log) if ranks.is_first else Callback()
 
 
 def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
@@ -160,16 +178,19 @@ def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
             )
 
 
-def _try_metric(config: TrainConfig, inputs: Inputs) -> None:
-    """Score two lines by metrics.command, whose mistakes would else show after the training; ConfigError, DataError."""
+def _try_metric(metrics: MetricsConfig, chosen_by: str, texts: RunTexts) -> None:
+    """Score two lines by metrics.command, whose mistakes would else show after the training; ConfigError, DataError.
+
+    chosen_by: trainer.metric.
+    """
     # A command without {reference} may have its own, for all lines of a test set.
-    if "{reference}" in config.metrics.command and (inputs.test_pairs or config.trainer.metric == COMMAND):
-        pairs = next(iter([*inputs.test_pairs.values(), inputs.validation_pairs]))[:2]
+    if "{reference}" in metrics.command and (texts.tests or chosen_by == COMMAND):
+        pairs = next(iter([*texts.tests.values(), texts.validation_pairs]))[:2]
         targets, sources = [pair.target for pair in pairs], [pair.source for pair in pairs]
-        score(targets, References([targets], sources), replace(config.metrics, names=[], bootstrap=0))
+        score(targets, References([targets], sources), replace(metrics, names=[], bootstrap=0))
 
 
-def _make_ready(trainer: Trainer, resumed: ResumeState | None, config: TrainConfig, inputs: Inputs) -> None:
+def _make_ready(trainer: Trainer, resumed: ResumeState | None, flow: GradientFlowMeter | None) -> None:
     """Load what a run has done so far, or try what a new one will need."""
     run, step = trainer.run, trainer.step
     if resumed:
@@ -179,7 +200,7 @@ def _make_ready(trainer: Trainer, resumed: ResumeState | None, config: TrainConf
         return
     for line in check_memory(step, trainer.loader.largest(), trainer.validator.rehearse):
         run.log(line)
-    if flow := gradient_flow_meter(config, inputs, step.precision.device):
+    if flow:
         with step.smoothed():
             run.record({"update": 0, "gradient_flow": flow(trainer.model)})
 
@@ -202,63 +223,57 @@ def _fit(trainer: Trainer, ranks: Ranks, validate_start: bool) -> TrainState:
     return state
 
 
-def _test(
-    config: TrainConfig,
-    run: RunFolder,
-    inputs: Inputs,
-    best: SavedModel,
-    translator: Translator[TorchEngine],
-    ranks: Ranks,
-) -> list[TestResult]:
-    """Translate each test set with the best model and score it."""
-    decoding = decoding_options(config, translator.engine.device)
-    before = None
-    if inputs.start and inputs.test_pairs and config.metrics.bootstrap:
-        # Its weights left the memory when training began.
-        try:
-            before = Translator.of(load_any(config.run.init_from), config.search, decoding, run.log)
-        except TolkaError as error:
-            run.log(f"note: the scores before the training are not there: {error}")
-    tester = Tester(translator, before, config.metrics, run.leave, ranks)
-    trained = {*inputs.corpus.directions}
+def _as_it_began(
+    start: str, search: SearchConfig, decoding: DecodingConfig, log: Say
+) -> Translator[TorchEngine] | None:
+    """Return a translator by the model that training started from; None, with a note, where it cannot be loaded."""
+    # Its weights left the memory when training began.
+    try:
+        return Translator.of(load_any(start), search, decoding, log)
+    except TolkaError as error:
+        log(f"note: the scores before the training are not there: {error}")
+        return None
+
+
+def _test(tester: Tester, run: RunFolder, texts: RunTexts, update: int, knows_more: bool) -> list[TestResult]:
+    """Translate each test set with the best model and score it.
+
+    update: the best model's. knows_more: whether the model may know directions that are not trained.
+    """
+    trained = {*texts.corpus.directions}
     results = []
-    for name, pairs in inputs.test_pairs.items():
-        direction = inputs.direction_of(name)
-        results.append(tester(name, pairs, direction, zero_shot=direction not in trained and not inputs.start))
+    for name, pairs in texts.tests.items():
+        direction = texts.direction_of(name)
+        results.append(tester(name, pairs, direction, zero_shot=direction not in trained and not knows_more))
     # A resumed run tests again: only the last test is of the model that is the best now.
     run.forget_tests()
     for result in results:
         timed = {"test": result.name, "sentences": result.sentences, "decoding_seconds": result.seconds}
-        run.record({"update": best.scores["update"], **timed})
+        run.record({"update": update, **timed})
     return results
 
 
 def _write_scores(
-    config: TrainConfig, run: RunFolder, best: SavedModel, tests: Sequence[TestResult], verdict: Verdict | None
+    search: Mapping[str, Any], run: RunFolder, best: SavedModel, tests: Sequence[TestResult], verdict: Verdict | None
 ) -> None:
     """Write the scores of the tests and the verdict into `best/`."""
-    tested = {"search": asdict(config.search), "test": {result.name: result.as_dict() for result in tests}}
+    tested = {"search": search, "test": {result.name: result.as_dict() for result in tests}}
     scores = {**best.scores, **(tested if tests else {}), **({"verdict": verdict.as_dict()} if verdict else {})}
     rescore(run.best, scores, model_card(best.config, best.scores["facts"], scores))
 
 
 def _report(
-    config: TrainConfig,
     run: RunFolder,
-    inputs: Inputs,
-    texts: ValidationTexts,
+    title: str,
+    texts: RunTexts,
     translator: Translator[TorchEngine],
     tests: Sequence[TestResult],
+    plots: bool,
 ) -> None:
-    """Show samples of the last validation, and write the page with its plots."""
-    if texts.samples:
-        run.log(texts.samples)
-    if config.report.page:
-        # The first test set, or else the validation set.
-        (direction, known), *_ = inputs.validation.items()
-        if inputs.test_pairs:
-            name, known = next(iter(inputs.test_pairs.items()))
-            direction = inputs.direction_of(name)
-        translated = {test.name: (inputs.test_pairs[test.name], test.translations) for test in tests}
-        shown = translator.for_direction(direction)
-        write_report(run, config.run.name or run.path.name, shown, known, translated, config.report.plots)
+    """Write the page, with examples of the first test set, or else of the validation set."""
+    (direction, known), *_ = texts.validation.items()
+    if texts.tests:
+        name, known = next(iter(texts.tests.items()))
+        direction = texts.direction_of(name)
+    translated = {test.name: (texts.tests[test.name], test.translations) for test in tests}
+    write_report(run, title, translator.for_direction(direction), known, translated, plots)

@@ -1,16 +1,14 @@
 """What is wrong with the texts of a training as they were given: sides, overlaps, tokenisation."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 
 from tolka.report.data_check import in_validation_set
+from tolka.run.texts import RunTexts
 from tolka.text.check.diagnosis import Finding, overlaps
 from tolka.text.check.sides import SWAPPED, differences, fault_of_sides, spread_sample, varieties
 from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.corpora.base import Corpus
-from tolka.text.direction import Direction
-from tolka.text.pairs import Pair
 
 
 @dataclass(frozen=True)
@@ -34,28 +32,22 @@ class TextFaults:
         yield from (*self.unlike, *self.varieties)
 
 
-def faults_of(
-    corpus: Corpus,
-    held_out: Mapping[str, Sequence[Pair]],
-    set_aside: Collection[str],
-    validation: Mapping[Direction, Sequence[Pair]],
-    cleaning: CleaningConfig,
-) -> TextFaults:
-    """Look at some hundred pairs of each training text, and at the held-out sets, of which validation is the first.
+def faults_of(texts: RunTexts, cleaning: CleaningConfig) -> TextFaults:
+    """Look at some hundred pairs of each training text, and at the held-out sets.
 
-    set_aside: those that were held out of the training text, and need no look of their own. validation: the validation
-    set of each direction.
+    Sets that were held out of the training text need no look of their own.
     """
+    corpus, held_out = texts.corpus, texts.held_out
     samples = {source.name: list(spread_sample(source)) for source in corpus.train}
-    texts = [(source.name, source.direction, samples[source.name]) for source in corpus.train]
+    looked_at = [(source.name, source.direction, samples[source.name]) for source in corpus.train]
     (valid, pairs), *tests = held_out.items()
-    if valid not in set_aside:
+    if valid not in texts.set_aside:
         firsts = {source.direction: source for source in reversed(corpus.valid)}
-        for direction, own in validation.items():
-            name = valid if len(validation) == 1 else firsts[direction].name
+        for direction, own in texts.validation.items():
+            name = valid if len(texts.validation) == 1 else firsts[direction].name
             title = f"{name} (valid)" if name in samples else name
-            texts.append((title, direction, list(own)))
-    faults = {name: fault_of_sides(sample, direction) for name, direction, sample in texts}
+            looked_at.append((title, direction, list(own)))
+    faults = {name: fault_of_sides(sample, direction) for name, direction, sample in looked_at}
     wrong_sides = {name: fault for name, fault in faults.items() if fault}
     # Where a step of the cleaning would drop such pairs anyway, and always where sides are exchanged: after hours of
     # training such a model translates nothing.

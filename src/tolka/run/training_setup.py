@@ -1,16 +1,15 @@
 """Build a run's trainer: weights, optimizer, batches, validation, and what is saved."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from functools import partial
-from pathlib import Path
 
 import torch
 
 from tolka.auto.rules import validation_interval
 from tolka.config.dependent_settings import fit_schedule
-from tolka.config.schemas import TrainConfig, check_fsdp, cross_check
+from tolka.config.schemas import TrainConfig
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches
 from tolka.distributed.ranks import ALONE, Ranks
@@ -20,28 +19,30 @@ from tolka.errors import ConfigError
 from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
-from tolka.formats.any_model import tokenizer_of
 from tolka.losses.objective import Objective
+from tolka.metrics.options import MetricsConfig
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.read import SavedModel, direction_of
+from tolka.model_directory.read import direction_of
 from tolka.model_directory.resume_state import ResumeState
-from tolka.models.base import Seq2Seq
-from tolka.models.embeddings import VOCABULARY_TENSORS, with_new_rows
+from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
-from tolka.optim.schedules.base import LearningRate
+from tolka.optim.schedules.base import LearningRate, SchedulerConfig
 from tolka.run.announcement import announcement
-from tolka.run.inputs import Inputs
+from tolka.run.initial_model import check_fits, initial_model
+from tolka.run.inputs import Inputs, describe_sources, make_loader, target_vocabulary
+from tolka.run.parents import nearest_languages
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, describe, use_threads
-from tolka.system.memory import return_freed_memory
 from tolka.system.number_format import count_text
+from tolka.system.progress import Say
 from tolka.system.randomness import make_deterministic, seed_everything
-from tolka.tokenizer.extension import spellings
-from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.text.characters import CharacterForm
+from tolka.text.corpora.base import CorpusConfig
+from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.callbacks import Callback
 from tolka.training.data_position import DataPosition, spelt
-from tolka.training.memory import Fit, check_size, copies_of_weights, fewest_batches
+from tolka.training.memory import Fit, fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.precision import check_kernels, check_precision, choose_precision
@@ -69,20 +70,21 @@ def ready_device(options: TrainerConfig) -> torch.device:
     return device
 
 
-def decoding_options(config: TrainConfig, device: torch.device) -> DecodingConfig:
-    """Return the options for translating validation and test sets during a training."""
-    tokens = 0 if device.type == "cuda" else max(_DECODED_AT_ONCE, config.batching.tokens)
+def decoding_options(batch_tokens: int, device: torch.device) -> DecodingConfig:
+    """Return the options for translating validation and test sets during a training. batch_tokens: batching.tokens."""
+    tokens = 0 if device.type == "cuda" else max(_DECODED_AT_ONCE, batch_tokens)
     return DecodingConfig(device=str(device), tokens=tokens)
 
 
-def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
-    """Return the configuration with trainer.epochs as updates, from the batches of the first epoch, and its schedule.
+def with_updates_of_epochs(
+    options: TrainerConfig, schedule: SchedulerConfig, loader: Batches
+) -> tuple[TrainerConfig, SchedulerConfig]:
+    """Return the options with trainer.epochs as updates, from the batches of the first epoch, and their schedule.
 
     trainer.epochs is 0 where trainer.updates ends the training before. ConfigError for a stream.
     """
-    options = config.trainer
     if not options.epochs:
-        return config
+        return options, schedule
     if loader.round != "epoch":
         raise ConfigError(
             "trainer.epochs counts passes over the training text, and a stream has none: set trainer.updates"
@@ -93,14 +95,12 @@ def with_updates_of_epochs(config: TrainConfig, loader: Batches) -> TrainConfig:
         options = replace(options, epochs=0.0)
     else:
         options = replace(options, updates=updates)
-    lengths = asdict(config.scheduler)
+    lengths = asdict(schedule)
     # Only now is it known at which update a schedule ends that was to end with the epochs.
-    if lengths.get("horizon") == 0 and not options.max_minutes and not config.scheduler.decays_at_plateau:
+    if lengths.get("horizon") == 0 and not options.max_minutes and not schedule.decays_at_plateau:
         lengths["horizon"] = options.updates
     lengths |= fit_schedule(lengths, options.updates, {"horizon"})
-    resolved = replace(config, trainer=options, scheduler=type(config.scheduler)(**lengths))
-    cross_check(resolved)
-    return resolved
+    return options, type(schedule)(**lengths)
 
 
 def build_trainer(
@@ -117,14 +117,28 @@ def build_trainer(
 
     chosen: settings that nobody typed, of which some are only known with the prepared text, or with the pace.
     """
-    seed_everything(config.run.seed)
+    seed = config.run.seed
+    seed_everything(seed)
     # The weights of a run that goes on are those that it saved.
-    like = {} if resumed else inputs.nearest_languages()
-    _check_size(config, inputs.prepared.tokenizer, device, ranks)
-    model = _model(config, inputs, like, device, run.log)
-    teacher = inputs.teacher.model.to(device) if inputs.teacher else None
+    texts, parents, tokenizer = inputs.texts, inputs.parents, inputs.prepared.tokenizer
+    like = {} if resumed else nearest_languages(parents, config.corpus.like, texts.validation, ranks, run.log)
+    optimizer = asdict(config.optimizer)["name"]
+    check_fits(config.model, tokenizer, optimizer, config.finetuning, config.trainer, device, ranks.size)
+    model = initial_model(config.model, tokenizer, parents.start, like, config.finetuning, run.log)
+    if parents.start and not parents.start.tokenizer.languages:
+        before, now = direction_of(parents.start.config), config.corpus.direction
+        if before != now:
+            run.log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
+    if has_adapters(model) and config.trainer.average:
+        raise ConfigError("trainer.average and frozen embeddings with new rows do not go together: set it to 0")
+    model.recompute = config.trainer.recompute
+    model = model.to(device)
+    teacher = parents.teacher.model.to(device) if parents.teacher else None
     objective = config.trainer.objective(model, teacher)
-    loader, epoch = inputs.loader(), 0
+    loader, epoch = (
+        make_loader(inputs, config.corpus, config.batching, config.tokenizer.symbols, seed, run.log, ranks),
+        0,
+    )
     if resumed:
         loader.load_state(resumed.facts.get("loader", {}))
         epoch = resumed.facts["train"]["epoch"]
@@ -134,10 +148,11 @@ def build_trainer(
         run.log(f"{count_text(updates, 'update')} in a pass through the text, as its tokenizer cuts it")
         config = replace(config, trainer=replace(config.trainer, validate_every=validation_interval(updates)))
         run.replace_settings(config.as_dict())
-    timed = with_updates_of_epochs(config, loader)
-    if timed.trainer.epochs:
-        run.log(f"trainer.epochs={timed.trainer.epochs:g}: {count_text(timed.trainer.updates, 'update')}")
-    if (warmup := timed.scheduler.warmup) != config.scheduler.warmup:
+    options, schedule = with_updates_of_epochs(config.trainer, config.scheduler, loader)
+    replace(config, trainer=options, scheduler=schedule).check()
+    if options.epochs:
+        run.log(f"trainer.epochs={options.epochs:g}: {count_text(options.updates, 'update')}")
+    if (warmup := schedule.warmup) != config.scheduler.warmup:
         run.log(f"note: shortened to fit into the training: scheduler.warmup={warmup}")
     # Made by all ranks together, which divide the work: later, not all of them ask for it at the same time.
     loader.plan(epoch)
@@ -145,90 +160,31 @@ def build_trainer(
     # Before the optimizer: FSDP replaces the weights by this rank's parts of them.
     parallel = parallel_of(config.trainer, objective, ranks, precision)
     if parallel.shares_weights:
-        check_fsdp(config)
-    step = TrainStep(timed.trainer, objective, config.optimizer.build(model), precision, parallel)
-    options = _fitted(timed.trainer, config.batching, step, loader, run.log, resumed)
-    rate = LearningRate(timed.scheduler, config.optimizer.lr, options.updates)
+        config.check_fsdp()
+    step = TrainStep(options, objective, config.optimizer.build(model), precision, parallel)
+    options = _fitted(options, config.batching, step, loader, run.log, resumed)
+    rate = LearningRate(schedule, config.optimizer.lr, options.updates)
     for line in announcement(options, rate, loader, epoch, model, precision, reason):
         run.log(line)
     # After the weights were drawn: every rank has the same ones, but dropout of its own.
     if ranks.rank:
-        torch.manual_seed(config.run.seed + ranks.rank * _SEEDS_APART)
-    whole = parallel.whole_objective.model
+        torch.manual_seed(seed + ranks.rank * _SEEDS_APART)
+    whole, decoding = parallel.whole_objective.model, decoding_options(config.batching.tokens, device)
+    # Adapters are merged when the model is saved: they are no parameters of what the card describes.
+    parameters = model.parameter_count() - adapter_parameters(whole)
+    about = _card_facts(config.model, config.corpus, config.tokenizer, inputs, parameters, precision)
+    sources, store = describe_sources(inputs), inputs.prepared.folder.name
+    facts = ModelFacts(tokenizer, sources, config.cleaning.characters, tuple(texts.validation))
     return Trainer(
         options,
         step,
         rate,
-        DataPosition(loader, options.accumulate, run.log, ranks, partial(spelt, inputs.prepared.tokenizer)),
+        DataPosition(loader, options.accumulate, run.log, ranks, partial(spelt, tokenizer)),
         run,
-        _validator(config, inputs, whole, precision, ranks, run.log),
-        _snapshots(config, inputs, whole, model.parameter_count(), precision, run.path),
+        _validator(inputs, facts, whole, precision, options, config.metrics, decoding, ranks, run.log),
+        Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),
         callback or Callback(),
     )
-
-
-def _model(
-    config: TrainConfig, inputs: Inputs, like: Mapping[str, str], device: torch.device, log: Callable[[str], None]
-) -> Seq2Seq:
-    """Build the model with fresh weights or those of run.init_from, with frozen parts and adapters.
-
-    like: see `_load`.
-    """
-    tokenizer = inputs.prepared.tokenizer
-    vocabularies = tokenizer.source_size, tokenizer.target_size
-    model, new_subwords = config.model.build(*vocabularies, tokenizer.shared), (0, 0)
-    if inputs.start is not None:
-        old = inputs.start.tokenizer
-        new_subwords = tokenizer.source_size - old.source_size, tokenizer.target_size - old.target_size
-        _load(model, tokenizer, inputs.start, like)
-        inputs.start.model.to("meta")  # its weights leave the memory; the tests read them again
-        return_freed_memory()
-        log(f"weights, sizes and tokenizer: from {inputs.start.folder}")
-        before, now = direction_of(inputs.start.config), config.corpus.direction
-        if before != now and not inputs.start.tokenizer.languages:
-            log(f"note: it was trained from {before}; it is now trained from {now}, and may forget what it knew")
-    config.finetuning.apply(model, new_subwords)
-    if config.finetuning.lora_rank and any(new_subwords):
-        log(
-            "note: best/ gets the adapters merged, and no adapter.safetensors, which fits no model without the new rows"
-            f"{'' if like else ': tokenizer.extend=0 trains the adapters alone, and writes it'}"
-        )
-    if has_adapters(model) and config.trainer.average:
-        raise ConfigError("trainer.average and frozen embeddings with new rows do not go together: set it to 0")
-    model.recompute = config.trainer.recompute
-    return model.to(device)
-
-
-def check_start(config: TrainConfig, device: torch.device, ranks: Ranks) -> None:
-    """Raise ConfigError, before its weights are read, for a model to start from that is too large for the device."""
-    if config.run.init_from:
-        _check_size(config, tokenizer_of(config.run.init_from), device, ranks)
-
-
-def _check_size(config: TrainConfig, tokenizer: Tokenizer, device: torch.device, ranks: Ranks) -> None:
-    # Several processes may share all but the weights out.
-    is_shared = ranks.size > 1 and config.trainer.parallel in ("auto", "fsdp")
-    trains_all = not (config.finetuning.lora_rank or config.finetuning.freeze or is_shared)
-    copies = copies_of_weights(config.as_dict()["optimizer"]["name"], trains_all)
-    sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
-    check_size(config.model, sizes, device, copies, 1e9 * config.trainer.memory)
-
-
-def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, like: Mapping[str, str]) -> None:
-    """Load the weights of run.init_from; subwords and tags that were added to its tokenizer get rows.
-
-    like: new language -> the known one whose tag's row it gets.
-    """
-    state = start.model.state_dict()
-    if tokenizer.digests != start.tokenizer.digests:
-        state = with_new_rows(state, *spellings(start.tokenizer, tokenizer, like))
-    differing = [name for name, tensor in model.state_dict().items() if tensor.shape != state[name].shape]
-    if differing:
-        raise ConfigError(
-            f"tokenizer.extend: {model.architecture} keeps rows of subwords in {', '.join(differing)}, and only "
-            f"those in {', '.join(VOCABULARY_TENSORS)} can be extended: type tokenizer.extend=0"
-        )
-    model.load_state_dict(state)
 
 
 def _precision(
@@ -277,67 +233,66 @@ def _fitted(
 
 
 def _validator(
-    config: TrainConfig,
     inputs: Inputs,
+    facts: ModelFacts,
     model: Seq2Seq,
     precision: Precision,
+    trainer: TrainerConfig,
+    metrics: MetricsConfig,
+    decoding: DecodingConfig,
     ranks: Ranks,
-    log: Callable[[str], None],
+    log: Say,
 ) -> Validator:
     """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
-    tokenizer, characters = inputs.prepared.tokenizer, config.cleaning.characters
-    decoding = decoding_options(config, precision.device)
-    facts = ModelFacts(tokenizer, inputs.training_sources, characters, tuple(inputs.validation))
     translator = Translator(TorchEngine(model, precision.device), facts, Request(GreedyConfig()), decoding, log)
     meters = {
         direction: PerplexityMeter(
             pairs,
-            tokenizer,
+            facts.tokenizer,
             decoding.batch_tokens(),
             "corpus.valid",
-            characters.of(direction),
+            facts.characters.of(direction),
             say=log,
-            tags=tokenizer.tags(direction),
+            tags=facts.tokenizer.tags(direction),
         )
-        for direction, pairs in inputs.validation.items()
+        for direction, pairs in inputs.texts.validation.items()
     }
     return Validator(
-        inputs.validation,
+        inputs.texts.validation,
         translator,
         meters,
         precision,
-        config.metrics,
-        config.trainer.metric,
-        config.trainer.best_direction,
-        config.trainer.samples,
-        gradient_flow_meter(config, inputs, precision.device),
+        metrics,
+        trainer.metric,
+        trainer.best_direction,
+        trainer.samples,
+        gradient_flow_meter(inputs, facts.characters, precision.device) if trainer.gradient_flow else None,
         ranks,
     )
 
 
-def gradient_flow_meter(config: TrainConfig, inputs: Inputs, device: torch.device) -> GradientFlowMeter | None:
-    """Return a meter on the first sentences of the validation set, if trainer.gradient_flow asks for it."""
-    if not config.trainer.gradient_flow:
-        return None
-    direction, pairs = next(iter(inputs.validation.items()))
-    return GradientFlowMeter(pairs, inputs.prepared.tokenizer, config.cleaning.characters.of(direction), device)
+def gradient_flow_meter(inputs: Inputs, characters: CharacterForm, device: torch.device) -> GradientFlowMeter:
+    """Return a meter on the first sentences of the validation set (trainer.gradient_flow)."""
+    direction, pairs = next(iter(inputs.texts.validation.items()))
+    return GradientFlowMeter(pairs, inputs.prepared.tokenizer, characters.of(direction), device)
 
 
-def _snapshots(
-    config: TrainConfig, inputs: Inputs, model: Seq2Seq, parameters: int, precision: Precision, run: Path
-) -> Snapshots:
-    """Return what copies the model. parameters: those that are trained together, adapters included."""
-    # Adapters are merged when the model is saved: they are no parameters of what the card describes.
-    merged = adapter_parameters(model)
-    settings, prepared, data_set = config.as_dict(), inputs.prepared, hub_data_set(config.as_dict()["corpus"])
-    name = config.model.architecture or settings["model"]["name"]
-    facts = {
-        "languages": ", ".join(map(str, config.corpus.directions)),
-        "architecture": f"{name}, {parameters - merged:,} parameters",
+def _card_facts(
+    model: ModelConfig,
+    corpus: CorpusConfig,
+    tokenizer: TokenizerConfig,
+    inputs: Inputs,
+    parameters: int,
+    precision: Precision,
+) -> dict[str, str]:
+    """Return what the model card says of the training. parameters: of the model as it is saved."""
+    data_set = hub_data_set(asdict(corpus))
+    return {
+        "languages": ", ".join(map(str, corpus.directions)),
+        "architecture": f"{model.architecture or asdict(model)['name']}, {parameters:,} parameters",
         **({DATA_SET: data_set} if data_set else {}),
-        "training text": prepared.tally.summary(),
-        "target vocabulary": inputs.target_vocabulary,
+        "training text": inputs.prepared.tally.summary(),
+        "target vocabulary": target_vocabulary(inputs, tokenizer),
         "trained on": f"{describe(precision.device)}, {precision.name}",
         "tolka": __version__,
     }
-    return Snapshots(model, prepared.tokenizer, settings, inputs.training_sources, facts, run, prepared.folder.name)

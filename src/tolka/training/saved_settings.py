@@ -62,15 +62,15 @@ def with_origins(config: Mapping[str, Any]) -> str:
     origins = config.get("run", {}).get("origins", {})
     lines = []
     for group, options in config.items():
-        of_group = f"  # {origins[group]}" if group in origins else ""
         if not isinstance(options, Mapping):
             lines.append(_yaml({group: options}))
             continue
-        lines.append(f"{group}:{of_group}" if options else f"{group}: {{}}")
+        lines.append(f"{group}:" if options else f"{group}: {{}}")
+        of_group = origins.get(group, "default")
         for key, value in options.items():
             first, *others = _yaml({key: value}).split("\n")
             if (group, key) != ("run", "origins"):
-                lines += [f"  {first}  # {origins.get(f'{group}.{key}', 'default')}", *(f"  {each}" for each in others)]
+                lines += [f"  {first}  # {origins.get(f'{group}.{key}', of_group)}", *(f"  {each}" for each in others)]
     return "\n".join(lines) + "\n"
 
 

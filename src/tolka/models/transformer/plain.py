@@ -16,16 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tolka.errors import ConfigError
+from tolka.models.embeddings import make_embeddings
+from tolka.models.transformer.layers import make_norm
 from tolka.models.transformer.options import TransformerOptions as Options
-
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
-# Others need more code.
-_KNOWN = {
-    "positions": ("sinusoidal", "sinusoidal_halves"),
-    "activation": tuple(_ACTIVATIONS),
-    "decoder_start": ("bos",),
-}
+from tolka.nn.feedforward import ACTIVATIONS
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -33,22 +27,14 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     # A dot product of d_k terms of variance 1 has variance d_k: unscaled, the softmax would saturate (footnote 4).
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (B, H, T, S)
     # mask: true where a query may attend; exp(-inf) = 0 elsewhere.
-    scores = scores.masked_fill(~mask, float("-inf"))
-    return scores.softmax(dim=-1) @ value  # each row of weights sums to 1
+    return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1) @ value  # each row of weights sums to 1
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(same) (section 3.5): (L, D), fp32 as in `model.py`."""
-    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
-    angles = torch.arange(length)[:, None] * rates  # (L, D / 2)
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(same) (section 3.5): (L, D)."""
+    angles = torch.arange(length)[:, None] * torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
     # Side by side, sine and cosine of one angle: a shift by k is a rotation of each pair, the same at every position.
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
-
-
-def sinusoids_in_halves(length: int, width: int) -> Tensor:
-    """The same with all sines before all cosines, as in Marian; the angles are in float64, as in `model.py`: (L, D)."""
-    angles = torch.arange(length)[:, None].double() / 10000.0 ** (torch.arange(0, width, 2).double() / width)
-    return torch.cat([angles.sin(), angles.cos()[:, : width // 2]], dim=1).float()
 
 
 class Attention(nn.Module):
@@ -56,25 +42,23 @@ class Attention(nn.Module):
 
     def __init__(self, config: Options, cross: bool) -> None:
         super().__init__()
-        self.heads, self.cross = config.heads, cross
-        keys, values = config.heads * config.key_width, config.heads * config.d_v
+        keys, values = config.d_model, config.heads * config.value_width
+        self.heads, self.cross, self.widths = config.heads, cross, [keys, keys, values]
         if cross:
             self.query, self.key_value = nn.Linear(config.d_model, keys), nn.Linear(config.d_model, keys + values)
         else:  # W_Q, W_K and W_V one below the other
             self.query_key_value = nn.Linear(config.d_model, keys + keys + values)
-        self.widths = [keys, values] if cross else [keys, keys, values]
         self.output = nn.Linear(values, config.d_model)
 
     def forward(self, x: Tensor, mask: Tensor, encoded: Tensor | None = None) -> Tensor:
         """(B, T, D), if `cross` with (B, S, D) -> (B, T, D)."""
         if self.cross:
-            projected = [self.query(x), *self.key_value(encoded).split(self.widths, dim=-1)]
+            projected = [self.query(x), *self.key_value(encoded).split(self.widths[1:], dim=-1)]
         else:
             projected = self.query_key_value(x).split(self.widths, dim=-1)
-        # H heads of width D / H: (B, L, H * d) -> (B, H, L, d).
+        # H heads, each D / H wide: (B, L, H * d) -> (B, H, L, d).
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in projected)
-        heads = attend(query, key, value, mask)
-        return self.output(heads.transpose(1, 2).flatten(2))  # side by side, through W_O
+        return self.output(attend(query, key, value, mask).transpose(1, 2).flatten(2))  # side by side, through W_O
 
 
 class FeedForward(nn.Module):
@@ -82,27 +66,21 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: Options) -> None:
         super().__init__()
-        self.inner, self.outer = nn.Linear(config.d_model, config.d_ff), nn.Linear(config.d_ff, config.d_model)
-        self.activation = _ACTIVATIONS[config.activation]
+        self.inner = nn.Linear(config.d_model, config.inner_width)
+        self.outer = nn.Linear(config.inner_width, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
         return self.outer(self.activation(self.inner(x)))
 
 
-def normalisation(config: Options) -> nn.Module:
-    """LayerNorm (Ba et al. 2016), or RMSNorm, which neither centres nor has a bias (Zhang and Sennrich 2019)."""
-    return nn.LayerNorm(config.d_model) if config.normalization == "layernorm" else nn.RMSNorm(config.d_model, eps=1e-6)
-
-
 class Residual(nn.Module):
-    """Residual connection around a sub-layer f: N(x + f(x)) (section 3.1), or pre-norm, x + f(N(x)) (Xiong et al.
-    2020).
-    """
+    """A residual connection: N(x + f(x)) (section 3.1), or pre-norm, x + f(N(x)) (Xiong et al. 2020)."""
 
     def __init__(self, config: Options) -> None:
         super().__init__()
-        self.pre, self.norm = config.norm == "pre", normalisation(config)
+        self.pre, self.norm = config.norm == "pre", make_norm(config)
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
@@ -110,68 +88,47 @@ class Residual(nn.Module):
         return x + f(self.norm(x)) if self.pre else self.norm(x + f(x))
 
 
-class EncoderLayer(nn.Module):
-    """Figure 1, left: self-attention, then feed-forward."""
+class Layer(nn.Module):
+    """Figure 1: self-attention, in the decoder attention to the encoder (`cross`), then feed-forward."""
 
-    def __init__(self, config: Options) -> None:
+    def __init__(self, config: Options, cross: bool) -> None:
         super().__init__()
         self.attention, self.around_attention = Attention(config, cross=False), Residual(config)
+        if cross:
+            self.cross, self.around_cross = Attention(config, cross=True), Residual(config)
         self.feedforward, self.around_feedforward = FeedForward(config), Residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
+    def forward(self, x: Tensor, mask: Tensor, encoded: Tensor | None = None, source: Tensor | None = None) -> Tensor:
+        """(B, L, D), in the decoder with encoder states (B, S, D) and their mask -> (B, L, D)."""
         x = self.around_attention(x, lambda x: self.attention(x, mask))
-        return self.around_feedforward(x, self.feedforward)
-
-
-class DecoderLayer(nn.Module):
-    """Figure 1, right: causal self-attention, attention to the encoder, then feed-forward."""
-
-    def __init__(self, config: Options) -> None:
-        super().__init__()
-        self.attention, self.around_attention = Attention(config, cross=False), Residual(config)
-        self.cross, self.around_cross = Attention(config, cross=True), Residual(config)
-        self.feedforward, self.around_feedforward = FeedForward(config), Residual(config)
-
-    def forward(self, x: Tensor, mask: Tensor, encoded: Tensor, source_mask: Tensor) -> Tensor:
-        """(B, T, D), (B, S, D) -> (B, T, D)."""
-        x = self.around_attention(x, lambda x: self.attention(x, mask))
-        x = self.around_cross(x, lambda x: self.cross(x, source_mask, encoded))
+        if encoded is not None:
+            x = self.around_cross(x, lambda x: self.cross(x, source, encoded))
         return self.around_feedforward(x, self.feedforward)
 
 
 class PlainTransformer(nn.Module):
-    """Encoder and decoder. config: `Transformer.config`, which is resolved; ConfigError for another."""
+    """Encoder and decoder. config: `Transformer.config`, with the paper's sinusoids."""
 
     def __init__(self, config: Options, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
-        for key, known in _KNOWN.items():
-            if getattr(config, key) not in known:
-                raise ConfigError(f"plain.py shows model.{key}={' or '.join(known)}, not {getattr(config, key)}")
-        if config.share_embeddings == "auto" or 0 in (config.d_v, config.d_ff, config.decoder_layers):
-            raise ConfigError("PlainTransformer takes a model's config: pass model.config, or config.resolved(shared)")
-        self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
-        self.halves = config.positions == "sinusoidal_halves"
-        # One module under two names is one matrix (section 3.4).
-        target, shared = nn.Embedding(target_vocabulary, config.d_model), config.share_embeddings
-        one = shared in ("all", "source_target")
-        source = target if one else nn.Embedding(source_vocabulary, config.d_model)
-        outputs = {"all": target, "target_output": target, "source_output": source}
-        self.target_embedding, self.source_embedding = target, source
-        self.output_embedding = outputs.get(shared) or nn.Embedding(target_vocabulary, config.d_model)
+        assert (config.positions, config.decoder_start) == ("sinusoidal", "bos"), "not the paper's"
+        self.scale = config.embedding_scale  # sqrt(D)
+        # One matrix for all three, where the vocabularies are one (section 3.4).
+        self.target_embedding, self.source_embedding, self.output_embedding = make_embeddings(
+            config.share_embeddings, source_vocabulary, target_vocabulary, config.d_model
+        )
         self.output_bias = nn.Parameter(torch.zeros(target_vocabulary)) if config.output_bias else None
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.encoder = nn.ModuleList(Layer(config, cross=False) for _ in range(config.layers))
+        self.decoder = nn.ModuleList(Layer(config, cross=True) for _ in range(config.decoder_layers))
         # With pre-norm no layer normalises the residual stream itself, so each stack ends with a norm.
-        self.encoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
-        self.decoder_norm = normalisation(config) if config.norm == "pre" else nn.Identity()
+        self.encoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
+        self.decoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
 
     def embed(self, ids: Tensor, embedding: nn.Embedding) -> Tensor:
         """(B, L) -> (B, L, D): sqrt(D) * embedding + position (sections 3.4 and 3.5)."""
         # Embeddings start with variance 1 / D: scaled, they are of the size of the sines that are added.
         x: Tensor = embedding(ids) * self.scale
-        table = sinusoids_in_halves if self.halves else sinusoids
-        return x + table(*x.shape[1:]).to(x)
+        return x + sinusoids(*x.shape[1:]).to(x)
 
     def encode(self, source: Tensor, mask: Tensor) -> Tensor:
         """(B, S) -> encoder states (B, S, D)."""

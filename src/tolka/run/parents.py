@@ -1,0 +1,99 @@
+"""The models that a training begins with, or learns from: run.init_from and trainer.teacher."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tolka.distributed.ranks import Ranks
+from tolka.engines.options import DecodingConfig
+from tolka.errors import ConfigError
+from tolka.formats.any_model import load_any
+from tolka.model_directory.names import models_of
+from tolka.model_directory.read import SavedModel
+from tolka.search.greedy import GreedyConfig
+from tolka.system.progress import Say
+from tolka.text.corpora.base import Corpus
+from tolka.text.direction import Direction
+from tolka.text.pairs import Pair
+from tolka.text.scripts import script_of
+from tolka.translation.translator import Translator
+
+_MEASURED = 320  # pairs, of all candidates together: some minutes for a model of 600 million parameters
+
+
+@dataclass(frozen=True)
+class Parents:
+    """Models that a training has to do with.
+
+    start: to start from. teacher: whose probabilities are learnt. new_languages: those of the training text that shall
+    get tags, in a model of several directions.
+    """
+
+    start: SavedModel | None
+    teacher: SavedModel | None
+    new_languages: list[str]
+
+    @property
+    def given(self) -> SavedModel | None:
+        """The model whose subwords are taken."""
+        return self.start or self.teacher
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages that the model shall have tags for; none for a model of one direction."""
+        return [*(self.start.tokenizer.languages if self.start else []), *self.new_languages]
+
+
+def load_parents(start: str, teacher: str, corpus: Corpus, extends: bool) -> Parents:
+    """Load the models of run.init_from and trainer.teacher, of which several teach as one; "" = none.
+
+    extends: whether the tokenizer gets subwords of its own. ConfigError unless the teacher has the directions of the
+    text, and the subwords of the model to start from.
+    """
+    begun = load_any(start) if start else None
+    known = begun.tokenizer.languages if begun else []
+    several = known or len(corpus.directions) > 1
+    trained = sorted({code for each in corpus.directions for code in each}) if several else []
+    new = [code for code in trained if code not in known]
+    if not teacher:
+        return Parents(begun, None, new)
+    taught_by = load_any(models_of(teacher))
+    if unknown := [each for each in corpus.directions if each not in taught_by.facts.directions]:
+        raise ConfigError(f"trainer.teacher ({teacher}) does not translate from {unknown[0]}: name one that does")
+    if begun and (extends or begun.tokenizer.digests != taught_by.tokenizer.digests):
+        raise ConfigError(f"trainer.teacher ({teacher}) has other subwords than run.init_from ({start})")
+    return Parents(begun, taught_by, new)
+
+
+def nearest_languages(
+    parents: Parents, like: str, validation: Mapping[Direction, Sequence[Pair]], ranks: Ranks, log: Say
+) -> dict[str, str]:
+    """Return, for each new language of a model with tags, the known one that its tag begins as; log which.
+
+    like: corpus.like; "" = the known language under whose tag the model finds the validation text likeliest.
+    """
+    found = dict[str, str]()
+    if parents.start and parents.start.tokenizer.languages:
+        for new in parents.new_languages:
+            found[new] = like or ranks.of_first(_nearest(parents.start, new, validation))
+            why = "under which the model finds its text likeliest; corpus.like=CODE names another"
+            log(f"{new} is new to the model: its tag begins as that of {found[new]} ({'corpus.like' if like else why})")
+    return found
+
+
+def _nearest(start: SavedModel, language: str, validation: Mapping[Direction, Sequence[Pair]]) -> str:
+    """Return the known language under whose tag the model finds text in a new one likeliest; of its script, if any is.
+
+    validation: text of each direction that is trained. The log-probability of the references is compared, which are of
+    the new language if it is ever translated into; tags, which are given, do not count.
+    """
+    direction = min((each for each in validation if language in each), key=lambda each: each.target != language)
+    known = start.tokenizer.languages
+    candidates = [each for each in known if script_of(each) == script_of(language)] or known
+    pairs = validation[direction][: max(4, _MEASURED // len(candidates))]
+    likelihoods = {}
+    for candidate in candidates:
+        source, target = (each if each in known else candidate for each in direction)
+        decoding = DecodingConfig(device="cpu", split="never", source=source, target=target)
+        scored = Translator.of(start, GreedyConfig(), decoding).score([(pair.source, pair.target) for pair in pairs])
+        likelihoods[candidate] = sum(each.score for each in scored)
+    return max(likelihoods, key=likelihoods.__getitem__)
