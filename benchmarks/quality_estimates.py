@@ -3,8 +3,9 @@
     python benchmarks/quality_estimates.py MODEL SOURCE REFERENCE [--calibrate SOURCE REFERENCE] [--n-best 5]
 
 With --calibrate, the map from the features to chrF is fitted on that text, and measured on SOURCE and REFERENCE.
-Without it, the map is fitted and measured on SOURCE and REFERENCE by cross-validation. The model directory stays as it is. Flags are counted for the
-model's translations, with their mean chrF, and for the references, where each is a false alarm.
+Without it, the map is fitted and measured on SOURCE and REFERENCE by cross-validation. The model directory stays as it
+is. Flags are counted for the model's translations, with their mean chrF, and for the references, where each is a false
+alarm.
 """
 
 import argparse

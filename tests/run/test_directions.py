@@ -19,7 +19,7 @@ from tolka.system.progress import silent
 from tolka.text.direction import Direction
 from tolka.text.pairs import FURTHER, NO_PAIR, Pair, ParallelFiles
 from tolka.tokenizer.extension import add_tags
-from tolka.tokenizer.tags import FORMS, Tags
+from tolka.tokenizer.language_tags import FORMS, Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 
 XA_XB, XB_XA = Direction("xa", "xb"), Direction("xb", "xa")

@@ -22,9 +22,9 @@ from tolka.errors import ConfigError
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
+from tolka.tokenizer.language_tags import FORMS
 from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import BLANK, UNK
-from tolka.tokenizer.tags import FORMS
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 

@@ -35,6 +35,7 @@ _LONGEST_SUM = 24  # characters that are computed with; longer runs of digits ar
 _HOUR = re.compile(rf"[{_BLANKS}]?(?:[ap]\.?[{_BLANKS}]?m\b|uhr|o['’]clock|[시時时点點]|h\b|час)", re.IGNORECASE)
 _CLOCK = re.compile(r"(?:\d|1\d|2[0-4])[:.h][0-5]\d(?::\d\d)?")
 _LAST_WORD, _LAST_ROMAN = 12, 39
+_ALWAYS: tuple[str, ...] = ("cardinals", "round")  # kinds of words that may stand for any number
 _LETTERS = "a-zäöüéèçàâêîôûãõáíóúñåæøąćęłńśźżčěřšůýžőűığşа-яёіїєґα-ωάέήίόύώ"
 # Words of ASCII with fewer letters than this are whole words, and not beginnings.
 _SHORTEST_BEGINNING = {"cardinals": 4, "months": 0, "round": 5, "half": 4}
@@ -48,7 +49,7 @@ class Number(NamedTuple):
 
     text: str
     readings: tuple[Decimal, ...]
-    words: tuple[str, ...] = ("cardinals", "round")
+    words: tuple[str, ...] = _ALWAYS
 
 
 def unmatched_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
@@ -78,17 +79,17 @@ def numbers_of(text: str) -> Iterator[Number]:
         written, end = match[0], match.end()  # one string for all parts: a copy for each would take too long
         run = _QUARTERS.get(written, written)
         is_hour, is_clock = _HOUR.match(text, end) is not None, _CLOCK.fullmatch(run) is not None
-        value = _decimal(run)
+        value, words = _decimal(run), _ALWAYS
         if readings := _sums(run):
             yield Number(written, readings)
         elif value is None or (is_hour and is_clock):
-            words = ("cardinals", "round", "half") if is_clock else ("months",)
+            words = (*_ALWAYS, "half") if is_clock else ("months",)
             for place, group in enumerate(re.findall(r"\d+", run)):
                 if int(group[:_LONGEST_SUM]) or not place:  # 5:00 may be "5 o'clock"
                     yield Number(written, _hours(Decimal(group), is_clock and not place), words)
         else:
             scaled = (value.scaleb(power) for power, scale in _scales() if scale.match(text, end))
-            words = ("cardinals", "round", *(["half"] if is_hour or run in _QUARTERS.values() else ["months"]))
+            words = (*_ALWAYS, "half" if is_hour or run in _QUARTERS.values() else "months")
             # The digit of a name, such as A1, is never in words.
             is_name = re.match("[A-Za-z]", text[match.start() - 1 : match.start()])
             yield Number(written, (*_hours(value, is_hour), *scaled), () if is_name else words)

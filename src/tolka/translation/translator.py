@@ -20,7 +20,7 @@ from tolka.system.surrogates import is_utf8, printable
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import UNKNOWN, Direction, is_named
 from tolka.text.windows import full_windows
-from tolka.tokenizer.tags import check_known, tags_of
+from tolka.tokenizer.language_tags import check_known, tags_of
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags

@@ -130,8 +130,8 @@ def _text_of_code(code: Element) -> str:
     """Return what stands in place of an inline code."""
     # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. A code that
     # stands alone is a placeholder, or else parts two letters, and leaves no blank elsewhere.
-    kind = (code.get("subType") or code.get("ctype") or code.get("type", "")).removeprefix("xlf:").lower()
-    content = "".join(code.itertext()) + (code.get("equiv-text") or code.get("equiv", ""))
+    kind = (code.get("subType") or code.get("ctype") or code.get("type") or "").removeprefix("xlf:").lower()
+    content = "".join(code.itertext()) + (code.get("equiv-text") or code.get("equiv") or "")
     if kind in _BREAK_TYPES or _BREAK.match(content):
         return " "
     if code.tag not in _LONE_CODES or kind in _FORMATTING_TYPES or _FORMATTING.match(content):
