@@ -275,7 +275,7 @@ def test_a_pipe_is_called_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("typed", ["a.txt,b.txt", "a,b,c"])
 def test_a_list_without_brackets(tmp_path: Path, typed: str) -> None:
     config = FilesConfig(source="en", target="de", root=str(tmp_path), train=[typed], valid=["auto"])
-    meant = f"corpus.train=[{typed}], or [[{typed}]] for the two files of one text"
+    meant = f"corpus.train=[{typed}], or [[{typed}]] for two files of one text"
     with pytest.raises(ConfigError, match=re.escape(f"({typed}): a list has brackets: {meant}")):
         config.open()
     (tmp_path / f"{typed}.en").touch()  # a comma in a name

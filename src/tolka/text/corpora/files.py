@@ -144,10 +144,8 @@ class FilesConfig(CorpusConfig):
         if base.exists() or _side_files(base, direction.source):
             return [base]
         if "," in entry:
-            raise ConfigError(
-                f"corpus.{key} ({entry}): a list has brackets: corpus.{key}=[{entry}], or [[{entry}]] for the two "
-                "files of one text"
-            )
+            listed = f"[{entry}], or [[{entry}]] for two files of one text"
+            raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={listed}")
         if not set(entry) & set("*?["):
             return [base]
         # Only the entry is a pattern: the folder's name may have brackets, too.
