@@ -59,7 +59,6 @@ RARE = [  # as on the page: what is typed, the result, and the error message
     ("--print-config -m 'run.seed=shuffle(1,2,3)'", "works", ""),
     ("--print-config -m 'run.seed=sort(3,1,2)'", "works", ""),
     ("--print-config -m run.seed=1", "refused", "no setting lists values"),
-    ("--print-config -m 'run.seed=range(3,1)'", "refused", "lists no value"),
     ("--print-config --config-dir nowhere", "refused", "there is no folder nowhere"),
     ("--print-config --config-dir conf --config-name other", "refused", "Cannot find primary config 'other'"),
     ("--cfg job --package model", "works", ""),
@@ -67,12 +66,10 @@ RARE = [  # as on the page: what is typed, the result, and the error message
     ("--cfg all", "works", ""),
     ("--info searchpath", "works", ""),
     ("--info plugins", "works", ""),
-    ("--hydra-help", "works", ""),
     ("--print-config hydra.verbose=true", "refused", "the log is train.log in the run's folder"),
     ("--print-config hydra/job_logging=disabled", "refused", "the log is train.log in the run's folder"),
     ("--print-config hydra.launcher._target_=os.getcwd", "refused", "would let a setting choose which code runs"),
     ("--print-config +model._target_=os.getcwd", "refused", "would let a setting choose which code runs"),
-    ("--print-config --experimental-rerun config.pickle", "refused", "would load a pickle"),
 ]
 
 
@@ -109,18 +106,18 @@ def test_what_hydra_documents(command: Command, tmp_path: Path) -> None:
 
 HYDRAS_FLAGS = {  # what Hydra's parser takes, with a value where it needs one -> what mt-train writes of it
     "--help": "usage: mt-train",
-    "--hydra-help": "== Flags ==",
+    "--hydra-help": "unrecognized arguments: --hydra-help",
     "--version": "0.",
     "--cfg job": "updates: 7",
     "--resolve": "--package and --resolve go with --cfg job",
     "--package model": "--package and --resolve go with --cfg job",
-    "--run --print-config": "--print-config and --run are two different things to do",
+    "--run": "unrecognized arguments: --run",
     "--multirun": "no setting lists values",
     "--shell-completion": "--shell-completion takes install=bash",
-    "--config-path conf": "use --config-dir",
+    "--config-path conf": "unrecognized arguments: --config-path",
     "--config-name other": "Cannot find primary config 'other'",
     "--config-dir nowhere": "there is no folder nowhere",
-    "--experimental-rerun x": "use --rerun",
+    "--experimental-rerun x": "unrecognized arguments: --experimental-rerun",
     "--info": "Config search path",
 }
 

@@ -117,17 +117,13 @@ def test_a_run_s_folder_is_not_taken_for_several(command: Command, tiny: list[st
     assert f": add run.dir={tmp_path / 'run'}-several, or another one" in outcome.error
 
 
-def test_lists_without_values_or_with_too_many(
-    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_lists_without_values(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)  # runs/sample may be here, of make demo
     pytest.importorskip("optuna")
     for setting, complaint in (
-        ("run.seed=range(1,1)", "run.seed=range(1,1) lists no value"),
-        ("run.seed=range(1,5,0)", "run.seed=range(1,5,0): range() arg 3 must not be zero"),
-        ("model=glob(zzz)", "model=glob(zzz) lists no value"),
-        ("run.seed=shuffle(range(1,1e12))", "these are more than 10000 trainings: list fewer values"),
-        ("hydra/sweeper=optuna run.seed=range(1,1e12)", "these are more than 10000 trainings: list fewer values"),
+        ("run.seed=range(1,1)", "a setting lists no value"),
+        ("run.seed=range(1,5,0)", "range() arg 3 must not be zero"),
+        ("model=glob(zzz)", "a setting lists no value"),
         ("hydra/sweeper=optuna run.seed=interval(5,1)", "run.seed=interval(5,1) is not a range: "),
         ("hydra/sweeper=optuna optimizer.lr=tag(log,interval(0,1))", "is not a range: "),
     ):

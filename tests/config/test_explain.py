@@ -13,7 +13,10 @@ from tolka.errors import ConfigError
         (["hydra/launcher=joblibs"], "unknown hydra/launcher 'joblibs'. mt-train --info plugins shows"),
         (["model=lstn"], "unknown model 'lstn'. Did you mean 'lstm'?"),
         (["trainer.patiance=3"], "unknown key 'trainer.patiance'. Did you mean 'trainer.patience'?"),
-        (["hydra.sweeper.n_trial=3"], "unknown key 'hydra.sweeper.n_trial'. Keys of hydra/sweeper=basic: "),
+        (
+            ["hydra.sweeper.n_trial=3"],
+            "unknown key 'hydra.sweeper.n_trial'; mt-train --cfg hydra",
+        ),
         (
             ["+trainer.patience=3"],
             "Could not append to config. An item is already at 'trainer.patience': leave out the +",

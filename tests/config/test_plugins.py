@@ -14,7 +14,7 @@ from random_model import TEXTS, write_model
 
 import tolka
 from conftest import TINY, XA, XB, Command
-from tolka.config.plugins import load_plugins, what_a_plugin_lacks
+from tolka.config.plugins import load_plugins
 from tolka.errors import ConfigError
 from tolka.models.transformer import TransformerConfig
 
@@ -189,49 +189,3 @@ def test_a_family_of_foreign_models_is_one_file(command: Command, tmp_path: Path
     unknown = command("mt-translate", tmp_path / "toy")
     known = "m2m_100 (M2M100ForConditionalGeneration), marian (MarianMTModel)"
     assert f"the architecture is 'toy' (model_type), and only Hugging Face's {known} can be" in unknown.err
-
-
-# What it says of each: the class and the method, in one line.
-LACKING = {
-    "Config lacks width": "class Config(SearchConfig):\n    name: str = 'mine'",
-    "Config lacks ALGORITHM": "class Config(SearchConfig):\n    name: str = 'mine'\n    width = 1",
-    "Mine lacks search": (
-        "class Config(SearchConfig):\n    name: str = 'mine'\n    width = 1\n    def build(self): return Mine()\n"
-        "class Mine(Search):\n    pass"
-    ),
-    "Plain lacks search": (
-        "class Config(SearchConfig):\n    name: str = 'mine'\n    width = 1\n    def build(self): return Plain()\n"
-        "class Plain:\n    pass"
-    ),
-}
-
-
-@pytest.mark.slow
-def test_a_plugin_that_lacks_a_method_is_told_in_one_line(trained: Path, tmp_path: Path) -> None:
-    """Not with a traceback: whoever writes a plugin begins with a class that is not whole."""
-    for words, body in LACKING.items():
-        (tmp_path / "mine.py").write_text(
-            "from dataclasses import dataclass\nfrom tolka.search.options import SEARCHES, Search, SearchConfig\n"
-            f"@SEARCHES.register('mine')\n@dataclass(frozen=True)\n{body}\n"
-        )
-        command = [sys.executable, "-m", "tolka", "translate", str(trained), "plugins=[mine]", "search=mine"]
-        outcome = subprocess.run(command, cwd=tmp_path, input="ferry .\n", capture_output=True, text=True, check=False)
-        lines = [line for line in outcome.stderr.splitlines() if not line.startswith("plugin: ")]
-        assert (outcome.returncode, len(lines)) == (2, 1), outcome.stderr
-        assert words in lines[0], lines
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Can't instantiate abstract class JSONDecoder with abstract methods parse, scan",
-        "Can't instantiate abstract class JSONDecoder without an implementation for abstract methods 'parse', 'scan'",
-        "'JSONDecoder' object has no attribute 'parse'",
-        'Module [JSONDecoder] is missing the required "parse" function',
-    ],
-)
-def test_errors_of_all_pythons_name_the_class_and_the_method(message: str) -> None:
-    load_plugins(["plugins=[json]"])
-    assert what_a_plugin_lacks(TypeError(message)).startswith("'plugins=[json]': its class JSONDecoder lacks parse")
-    assert what_a_plugin_lacks(TypeError(message.replace("JSONDecoder", "Other"))) == ""
-    assert what_a_plugin_lacks(TypeError("anything else")) == ""

@@ -72,8 +72,6 @@ def exit_code(command: Callable[[Sequence[str]], int], arguments: Sequence[str])
 
 def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> tuple[int, str]:
     """Return the exit code, and the line that explains it if it is not 0."""
-    if _has_lost_folder():
-        return _failure("the current folder was removed: change to another one (cd)")
     try:
         try:
             code = command(arguments)
@@ -89,12 +87,6 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         if isinstance(error, StoppedError):  # what somebody has asked for is no error
             return error.exit_code, _in_one_line(error)
         return _failure(error, error.exit_code)
-    except (AttributeError, NotImplementedError, TypeError) as error:
-        from tolka.config.plugins import what_a_plugin_lacks
-
-        if words := what_a_plugin_lacks(error):
-            return _failure(words, ConfigError.exit_code)
-        raise
     except (MemoryError, RuntimeError) as error:
         # "allocate" is of the CPU's allocator ("can't allocate memory") and of NumPy's ("Unable to allocate").
         # torch reports a full memory by its own kind of RuntimeError, which cannot be named without importing torch.
@@ -106,6 +98,8 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         _discard_stdout()
         return DONE, ""
     except OSError as error:
+        if error.errno == ENOENT and not error.filename:  # of os.getcwd
+            return _failure("the current folder was removed: change to another one (cd)")
         if not error.filename:  # of a stream, likely stdout on a full disk
             _discard_stdout()
         name = _TEMPORARY.sub(r"\1\2", str(error.filename or "input or output"))
@@ -114,14 +108,6 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         # As in a container whose current folder is read-only: runs/ is below that folder by default.
         where = "; write elsewhere: run.dir and run.prepared, or -o" if error.errno in (EROFS, EACCES) else ""
         return _failure(f"{name}: {error.strerror or error}{where}")
-
-
-def _has_lost_folder() -> bool:
-    try:
-        os.getcwd()
-    except OSError as error:
-        return error.errno == ENOENT  # others are libraries' to complain of
-    return False
 
 
 def _failure(error: object, code: int = FAILED) -> tuple[int, str]:

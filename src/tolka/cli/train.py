@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tolka.text.direction import Direction
 
 _INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
-_INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "info", "shell_completion", "hydra_help", "run")
+_INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "info", "shell_completion")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -32,9 +32,7 @@ def run(arguments: Sequence[str]) -> int:
     options = _parse_arguments(arguments)
     _check_together(options)
 
-    # Before the settings are composed: Hydra composes nothing for these, and a completed line has half a setting.
-    if options.hydra_help:
-        return _ask_hydra(arguments, options, [])
+    # Before the settings are composed: a completed line has half a setting.
     if options.shell_completion:
         return _ask_hydra(arguments, options, options.settings)
 
@@ -153,10 +151,6 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     own.add_argument("--resolve", action="store_true", help="with --cfg: with ${...} resolved")
     own.add_argument("-i", "--info", nargs="?", const="all", metavar="WHAT", choices=_INFO, help=f"{', '.join(_INFO)}")
     own.add_argument("-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script")
-    own.add_argument("-r", "--run", action="store_true", help="train once, which is the default")
-    own.add_argument("--hydra-help", action="store_true", help="what Hydra says of its own options")
-    own.add_argument("-cp", "--config-path", help=argparse.SUPPRESS)
-    own.add_argument("--experimental-rerun", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = f"{subcommands_help()}\n{examples('train')}{settings_help('train')}{settings_help('recipe')}"
@@ -165,10 +159,6 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _check_together(options: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not go together."""
-    if options.experimental_rerun is not None:
-        raise ConfigError("--experimental-rerun would load a pickle, which can run any code: use --rerun RUN")
-    if options.config_path is not None:
-        raise ConfigError("--config-path would leave out tolka's own settings: use --config-dir, which adds to them")
     # A shell variable that is not set makes one.
     if empty := [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value == ""]:
         raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")

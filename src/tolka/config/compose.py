@@ -18,7 +18,7 @@ from tolka.config.choices import (
     preset,
     presets_of_classes,
 )
-from tolka.config.explain import explain, plugin_keys, unknown_choice, unknown_key
+from tolka.config.explain import explain, unknown_choice, unknown_key
 from tolka.config.origins import Composition, ConfigFile, trace_origins
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
 from tolka.errors import ConfigError, in_one_line
@@ -33,7 +33,6 @@ _HYDRA_SETTINGS = (
     *("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.searchpath", "hydra.mode"),
     *("hydra.job.env_set.", "hydra.job.env_copy", "hydra.job.name", "hydra.job.id", "hydra.job.config."),
 )
-_MOST_TYPED = 2000
 _HYDRA_REFUSED = {
     ("hydra.run.", "hydra.sweep."): "the folder of a run, or of several, is run.dir, or run.name below runs/",
     ("hydra.output_subdir",): "config.yaml in a run's folder has its settings",
@@ -257,10 +256,6 @@ def _check_classes(hydra_config: Any) -> None:
         target = hydra_config[kind]._target_
         if target not in Plugins.instance().class_name_to_class:
             raise ConfigError(f"hydra.{kind}._target_ ({target}) is not an installed {kind}: choose hydra/{kind}=")
-        # Hydra passes any key to the plugin's constructor, which would fail with a traceback.
-        own = plugin_keys(kind).get(str(hydra_config.runtime.choices.get(f"hydra/{kind}")))
-        if own and (added := [key for key in map(str, hydra_config[kind]) if key not in {*own, "_target_"}]):
-            raise ConfigError(f"unknown key 'hydra.{kind}.{added[0]}'. Its keys: {', '.join(sorted(own))}")
 
 
 def plain_settings(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]:
@@ -283,15 +278,6 @@ def _check_setting(name: str, override: str) -> TypedSetting:
     if not key or not (equals or change == "~"):
         example = "trainer.updates=1000" if name == "train" else "search.beam_size=5"
         raise ConfigError(f"'{override}' is not a setting; write key=value, as in {example}")
-    # Python refuses to read longer numbers, by an error that Hydra's parser does not expect.
-    if kind is None and re.search(r"\d{4300}", value):
-        raise ConfigError(f"{key} ({value[:20]}..., {len(value)} characters) is a number too large to be read")
-    # Hydra's parser takes time that grows with the square of their number.
-    if value.count(",") >= _MOST_TYPED and (kind is None or kind.is_list):
-        raise ConfigError(
-            f"{key} lists more than {_MOST_TYPED} values, the most that can be typed: write them into a YAML file, as "
-            "in --config-dir DIR --config-name NAME"
-        )
     if kind is None and re.fullmatch(r"[^'\"(\[{]*\s[\w.@/]+=.*", value):
         raise ConfigError(
             f"'{override}' has several settings: each is a text of its own, without quotes around them all"
@@ -310,7 +296,10 @@ def _check_form(overrides: Sequence[str]) -> None:
     for override in overrides:
         change, key, package, _, value = _check_setting("train", override)
         # +group.key of a group that is not there would be composed, and then refused as a whole.
-        if change.startswith("+") and re.split("[./]", key)[0] not in {*groups, "hydra"}:
+        # A launcher or sweeper would fail with a traceback.
+        if change.startswith("+") and (
+            re.split("[./]", key)[0] not in {*groups, "hydra"} or re.match(r"hydra\.(launcher|sweeper)\.", key)
+        ):
             raise ConfigError(unknown_key(key, value, "train"))
         if key not in groups or package:
             continue

@@ -35,8 +35,8 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
         key, _, package = rejected[1].partition("@")
         if package:
             return f"{rejected[1]}: nothing of {key} is at {package}; leave out @{package}"
-        if own := re.match(r"hydra\.(sweeper|launcher)\.", key):
-            return _unknown_of_plugin(key, own[1], overrides)
+        if key.startswith("hydra."):
+            return f"unknown key '{key}'; mt-train --cfg hydra -p {key.rpartition('.')[0]} shows those that there are"
         value = next((each.value for each in map(split_setting, overrides) if each.key == key), "")
         return unknown_key(key, value, "train")
     if unresolved := re.search(r"Interpolation key '([^']*)' not found full_key: (\S+)", text):
@@ -54,26 +54,6 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
             return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
     cause = str(error.__cause__ or "").partition("\n")[0]
     return f"cannot read the settings: {text}" + (f": {cause}" if cause and cause not in text else "")
-
-
-def _unknown_of_plugin(key: str, kind: str, overrides: Sequence[str]) -> str:
-    """Return the complaint about a key that the sweeper or launcher (`kind`) does not have, with those that it has."""
-    chosen = next((each.value for each in map(split_setting, overrides) if each.key == f"hydra/{kind}"), "basic")
-    keys = plugin_keys(kind)
-    others = [name for name, own in keys.items() if key.rpartition(".")[2] in own]
-    return (
-        f"unknown key '{key}'. Keys of hydra/{kind}={chosen}: {', '.join(sorted(keys.get(chosen, []))) or 'none'}"
-        + (f"; those that have this one: hydra/{kind}={', '.join(others)}" if others else "")
-    )
-
-
-def plugin_keys(kind: str) -> dict[str, set[str]]:
-    """Return the settings of each sweeper, or launcher, that is installed."""
-    from hydra.core.config_store import ConfigStore
-
-    nodes = ConfigStore.instance().repo["hydra"][kind]
-    files = {name.removesuffix(".yaml"): each for name, each in nodes.items() if name.endswith(".yaml")}
-    return {name: {str(key) for key in each.node} - {"_target_"} for name, each in files.items()}
 
 
 def unknown_key(key: str, value: str, name: str) -> str:

@@ -130,17 +130,6 @@ def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]"
     return space
 
 
-def range_ends(overrides: Sequence[Override]) -> list[list[str]]:
-    """Return two lists of settings: the low and the high end of every range."""
-    lists: list[list[str]] = [[], []]
-    for key, distribution in search_space(overrides).items():
-        choices = getattr(distribution, "choices", None)
-        low, high = (choices[0], choices[-1]) if choices else (distribution.low, distribution.high)  # type: ignore[attr-defined]
-        for settings, value in zip(lists, (low, high), strict=True):
-            settings.append(f"{key}={_text(value)}")
-    return lists
-
-
 @functools.cache
 def register() -> None:
     """Let hydra/sweeper=optuna be chosen in this process; it is made by a command, whose process can import it."""

@@ -10,11 +10,6 @@ from tolka.errors import ConfigError
 from tolka.system.progress import Say, silent
 
 _KEY = "plugins"
-_LACKING = (
-    re.compile(r"Can't instantiate abstract class (\w+) .*abstract methods? (.+)"),
-    re.compile(r"'(\w+)' object has no attribute '(\w+)'"),
-    re.compile(r'Module \[(\w+)\] is missing the required "(\w+)"'),
-)
 _LOADED: dict[str, None] = {}  # in this process, in order
 
 
@@ -42,19 +37,6 @@ def load_plugins(settings: Sequence[str], say: Say = silent) -> list[str]:
 def loaded_plugins() -> list[str]:
     """Return the modules that `load_plugins` has imported in this process."""
     return list(_LOADED)
-
-
-def what_a_plugin_lacks(error: Exception) -> str:
-    """Return which class of a loaded plugin lacks what, by Python's or torch's error; "" for any other error."""
-    found = next(filter(None, (pattern.search(str(error)) for pattern in _LACKING)), None)
-    if found is None:
-        return ""
-    name, lacking = found[1], found[2].replace("'", "")
-    for module in _LOADED:
-        parts = [each for key, each in sys.modules.items() if key == module or key.startswith(f"{module}.")]
-        if any(hasattr(part, name) for part in parts):
-            return f"'plugins=[{module}]': its class {name} lacks {lacking}, as each of its kind has"
-    return ""
 
 
 def _load(name: str, say: Say) -> None:

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tolka.config.choices import literal_kind
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
-from tolka.config.optuna_sweeper import TARGET, OptunaConfig, range_ends
+from tolka.config.optuna_sweeper import TARGET, OptunaConfig, search_space
 from tolka.config.origins import OPEN
 from tolka.config.schemas import TrainConfig, check_name
 from tolka.config.typed import split_setting
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 _BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 _PLACES = ("run.dir", "run.name")  # of the whole sweep; each training has its own
-# All configurations are composed before the first training begins: a mistyped range must not fill the memory.
-_MOST_TRAININGS = 10_000
 
 
 @dataclass(frozen=True)
@@ -75,8 +72,10 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
     try:
         # Hydra's own expansion, so that job numbers and folders belong to the same training.
         [rows] = BasicSweeper.split_arguments(overrides, None)
-    except HydraException as error:
-        raise ConfigError(f"{error}; hydra/sweeper=optuna draws from an interval") from None
+    except (HydraException, ValueError) as error:
+        raise ConfigError(f"-m: {error}; lists are as in model=rnn,lstm, and Optuna draws from an interval") from None
+    if not rows:
+        raise ConfigError("-m: a setting lists no value")
     labels = [_label(row, swept) for row in rows]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise ConfigError(f"-m: {', '.join(twice)} would be trained twice; name each value once")
@@ -84,29 +83,11 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
 
 
 def swept_settings(overrides: "Sequence[Override]") -> "dict[str, Override]":
-    """Return the settings that list values; ConfigError for none, for an empty list, and for too many trainings."""
+    """Return the settings that list values; ConfigError for none."""
     swept = {each.get_key_element(): each for each in overrides if each.is_sweep_override()}
     if not swept:
         raise ConfigError("-m makes several trainings, and no setting lists values: write model=rnn,lstm, say")
-    trainings = 1
-    for override in swept.values():
-        trainings *= 1 if override.is_interval_sweep() else _count(override)
-        if not trainings:
-            raise ConfigError(f"{override.input_line} lists no value")
-    if trainings > _MOST_TRAININGS:
-        raise ConfigError(f"-m: these are more than {_MOST_TRAININGS} trainings: list fewer values")
     return swept
-
-
-def _count(override: "Override") -> int:
-    """Return how many values a setting lists, not counting further than any sweep goes."""
-    try:
-        # The range itself, since Hydra would make all values of a shuffled one first.
-        listed: Any = override.value()
-        values = listed.range() if override.is_range_sweep() else override.sweep_string_iterator()
-        return len(list(islice(values, _MOST_TRAININGS + 1)))
-    except ValueError as error:
-        raise ConfigError(f"{override.input_line}: {error}") from None
 
 
 def _without_hydra_settings(settings: Sequence[str]) -> list[str]:
@@ -138,8 +119,8 @@ def folder_of(settings: Sequence[str]) -> Path:
 def plan(settings: Sequence[str], source: ConfigSource = CONFIGS, say: Say = silent) -> SweepPlan:
     """Return the trainings that the settings describe; nothing is written.
 
-    ConfigError when one of them has a fault, or when the folder for the trainings' folders is a run's itself. Of what a
-    sweeper will draw, the ends of each range are checked. say: is given notes.
+    ConfigError when one of them has a fault, or when the folder for the trainings' folders is a run's itself. say: is
+    given notes.
     """
     base = folder_of(settings)
     if (base / "config.yaml").exists():
@@ -161,10 +142,7 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS, say: Say = sil
     overrides = parsed_overrides(settings, source)
     keys = tuple(swept_settings(overrides))
     if sweeper["_target_"] == TARGET:
-        # What will be drawn is not known yet; most faults show at an end of the range.
-        fixed = [text for text, override in zip(settings, overrides, strict=True) if not override.is_sweep_override()]
-        for values in range_ends(overrides):
-            plan_training(base, "ends", [*fixed, *values], source)
+        search_space(overrides)  # ConfigError for what Optuna does not take
     return SweepPlan(base, (), keys, source)
 
 
