@@ -3,7 +3,7 @@
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from xml.etree.ElementTree import Element
 
 from tolka.text.lines import read_blocks
@@ -105,6 +105,7 @@ class XmlFile(BothSides):
         return sum(len(unit.findall(block)) for block in read_blocks(self.path))
 
 
+@lru_cache(maxsize=1000)
 def normal_code(code: str) -> str:
     """Return a language code as all are compared: en-gb for en_GB."""
     return code.replace("_", "-").lower()
