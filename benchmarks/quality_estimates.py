@@ -2,15 +2,18 @@
 
     python benchmarks/quality_estimates.py MODEL SOURCE REFERENCE [--calibrate SOURCE REFERENCE] [--n-best 5]
 
-With --calibrate, the map from the features to chrF is fitted on that text, and measured on SOURCE and REFERENCE.
-Without it, the map is fitted and measured on SOURCE and REFERENCE by cross-validation. The model directory stays as it
-is. Flags are counted for the model's translations, with their mean chrF, and for the references, where each is a false
-alarm.
+With --calibrate, the map from the features to chrF is fitted on that text, and measured on SOURCE and REFERENCE, also
+how often the forecast of a file, which is so many of its lines in a row, is right. Without it, the map is fitted and
+measured on SOURCE and REFERENCE by cross-validation. The model directory stays as it is. Flags are counted for the
+model's translations, with their mean chrF, and for the references, where each is a false alarm.
 """
 
 import argparse
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from tolka.engines.options import DecodingConfig
 from tolka.evaluation.calibration import calibrate_translator, estimate_quality
@@ -19,9 +22,20 @@ from tolka.model_directory.read import load_model
 from tolka.search.beam import BeamConfig
 from tolka.text.lines import read_lines
 from tolka.translation.flags import FLAGS
-from tolka.translation.quality import estimate, features_of
+from tolka.translation.quality import Calibration, Features, estimate, features_of
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.translator import Translator
+
+
+def forecasts_of_files(calibration: Calibration, lines: Sequence[tuple[Features, float]]) -> None:
+    """Print how many files of several sizes have their mean chrF in the interval of its forecast."""
+    for size in (40, 100, 200, 500):
+        files = [lines[start : start + size] for start in range(0, len(lines) - size + 1, size)]
+        right = 0
+        for file in files:
+            expected = calibration.forecast(np.sum([features.values(False) for features, _ in file], axis=0))
+            right += expected.low <= sum(value for _, value in file) / size <= expected.high
+        print(f"files of {size} lines: {right} of {len(files)} in the interval of the forecast")
 
 
 def main() -> None:
@@ -57,6 +71,9 @@ def main() -> None:
         print("\n| lines | expected chrF | measured chrF |\n|---|---|---|")
         for count, expected, actual in measured.bins:
             print(f"| {count} | {expected:.1f} | {actual:.1f} |")
+        forecasts_of_files(
+            found.calibration, [(each, value) for each, value in zip(features, chrf, strict=True) if each]
+        )
         print()
     quality = [None if each is None else estimate(each, found.calibration) for each in features]
     given = [Translation([Candidate(reference, [], 0.0, True)]) for reference in references]

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,33 @@ def test_a_linear_relation_is_found() -> None:
         assert estimate(one, found.calibration).value == pytest.approx(value)
     low = [estimate(one, found.calibration).is_low for one in features]
     assert sum(low) / len(low) == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize(("drift", "calibrated_on"), [(0.0, 100), (0.0, 1000), (6.0, 4000)])
+def test_the_forecast_of_a_file_is_right_in_nine_of_ten(drift: float, calibrated_on: int) -> None:
+    """Lines in a row share what the features do not tell, or nothing; files of the calibration's kind."""
+    draw = random.Random(1)
+
+    def text(lines: int) -> tuple[list[Features], list[float]]:
+        features, chrf = synthetic(lines, 8.0, draw.randrange(10**6))
+        shared = [draw.gauss(0, drift) for _ in range(0, lines, 50)]
+        return features, [value + shared[number // 50] for number, value in enumerate(chrf)]
+
+    right = 0
+    for _ in range(50):
+        found = fit_calibration(*text(calibrated_on), "").calibration
+        for lines in (40, 50, 200, 2000):
+            features, chrf = text(lines)
+            interval = found.forecast(np.sum([each.values(False) for each in features], axis=0))
+            right += interval.low <= sum(chrf) / len(chrf) <= interval.high
+    assert right >= 180
+
+
+def test_the_error_of_lines_that_share_nothing_is_theirs() -> None:
+    features, chrf = synthetic(4000, 8.0)
+    found = fit_calibration(features, chrf, "").calibration
+    # Of a line's chrF the plain map does not know the part of the agreement: 0.2 times a uniform number of width 70.
+    assert found.error == pytest.approx((8.0**2 + (0.2 * 70) ** 2 / 12) ** 0.5, rel=0.5)
 
 
 def test_agreement_helps_only_where_it_tells_something() -> None:
@@ -96,6 +124,12 @@ def test_the_command_writes_the_calibration_into_the_model(
         first, blank = map(json.loads, after.out.splitlines())
         assert 0 <= first["quality"]["chrf"] <= 100
         assert blank["quality"] is None
+        forecast = re.search(r"expected: a mean chrF2 of (\S+) \((\S+) to (\S+)\) over 1 line, if the text", after.err)
+        assert forecast
+        mean, low, high = map(float, forecast.groups())
+        assert low <= mean <= high
+        if n_best == 1:  # a forecast leaves out the agreement, which some lines lack
+            assert mean == pytest.approx(first["quality"]["chrf"], abs=0.06)
         assert first["hypotheses"][0]["text"] == json.loads(before.out.splitlines()[0])["hypotheses"][0]["text"]
     again = command("mt-eval", "calibrate", tmp_path / "model", *files, *QUICK)
     assert again.code == 0

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from sacrebleu import sentence_chrf
 
@@ -13,7 +14,8 @@ from tolka.translation.quality import LOW_PROBABILITY, Calibration, Features, Li
 from tolka.translation.results import Candidate, Translation
 
 _PLAIN, _AGREEING = LinearMap([10.0, 80.0, 5.0], 40.0), LinearMap([0.0, 40.0, 0.0, 0.5], 50.0)
-CALIBRATION = Calibration(_PLAIN, _AGREEING, 200, "beam")
+_SPREAD = [[0.005, 0.0, 0.0], [0.0, 0.02, 0.0], [0.0, 0.0, 0.1]]
+CALIBRATION = Calibration(_PLAIN, _AGREEING, 200, "beam", 8.0, _SPREAD)
 
 
 class Scorer:
@@ -68,13 +70,23 @@ def test_a_calibration_survives_writing() -> None:
     assert Calibration.by_direction({"test": {}}) == {}
 
 
+def test_the_forecast_of_a_file_is_the_prediction_interval_of_a_regression() -> None:
+    found = CALIBRATION.forecast(np.array([50.0, 25.0, 10.0]))
+    at_mean = 1 / 50 + 0.005 + 0.5**2 * 0.02 + 0.2**2 * 0.1
+    width = 2.262 * 8 * math.sqrt(at_mean)  # Student's 97.5 % quantile of 9 degrees of freedom
+    assert found == pytest.approx((51, 51 - width, 51 + width), rel=1e-3)
+    assert CALIBRATION.forecast(np.array([1.0, 1.0, 1.0])).high == 100
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         {"plain": None},
         {"plain": {"weights": [1.0], "low": 3.0}},
         {"plain": {"weights": ["x"] * 3, "low": 0}},
-        {"plain": {"weights": [math.nan] * 3, "low": 0}},
+        {"spread": [[1.0]]},
+        {"spread": [[math.nan] * 3] * 3},
+        {"error": math.inf},
     ],
 )
 def test_a_damaged_calibration_is_refused(damage: dict[str, Any]) -> None:

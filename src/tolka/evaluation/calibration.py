@@ -3,6 +3,7 @@
 Shapes: L lines, F features of a line.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from tolka.metrics.scores import line_chrf
 from tolka.metrics.tables import table
 from tolka.search.options import SearchConfig
 from tolka.translation.batch_decoder import Tick
-from tolka.translation.quality import Calibration, Features, LinearMap, features_of
+from tolka.translation.quality import BLOCKS, Calibration, Features, LinearMap, features_of
 from tolka.translation.translator import Translator
 
 _FEWEST = 100  # lines to fit on
@@ -143,7 +144,10 @@ def fit_calibration(features: Sequence[Features], chrf: Sequence[float], search:
         chosen = [features[row] for row in rows], [chrf[row] for row in rows]
         with_agreement, predicted = _fit(*chosen, with_agreement=True)
         qualities.append(estimate_quality("probabilities and agreement", predicted, chosen[1]))
-    return CalibrationResult(Calibration(plain, with_agreement, len(features), search), qualities)
+    values = np.array([each.values(with_agreement=False) for each in features])
+    error = _long_run_error(np.array(chrf) - values @ plain.weights)
+    spread = np.linalg.pinv(values.T @ values).tolist()
+    return CalibrationResult(Calibration(plain, with_agreement, len(features), search, error, spread), qualities)
 
 
 def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bool) -> tuple[LinearMap, list[float]]:
@@ -160,6 +164,16 @@ def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bo
     # Below this a line is among the worst tenth, by estimates of lines that the map was not fitted on.
     low = float(np.quantile(predicted, _WORST))
     return LinearMap(_least_squares(values, y).tolist(), low), predicted.tolist()
+
+
+def _long_run_error(residuals: _Values) -> float:
+    """Return the standard deviation s for which means of n lines in a row deviate by s / sqrt(n).
+
+    residuals: of least squares with an intercept, so that their sum is 0. By batch means: s is the deviation of single
+    lines unless lines in a row, as of a document, share what the features do not tell.
+    """
+    sums = [block.sum() / math.sqrt(len(block)) for block in np.array_split(residuals, BLOCKS)]
+    return math.sqrt(np.square(sums).sum() / (BLOCKS - 1))
 
 
 def _least_squares(values: _Values, y: _Values) -> _Values:

@@ -5,6 +5,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tolka.engines.torch_engine import TorchEngine
 from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import AttentionFolder
@@ -51,6 +54,7 @@ class JsonLines(Format):
         """attention: draws the pictures; None = no pictures."""
         self._translator, self._attention, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
+        self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
 
     def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
@@ -68,12 +72,24 @@ class JsonLines(Format):
             texts = [each.text for each in of_result]
             features = Features.of(scores[0], texts) if scores[0] else None
             quality = estimate(features, self._translator.calibration) if features else None
+            if features:
+                values = np.array(features.values(with_agreement=False))
+                self._totals = values if self._totals is None else self._totals + values
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             self.flagged.append(flags)
             value = quality and {quality.kind: rounded_score(quality.value)}
             yield json_text(
                 {"source": result.source, "hypotheses": hypotheses, "quality": value, "flags": flags},
                 ensure_ascii=False,
+            )
+
+    def last_notes(self) -> Iterator[str]:
+        yield from super().last_notes()
+        if self._totals is not None and (calibration := self._translator.calibration):
+            yield (
+                f"expected: a mean chrF2 of {calibration.forecast(self._totals)} over "
+                f"{count_text(round(self._totals[0]), 'line')}, if the text is of the kind that the model was "
+                "calibrated on"
             )
 
     def _hypothesis(

@@ -8,7 +8,10 @@ sentence's chrF. Without it, the estimate is the geometric mean, which ranks lin
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from tolka.errors import CheckpointError, reason_of
 from tolka.metrics.pairwise import chrf_matrix
@@ -19,6 +22,9 @@ from tolka.translation.scoring import SegmentScorer, scores_of_texts
 
 LOW_PROBABILITY = 0.4
 """Geometric mean of the token probabilities below which an estimate without calibration is low."""
+
+BLOCKS = 10  # of the calibration's lines, whose means tell its error
+_QUANTILE = 2.262  # Student's, 97.5 %, for 9 degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -75,18 +81,33 @@ class LinearMap:
         return min(100.0, max(0.0, sum(w * x for w, x in zip(self.weights, values, strict=True))))
 
 
+class Forecast(NamedTuple):
+    """An expected mean chrF2, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ({self.low:.1f} to {self.high:.1f})"
+
+
 @dataclass(frozen=True)
 class Calibration:
     """Maps from features to the chrF of a sentence, fitted on `lines` pairs of text.
 
     plain: of the token probabilities alone. with_agreement: of these and the agreement with the alternatives, for
     translations that have some; None if there were too few to fit it. search: the search that it was fitted with.
+    error: s, where s / sqrt(n) is the standard deviation, in chrF, of the mean of n lines from that of their estimates
+    by `plain`. spread: (X^T X)^-1 (F, F) of the features X (L, F).
     """
 
     plain: LinearMap
     with_agreement: LinearMap | None
     lines: int
     search: str
+    error: float
+    spread: list[list[float]]
 
     @classmethod
     def by_direction(cls, scores: Mapping[str, Any]) -> "dict[str, Calibration]":
@@ -103,7 +124,10 @@ class Calibration:
     def _read(cls, values: Mapping[str, Any]) -> "Calibration":
         plain, agreement, lines = _map(values["plain"], 3), values["with_agreement"], int(values["lines"])
         with_agreement = None if agreement is None else _map(agreement, 4)
-        return cls(plain, with_agreement, lines, str(values["search"]))
+        error, spread = float(values["error"]), np.array(values["spread"], float)
+        if not (math.isfinite(error) and spread.shape == (3, 3) and np.isfinite(spread).all()):
+            raise ValueError(f"error and spread are {error} and {spread.tolist()}")
+        return cls(plain, with_agreement, lines, str(values["search"]), error, spread.tolist())
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `by_direction` reads them."""
@@ -113,6 +137,19 @@ class Calibration:
         """Return the plain values of a direction beside those of others in a model's scores.json."""
         others = (scores.get(QUALITY) or {}).get("directions", {})
         return {"directions": {**others, str(direction): self.as_dict()}}
+
+    def forecast(self, totals: npt.NDArray[np.float64]) -> "Forecast":
+        """Return what to expect of the mean chrF2 of lines. totals: sums of their `Features.values` without agreement.
+
+        The interval for the mean of new observations of a regression, with Student's distribution.
+        """
+        lines = float(totals[0])  # the sum of ones
+        means = totals / lines
+        mean = min(100.0, max(0.0, float(means @ self.plain.weights)))
+        # Of the lines themselves, and of the weights, which were fitted on a sample.
+        variance = self.error**2 * (1 / lines + max(0.0, means @ np.array(self.spread) @ means))
+        half_width = _QUANTILE * math.sqrt(variance)
+        return Forecast(mean, max(0.0, mean - half_width), min(100.0, mean + half_width))
 
 
 def _map(values: Mapping[str, Any], count: int) -> LinearMap:
