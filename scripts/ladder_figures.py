@@ -13,7 +13,7 @@ from tolka.report.curves import draw_curves, new_figure, save_figure
 from tolka.report.runs import FinishedRun, read_run
 
 MODELS = ("rnn", "lstm", "lstm_attention", "transformer_tiny")
-CURVES = ("bleu_over_updates", "bleu_by_length_test_unseen", "gradient_flow_last")
+CURVES = ("bleu_over_updates", "bleu_by_length_test_unseen")
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 SHOWN = 1  # which of the sentences that all runs have translated
 

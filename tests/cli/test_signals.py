@@ -48,7 +48,8 @@ def listening() -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
     interrupts.listen()
     yield
-    interrupts.forget_signal()
+    interrupts._received.clear()
+    interrupts._swallowed.clear()
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tolka.data.augmentation import Augmenter
+from tolka.data.rewriting import Augmenter
 from tolka.data.store import PartTags, TokenStore
 from tolka.formats.any_model import load_any
 from tolka.model_directory.read import load_model
 from tolka.text.direction import UNKNOWN
-from tolka.tokenizer.tags import NO_TAGS
+from tolka.tokenizer.language_tags import NO_TAGS
 from tolka.tokenizer.tokenizer import Tokenizer
 
 LINES = [f"lantern kettle harbour {number} walnut." for number in range(1000)]

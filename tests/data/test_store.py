@@ -18,7 +18,7 @@ from tolka.data.store import PartTags, TokenStore, write_store
 from tolka.distributed.ranks import Ranks
 from tolka.errors import DataError
 from tolka.text.windows import full_windows
-from tolka.tokenizer.tags import Tags
+from tolka.tokenizer.language_tags import Tags
 
 ROWS: list[tuple[list[int], list[int]]] = [([5, 6, 7], [8]), ([], [9, 9]), ([70_000], [])]
 

@@ -10,7 +10,7 @@ from tolka.engines.ctranslate2_search import CTranslate2Search, unsupported_reas
 from tolka.errors import DataError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import BeamConfig, GreedyConfig, MbrConfig, SamplingConfig, SearchConfig
-from tolka.tokenizer.tags import Tags
+from tolka.tokenizer.language_tags import Tags
 
 A, B, C = 4, 5, 6
 

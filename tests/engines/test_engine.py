@@ -20,7 +20,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import SearchConfig
 from tolka.text.pairs import Pair
-from tolka.tokenizer.tags import NO_TAGS, Tags
+from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 from tolka.translation.request import Request

@@ -14,7 +14,7 @@ from tolka.models.rnn import RnnConfig
 from tolka.models.transformer import TransformerConfig
 from tolka.system.device import Precision
 from tolka.text.pairs import Pair
-from tolka.tokenizer.tags import Tags
+from tolka.tokenizer.language_tags import Tags
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 

@@ -56,7 +56,7 @@ def test_lists_and_what_is_no_text() -> None:
 
 def test_a_verdict_has_no_commands_and_no_folders(trained: Path, tmp_path: Path) -> None:
     verdict = json.loads((trained / "best" / "scores.json").read_text("utf-8"))["verdict"]
-    verdict["figures"]["course"]["began_as"] = "clients/acme/m"
+    verdict["figures"]["began_as"] = "clients/acme/m"
     verdict["next"].append({"words": "More:", "command": "mt-train corpus.train=clients/acme/t"})
     verdict["sentences"].append("It began as clients/acme/m, which has BLEU 1.2 there.")
     published(changed(trained, tmp_path / "model", verdict=verdict), tmp_path / "out")

@@ -18,8 +18,8 @@ from tolka.run.inputs import Inputs, make_loader, read_inputs
 from tolka.system.progress import silent
 from tolka.text.direction import Direction
 from tolka.text.pairs import FURTHER, NO_PAIR, Pair, ParallelFiles
-from tolka.tokenizer.added_tags import add_tags
-from tolka.tokenizer.tags import FORMS, Tags
+from tolka.tokenizer.extension import add_tags
+from tolka.tokenizer.language_tags import FORMS, Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 
 XA_XB, XB_XA = Direction("xa", "xb"), Direction("xb", "xa")

@@ -30,8 +30,7 @@ from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
 from tolka.text.new_languages import check_new_languages
 from tolka.text.pairs import Pair, PairSource, ParallelFiles
-from tolka.tokenizer.added_tags import add_tags
-from tolka.tokenizer.extension import Extension, extend_tokenizer, spellings
+from tolka.tokenizer.extension import Extension, add_tags, extend_tokenizer, spellings
 from tolka.tokenizer.special_tokens import UNK
 
 KNOWN = ["deu_Latn", "eng_Latn", "kor_Hang"]

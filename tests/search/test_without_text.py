@@ -12,7 +12,7 @@ from tolka.data.batch import BOS, EOS
 from tolka.models.tagged import Tagged
 from tolka.search.hypothesis import NO_WISH, Wish
 from tolka.search.options import BeamConfig, DiverseConfig, GreedyConfig, MbrConfig, SamplingConfig, SearchConfig
-from tolka.tokenizer.tags import Tags
+from tolka.tokenizer.language_tags import Tags
 
 # Nine times in ten a tag, and after it only tags, to the limit.
 TABLE = {

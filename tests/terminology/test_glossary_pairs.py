@@ -8,7 +8,7 @@ from conftest import Command
 from tolka.config.command_line import train_config
 from tolka.run.inputs import make_loader, read_inputs
 from tolka.run.texts import open_corpus
-from tolka.terminology.pairs import GlossaryPairs
+from tolka.terminology.glossary import GlossaryPairs
 from tolka.text.direction import Direction
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tolka.errors import ConfigError
 from tolka.text.new_languages import check_new_languages, code_hint, known_as
-from tolka.tokenizer.tags import check_known
+from tolka.tokenizer.language_tags import check_known
 
 # Codes of NLLB-200 (FLORES-200) -> what people type for it.
 MEANT = {

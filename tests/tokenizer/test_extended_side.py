@@ -5,6 +5,7 @@ from functools import cache
 
 import pytest
 
+from tolka.errors import ConfigError
 from tolka.text.pairs import Pair
 from tolka.tokenizer.coders import Coder
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
@@ -34,7 +35,7 @@ def side_of(texts: Sequence[str], kind: str = "bpe", vocabulary: Vocabulary | No
 
 def test_characters_come_before_merges_and_the_frequent_ones_first() -> None:
     """ж occurs three times and q once; "boathouse" is merged of known letters."""
-    new = side_of(NEW).candidates(50, 1.0, iter(NEW))
+    new = side_of(NEW).candidates(50, 1.0)
     assert [(each.text, each.saves) for each in new[:2]] == [("ж", 3), ("q", 1)]
     assert [each.is_unknown for each in new[:3]] == [True, True, False]
     assert "▁boathouse" in [each.text for each in new]
@@ -42,15 +43,15 @@ def test_characters_come_before_merges_and_the_frequent_ones_first() -> None:
 
 def test_rare_characters_are_left_out_by_coverage() -> None:
     """The last of 31 characters is the q; where no byte spells it, it is not left out."""
-    assert [each.text for each in side_of(NEW).candidates(50, 0.95, iter(NEW)) if each.is_unknown] == ["ж", "q"]
+    assert [each.text for each in side_of(NEW).candidates(50, 0.95) if each.is_unknown] == ["ж", "q"]
     side = ExtendedSide(model(has_bytes=True), None)
     side.read(NEW)
-    assert [each.text for each in side.candidates(50, 0.95, iter(NEW)) if each.is_unknown] == ["ж"]
+    assert [each.text for each in side.candidates(50, 0.95) if each.is_unknown] == ["ж"]
 
 
 def test_appended_merges_come_after_all_old_ones() -> None:
     side = side_of(NEW)
-    extended = Coder(processor_of(side.extended_model(side.candidates(50, 1.0, iter(NEW)))))
+    extended = Coder(processor_of(side.extended_model(side.candidates(50, 1.0))))
     old = Coder(processor_of(model()))
     assert all(extended.encode(text) == old.encode(text) for text in OLD)
     assert extended.pieces(extended.encode("boathouse ж")) == ["▁boathouse", "▁ж"]
@@ -62,19 +63,19 @@ def test_a_subword_is_spelt_by_old_ids() -> None:
     assert old.pieces(side.ids("▁boathouse"))[0].startswith("▁b")
     assert "".join(old.pieces(side.ids("▁boathouse"))) == "▁boathouse"
     assert side.ids("жж") == [3]  # one stretch of unknown characters
-    assert side.ids("жж", by_character=True) == [3, 3]
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("word", "▁boathouse"), ("char", "ж")])
-def test_a_model_without_merges_gets_whole_words_or_characters(kind: str, expected: str) -> None:
-    new = side_of(NEW, kind).candidates(50, 1.0, iter(NEW))
-    assert new[0] == NewSubword(expected, 0.0, 3, is_unknown=True)
+def test_a_model_of_characters_gets_characters_and_one_of_words_nothing() -> None:
+    new = side_of(NEW, "char").candidates(50, 1.0)
+    assert (new[0].text, new[0].saves, new[0].is_unknown) == ("ж", 3, True)
+    with pytest.raises(ConfigError, match="the tokenizer has whole words"):
+        side_of(NEW, "word").candidates(50, 1.0)
 
 
 def test_a_language_tag_that_the_vocabulary_has_is_not_read() -> None:
     pieces = Coder(processor_of(model())).pieces(range(4, 60))
     vocabulary = Vocabulary((*SPECIAL, *pieces, ">>kor<<"), (0, 1, len(pieces) + 3))
-    new = side_of([">>kor<< boat", ">>deu<< boat"], vocabulary=vocabulary).candidates(50, 1.0, iter(()))
+    new = side_of([">>kor<< boat", ">>deu<< boat"], vocabulary=vocabulary).candidates(50, 1.0)
     assert {each.text for each in new if each.is_unknown} == {">", "<"}  # of the tag that it lacks
 
 

@@ -11,8 +11,8 @@ from marian_folder import spm
 from tolka.data.batch import BOS, EOS, PAD, UNK
 from tolka.errors import CheckpointError, ConfigError
 from tolka.text.direction import Direction
+from tolka.tokenizer.language_tags import NO_TAGS
 from tolka.tokenizer.resampling import Resampler
-from tolka.tokenizer.tags import NO_TAGS
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import SPECIAL, VOCABULARY, Vocabulary, in_sentencepiece_order
 

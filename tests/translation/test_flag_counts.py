@@ -1,6 +1,6 @@
 """Flags of a file: shares of translations and references, and where they are."""
 
-from tolka.translation.flag_counts import _MOST, count_flags, flag_table
+from tolka.translation.flags import _MOST_COUNTED, count_flags, flag_table
 
 SOURCES = ["He has 12 dogs.", "We saw the old house there.", "Nothing.", "It costs 7.50 euros."]
 TRANSLATIONS = ["Er hat Hunde.", "Wir sahen das das das das Haus.", "Nichts.", "Es kostet Euro."]
@@ -15,7 +15,7 @@ def test_shares_and_lines() -> None:
 
 
 def test_of_a_large_file_lines_are_spread_over_it() -> None:
-    times = _MOST // 2
+    times = _MOST_COUNTED // 2
     found = count_flags(SOURCES * times, TRANSLATIONS * times, REFERENCES * times)
     # Every second line is looked at, and so the first and the third of each four.
     assert [(each.flag, each.share) for each in found] == [("missing_number", 0.5)]

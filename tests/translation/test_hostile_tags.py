@@ -13,8 +13,8 @@ from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.formats.any_model import load_any
 from tolka.search.greedy import GreedyConfig
-from tolka.tokenizer.added_tags import add_tags
-from tolka.tokenizer.tags import FORMS
+from tolka.tokenizer.extension import add_tags
+from tolka.tokenizer.language_tags import FORMS
 from tolka.translation.results import Translation
 from tolka.translation.translator import Translator
 

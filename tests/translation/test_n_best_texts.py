@@ -24,8 +24,8 @@ from tolka.terminology.glossary import Entry
 from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
-from tolka.translation.joining import joined_translation
 from tolka.translation.request import Request
+from tolka.translation.segments import joined_translation
 from tolka.translation.translator import Translator
 
 TEXTS = ["ferry lantern .", "달이 뜹니다 ferry", "", "kettle. ferry. lantern."]

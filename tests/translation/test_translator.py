@@ -362,7 +362,7 @@ def test_an_error_beside_others_ends_all() -> None:
     made.engine.model.start = start  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="no such thing"):
         made(["the old boat drifts home"] * 40)
-    assert len(begun) <= 2
+    assert len(begun) <= 4  # two for each worker were queued
 
 
 def test_batches_side_by_side_without_room_are_told_of_once() -> None:

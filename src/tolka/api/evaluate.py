@@ -36,8 +36,7 @@ from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import Say, bar, say
 from tolka.text.pairs import Pair
-from tolka.translation.flag_counts import Flagged, count_flags, flag_table
-from tolka.translation.flags import text_flags
+from tolka.translation.flags import Flagged, count_flags, flag_table, text_flags
 from tolka.translation.opening import open_model
 from tolka.translation.results import blank_translations_note
 from tolka.translation.translator import Translator

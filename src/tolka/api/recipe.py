@@ -11,7 +11,7 @@ from tolka.config.recipe_settings import RecipeConfig
 from tolka.config.schemas import build_groups
 from tolka.config.typed import Settings, split_setting, typed_settings
 from tolka.errors import ConfigError
-from tolka.evaluation.evidence import USELESS
+from tolka.evaluation.verdict_evidence import USELESS
 from tolka.model_directory.file_names import CONFIG, SCORES
 from tolka.model_directory.verify import read_json
 from tolka.recipes.settings import split_recipe

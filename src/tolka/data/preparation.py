@@ -35,8 +35,7 @@ from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair, Swapped
 from tolka.text.windows import full_windows
-from tolka.tokenizer.added_tags import add_tags
-from tolka.tokenizer.extension import Extension, extend_tokenizer
+from tolka.tokenizer.extension import Extension, add_tags, extend_tokenizer
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tolka.data.buckets import Lengths
 from tolka.errors import DataError
-from tolka.tokenizer.tags import NO_TAGS, Tags
+from tolka.tokenizer.language_tags import NO_TAGS, Tags
 
 if TYPE_CHECKING:
     from tolka.data.batch import Batch

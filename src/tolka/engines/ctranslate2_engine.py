@@ -20,8 +20,8 @@ from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import GreedyConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.workers import cores
+from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.special_tokens import EOS
-from tolka.tokenizer.tags import NO_TAGS, Tags
 
 _COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")

@@ -13,8 +13,8 @@ from typing import Any
 
 from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
 from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
+from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD
-from tolka.tokenizer.tags import NO_TAGS, Tags
 
 # CTranslate2's length penalty only sorts the finished hypotheses, which `_ranked` does by tolka's rule. The power of
 # this one is 1; with 0, CTranslate2 would end a search only once its best hypothesis is finished.

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from tolka.errors import ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import SearchConfig
-from tolka.tokenizer.tags import NO_TAGS, Tags
+from tolka.tokenizer.language_tags import NO_TAGS, Tags
 
 NOT_FINITE = (
     "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are too large or "

@@ -22,7 +22,7 @@ from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.system.device import choose_device, use_threads
 from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
-from tolka.tokenizer.tags import NO_TAGS, Tags
+from tolka.tokenizer.language_tags import NO_TAGS, Tags
 
 _TORCH_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

@@ -22,7 +22,7 @@ from tolka.system.number_format import number_text
 from tolka.system.progress import Say, silent
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.pairs import Pair
-from tolka.tokenizer.tags import NO_TAGS, Tags
+from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.tokenizer import Tokenizer
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
-from tolka.evaluation.evidence import USELESS, WEAK
+from tolka.evaluation.verdict_evidence import USELESS, WEAK
 from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
 from tolka.jobs.inputs import Texts, check_files
 from tolka.jobs.notes import UnusualLines

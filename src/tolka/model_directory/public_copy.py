@@ -83,7 +83,7 @@ class PublicCopy:
         verdict = scores.get("verdict")
         if not isinstance(verdict, dict):
             return scores
-        parent = str(verdict["figures"]["course"]["began_as"])
+        parent = str(verdict["figures"]["began_as"])
         sentences = [each.replace(parent, _last_name(parent)) if parent else each for each in verdict["sentences"]]
         return {**scores, "verdict": {"level": verdict["level"], "sentences": sentences}}
 

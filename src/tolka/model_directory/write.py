@@ -26,7 +26,6 @@ from tolka.model_directory.file_names import (
     CONFIG,
     SCORES,
     STATE_FACTS,
-    STATE_SHARDS,
     STATE_TENSORS,
     WEIGHTS,
 )
@@ -82,12 +81,7 @@ class Snapshot:
                 (work / STATE_FACTS).parent.mkdir()
                 save_tensors(self.state.tensors, work / STATE_TENSORS)
                 (work / STATE_FACTS).write_text(json.dumps(self.state.facts), encoding="utf-8")
-                if self.state.shards:
-                    self.state.shards.link_into(work / STATE_SHARDS)
             finish(work, self.scores, self.card, self.sources, self.int8)
-        # Only once the directory is complete.
-        if self.state is not None and self.state.shards:
-            self.state.shards.delete()
 
 
 def snapshot(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tolka.data.batch import BOS, Batch
 from tolka.models.seq2seq import DecoderState, Seq2Seq
-from tolka.tokenizer.tags import Tags
+from tolka.tokenizer.language_tags import Tags
 
 
 class Tagged(Seq2Seq):

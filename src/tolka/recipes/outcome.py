@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from tolka.config.translate_command import translate_config
 from tolka.errors import DataError
-from tolka.evaluation.evidence import USELESS
+from tolka.evaluation.verdict_evidence import USELESS
 from tolka.metrics.metric import References
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison, compare

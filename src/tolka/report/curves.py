@@ -1,4 +1,4 @@
-"""The report page's curves, of one run or of several: learning, BLEU by length, gradient flow.
+"""The report page's curves, of one run or of several: learning, and BLEU by length.
 
 As SVG and PNG, by matplotlib, of the extra `plots`.
 
@@ -28,10 +28,6 @@ _LOSS = "Loss on the validation set's references; lower is better, and a curve t
 _LENGTH = (
     "BLEU of short and of long sentences; higher is better, and a fall to the right shows that long ones are "
     "translated worse."
-)
-_FLOW = (
-    "How strongly the loss depends on the encoder's states; level is better, since a curve that falls to the right "
-    "learns little from the beginning of the sentence. Dotted: the cell C of an LSTM."
 )
 
 
@@ -76,10 +72,6 @@ def draw_curves(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
         picture = Picture(path, f"BLEU by length: {test}", caption, entry("length"), signatures)
         labels = "words of the source (characters, if it has no spaces)", "BLEU"
         pictures.append(_draw(runs, picture, _by_length(test), labels))
-    for index, file, when in ((0, "first", "before training"), (-1, "last", "at the last validation")):
-        picture = Picture(folder / f"gradient_flow_{file}.png", f"Gradient flow {when}", _FLOW, entry("flow"))
-        labels = "steps before the end of the sentence", "norm of d loss / d state (nats)"
-        pictures.append(_draw(runs, picture, _flow(index), labels, log=True))
     return [picture for picture in pictures if picture]
 
 
@@ -105,7 +97,7 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
 
 
 def _draw(
-    runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels: tuple[str, str], log: bool = False
+    runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels: tuple[str, str]
 ) -> Picture | None:
     """Draw one picture of all runs; None, and no file, if no run has data for it."""
     figure = new_figure(*_SIZE)
@@ -123,7 +115,7 @@ def _draw(
             style = {"linestyle": ":", "linewidth": 1} if is_dotted else own
             color = colors(number % colors.N)
             axes.errorbar(x, y, errors, color=color, marker=marker, ms=3, capsize=2, elinewidth=0.6, **style)
-    axes.set(xlabel=labels[0], ylabel=labels[1], yscale="log" if log else "linear")
+    axes.set(xlabel=labels[0], ylabel=labels[1])
     if labels[1] == "BLEU":  # from 0, or small differences would look large
         axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
@@ -162,17 +154,6 @@ def _by_length(test: str) -> Curves:
             # A score can lie outside its interval, which is around the resamples' mean; a bar has no negative length.
             errors = [[max(0.0, span[side]) for span in spans] for side in (0, 1)]
         return [Curve(labels, scores, errors)]
-
-    return curves
-
-
-def _flow(index: int) -> Curves:
-    def curves(run: FinishedRun) -> list[Curve]:
-        recorded = [line["gradient_flow"] for line in run.metrics if "gradient_flow" in line]
-        # Every recurrent encoder has this layer.
-        flows = [flow for flow in recorded[index] if flow["layer"] == "encoder.0.forward"] if recorded else []
-        norms = [(flow["norms"], flow["state"] != "h") for flow in flows]
-        return [Curve(range(len(each)), each, is_dotted=is_cell, marker="") for each, is_cell in norms]
 
     return curves
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.metrics.significance import paired_test
+from tolka.metrics.significance import PAIRED_TEST
 from tolka.metrics.tables import interval_text, table
 from tolka.report.glossary import Term, entry_of
 from tolka.report.runs import FinishedRun
@@ -91,7 +91,7 @@ def change_tables(tests: Mapping[str, Mapping[str, Any]], label: str = "") -> li
     tables = []
     for test, result in tests.items():
         if changes := result.get("changes", []):
-            title = f"{label}{', ' if label else ''}{test}, p by {paired_test(changes[0]['signature'])}"
+            title = f"{label}{', ' if label else ''}{test}, p by {PAIRED_TEST}"
             columns = "before", "after", "change", "p", "verdict"
             tables.append(ScoreTable(title, "score", columns, [*map(_change_row, changes)]))
     return tables

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.evaluation.evidence import USELESS, WEAK
 from tolka.evaluation.verdict import advice_of
+from tolka.evaluation.verdict_evidence import USELESS, WEAK
 from tolka.metrics.tables import interval_text, table
 from tolka.report.page import PAGE
 from tolka.report.page_tables import change_tables, cost_table, score_tables

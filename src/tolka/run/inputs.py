@@ -9,16 +9,15 @@ from itertools import chain
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.augmentation import Augmenter
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import REJECTED, Order, Prepared, prepare
-from tolka.data.rewriting import SubwordSampler
+from tolka.data.rewriting import Augmenter, SubwordSampler
 from tolka.data.stream_loader import StreamLoader
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
-from tolka.evaluation.evidence import FEW_PAIRS
+from tolka.evaluation.verdict_evidence import FEW_PAIRS
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.direction_checks import check_directions
 from tolka.run.parents import Parents, load_parents

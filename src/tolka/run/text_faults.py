@@ -39,15 +39,15 @@ def faults_of(texts: RunTexts, cleaning: CleaningConfig) -> TextFaults:
     """
     corpus, held_out = texts.corpus, texts.held_out
     samples = {source.name: list(spread_sample(source)) for source in corpus.train}
-    looked_at = [(source.name, source.direction, samples[source.name], source.exchange) for source in corpus.train]
+    looked_at = [(source.name, source.direction, samples[source.name]) for source in corpus.train]
     (valid, pairs), *tests = held_out.items()
     if valid not in texts.set_aside:
         firsts = {source.direction: source for source in reversed(corpus.valid)}
         for direction, own in texts.validation.items():
             name = valid if len(texts.validation) == 1 else firsts[direction].name
             title = f"{name} (valid)" if name in samples else name
-            looked_at.append((title, direction, list(own), firsts[direction].exchange))
-    faults = {name: fault_of_sides(sample, direction, exchange) for name, direction, sample, exchange in looked_at}
+            looked_at.append((title, direction, list(own)))
+    faults = {name: fault_of_sides(sample, direction) for name, direction, sample in looked_at}
     wrong_sides = {name: fault for name, fault in faults.items() if fault}
     # Where a step of the cleaning would drop such pairs anyway, and always where sides are exchanged: after hours of
     # training such a model translates nothing.

@@ -11,7 +11,7 @@ from tolka.metrics.languages import language_notes
 from tolka.metrics.options import MetricsConfig
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
-from tolka.terminology.pairs import GlossaryPairs
+from tolka.terminology.glossary import GlossaryPairs
 from tolka.text.characters import CharacterForm
 from tolka.text.cleaning.cleaner import read_held_out
 from tolka.text.corpora.base import Corpus, CorpusConfig

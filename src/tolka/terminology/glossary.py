@@ -13,7 +13,8 @@ from tolka.terminology.tbx import MOST_BYTES, read_tbx
 from tolka.text.casing import folded
 from tolka.text.characters import KEEP, CharacterForm
 from tolka.text.direction import Direction
-from tolka.text.lines import LINE_LIMIT, LineLimit, read_lines, refuse_pipe, without_compression
+from tolka.text.lines import LINE_LIMIT, LineLimit, digest_of, read_lines, refuse_pipe, without_compression
+from tolka.text.pairs import Pair, PairSource
 from tolka.text.readers.columns import CsvFile
 from tolka.text.readers.workbook import WorkbookFile
 from tolka.text.scripts import UNSPACED, plain_code
@@ -159,6 +160,24 @@ def read_glossary(path: Path, direction: Direction, limit: LineLimit = LINE_LIMI
     if not entries:
         raise DataError(f"{path}: the glossary has no terms; a line is: source TAB target")
     return entries
+
+
+class GlossaryPairs(PairSource):
+    """Training pairs: each form of a term in the source language, with the first one in the target language."""
+
+    def __init__(self, path: Path, direction: Direction) -> None:
+        self._path, self.direction, self.name = path, direction, f"glossary {path.name}"
+
+    def read(self) -> Iterator[Pair]:
+        for entry in read_glossary(self._path, self.direction):
+            for source in entry.sources:
+                yield Pair(source, entry.targets[0])
+
+    def fingerprint(self) -> str:
+        return f"glossary {digest_of(self._path)}"
+
+    def count(self) -> int:
+        return sum(len(entry.sources) for entry in read_glossary(self._path, self.direction))
 
 
 def read_banned(path: Path, limit: LineLimit = LINE_LIMIT) -> list[str]:

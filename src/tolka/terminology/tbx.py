@@ -1,17 +1,16 @@
 """Term bases in TBX (ISO 30042), versions 2 and 3: the terms of two languages in each concept."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from tolka.errors import DataError
 from tolka.text.direction import Direction
-from tolka.text.lines import LineLimit
-from tolka.text.readers.xml_parser import BLOCK, XmlHandler, parse
-from tolka.text.readers.xml_segment import RefusedError, SegmentText
-from tolka.text.readers.xml_stream import normal_code
+from tolka.text.lines import LineLimit, read_blocks
+from tolka.text.readers.xml_file import normal_code, segment_text
+from tolka.text.readers.xml_units import read_units
 from tolka.text.scripts import plain_code
 
-_CONCEPTS, _LANGUAGES = ("termEntry", "conceptEntry"), ("langSet", "langSec")
-_TERMS = ("tig", "ntig", "termSec")  # a term with notes on it
 _UNWANTED = ("deprecated", "superseded")  # how values of administrativeStatus begin
 
 MOST_BYTES = 2**28
@@ -25,61 +24,43 @@ def read_tbx(path: Path, direction: Direction, limit: LineLimit) -> list[Concept
 
     direction: of the texts. DataError with the line for what is not TBX.
     """
-    handler = _Concepts(direction, limit)
-    for blocks, _ in enumerate(parse(path, handler, limit)):
-        # The file's own size says little: it may be compressed.
-        if blocks * BLOCK > MOST_BYTES:
-            raise DataError(f"{path}: at most {MOST_BYTES} bytes are read; leave out the rest")
-    return handler.concepts
+    concepts = list[Concept]()
+    # The file's own size says little: it may be compressed.
+    if sum(map(len, read_blocks(path))) > MOST_BYTES:
+        raise DataError(f"{path}: at most {MOST_BYTES} bytes are read; leave out the rest")
+    for unit in read_units(path, ("termEntry", "conceptEntry"), ("tbx", "martif")):
+        if unit.element is None:
+            raise DataError(f"{path}:{unit.line}: not XML ({unit.reason})")
+        terms: dict[str, list[str]] = {}  # by language
+        for section in unit.element.iter():
+            if section.tag in ("langSet", "langSec"):
+                language = normal_code(section.get("xml:lang") or section.get("lang") or "")
+                terms.setdefault(language, []).extend(_terms_of(section, f"{path}:{unit.line}", limit))
+        source, target = (_in_language(terms, normal_code(language)) for language in direction)
+        if source and target:
+            concepts.append((source, target))
+    return concepts
 
 
-class _Concepts(XmlHandler):
-    roots, kind = frozenset({"martif", "tbx"}), "a term base"
-
-    def __init__(self, direction: Direction, limit: LineLimit) -> None:
-        self.concepts: list[Concept] = []
-        self._languages = [normal_code(language) for language in direction]
-        self._terms: dict[str, list[str]] = {}  # of the current concept, by language
-        self._language = self._term = ""
-        self._is_unwanted = False
-        self._limit = limit
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name in _CONCEPTS:
-            self._terms = {}
-        elif name in _LANGUAGES:
-            self._language = normal_code(attributes.get("xml:lang") or attributes.get("lang") or "")
-        elif name in _TERMS:
-            self._term, self._is_unwanted = "", False
-        elif name == "term" or _is_status(name, attributes):
-            self.text = SegmentText(self._limit, "a term")
-
-    def end(self, name: str) -> None:
-        if self.text is not None and name in ("term", "termNote", "administrativeStatus"):
-            text, flaw, self.text = self.text.content(), self.text.flaw, None
-            if flaw:
-                raise RefusedError(f"{flaw} in '{text}': write the character itself")
-            if name == "term":
-                self._term = text
-            else:
-                self._is_unwanted |= text.startswith(_UNWANTED)
-        elif name in _TERMS and self._term and not self._is_unwanted:
-            self._terms.setdefault(self._language, []).append(self._term)
-        elif name in _CONCEPTS:
-            source, target = map(self._in_language, self._languages)
-            if source and target:
-                self.concepts.append((source, target))
-
-    def _in_language(self, language: str) -> list[str]:
-        """Return the terms with exactly this code, or else with others of the language: en-US and eng_Latn for en."""
-        if language in self._terms:
-            return self._terms[language]
-        plain = plain_code(language)
-        codes = [code for code in self._terms if plain_code(code) == plain or code.startswith(f"{language}-")]
-        return [term for code in codes for term in self._terms[code]]
+def _terms_of(section: Element, place: str, limit: LineLimit) -> Iterator[str]:
+    """Yield the terms of a language that are wanted. place: file and line."""
+    for described in section.iter():
+        if described.tag in ("tig", "ntig", "termSec"):  # a term with notes on it
+            texts = [(note, segment_text(note, ())) for note in described.iter()]
+            for _, text in texts:
+                limit.check(text, place, "a term")
+            is_unwanted = any(text.startswith(_UNWANTED) for note, text in texts if _is_status(note))
+            yield from (text for note, text in texts if note.tag == "term" and text and not is_unwanted)
 
 
-def _is_status(name: str, attributes: dict[str, str]) -> bool:
-    return name == "administrativeStatus" or (
-        name == "termNote" and attributes.get("type") in ("administrativeStatus", "normativeAuthorization")
+def _in_language(terms: dict[str, list[str]], language: str) -> list[str]:
+    """Return the terms with exactly this code, or else with others of the language: en-US and eng_Latn for en."""
+    plain = plain_code(language)
+    codes = [code for code in terms if plain_code(code) == plain or code.startswith(f"{language}-")]
+    return terms.get(language) or [term for code in codes for term in terms[code]]
+
+
+def _is_status(note: Element) -> bool:
+    return note.tag == "administrativeStatus" or (
+        note.tag == "termNote" and note.get("type") in ("administrativeStatus", "normativeAuthorization")
     )

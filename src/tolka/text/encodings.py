@@ -24,6 +24,16 @@ _GUESSED = (
 )
 # Those of DOS, only where a letter of theirs that is a quotation mark in Windows-1252 stands inside of a word.
 _OF_DOS, _IN_WORD = ("cp850", "cp852"), re.compile(rb"[A-Za-z][\x81\x82\x84\x87\x93\x94][A-Za-z]")
+# Files that declare the first encoding are often in its superset; browsers do the same (WHATWG Encoding, section 4.2).
+_SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs"}
+# Names on Windows and in browsers of encodings that Python has under another name.
+_ALIASES = {
+    "windows-31j": "cp932",
+    "x-sjis": "cp932",
+    "windows-874": "cp874",
+    "windows-949": "cp949",
+    "x-gbk": "gb18030",
+}
 _UNPACK = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "zstd"}
 _BLOCK_BYTES = 2**16
 
@@ -58,22 +68,32 @@ def conversion(name: str, encoding: str, *, is_mixed: bool = False) -> str:
     return f"{_UNPACK[path.suffix.lower()]} -dc {shlex.quote(name)} | {to_utf8} > {new}"
 
 
+def codec_of(declared: str) -> str | None:
+    """Return Python's name of an encoding that a file names; None if there is none."""
+    name = _ALIASES.get(declared.lower(), declared)
+    try:
+        "".encode(name)  # LookupError for an unknown name, and for a codec that is not of text
+        codec = codecs.lookup(name).name
+    except (LookupError, UnicodeError, ValueError):
+        return None
+    return _SUPERSETS.get(codec, codec)
+
+
 def as_utf8(stream: IO[bytes], *, closes: bool = True) -> IO[bytes]:
     """Return the stream; one that begins with a byte order mark of UTF-16 or UTF-32 as UTF-8.
 
     closes: whether closing what is returned closes the stream.
     """
-    readable = cast(io.BufferedReader, stream)
     if hasattr(stream, "peek"):
-        head = readable.peek(4)
+        head = stream.peek(4)
     else:  # as a stream in memory
         head = stream.read(4)
         stream.seek(-len(head), io.SEEK_CUR)
     encoding = next((name for mark, name in _MARKS.items() if head.startswith(mark)), "")
-    return transcoded(readable, encoding, "surrogatepass", closes=closes) if encoding else stream
+    return transcoded(stream, encoding, "surrogatepass", closes=closes) if encoding else stream
 
 
-def transcoded(stream: io.BufferedReader, encoding: str, errors: str, *, closes: bool = True) -> IO[bytes]:
+def transcoded(stream: IO[bytes], encoding: str, errors: str, *, closes: bool = True) -> IO[bytes]:
     """Return a stream in another encoding as UTF-8; reading raises EOFError where it is not in that encoding.
 
     errors: how Python decodes and encodes; with surrogateescape, bytes that are not in the encoding stay as they are.
@@ -83,11 +103,11 @@ def transcoded(stream: io.BufferedReader, encoding: str, errors: str, *, closes:
     def blocks() -> Iterator[bytes]:
         block = b"begun"
         while block:
-            block = stream.read1(_BLOCK_BYTES)
+            block = cast(io.BufferedReader, stream).read1(_BLOCK_BYTES)
             try:
                 text = decoder.decode(block, not block)
-            except UnicodeDecodeError as error:
-                raise EOFError(f"not {encoding}: {error.reason}") from None
+            except UnicodeError as error:
+                raise EOFError(f"not {encoding}: {getattr(error, 'reason', error)}") from None
             yield text.encode("utf-8", errors)
 
     return cast(IO[bytes], io.BufferedReader(BlockStream(blocks(), stream.close if closes else lambda: None)))

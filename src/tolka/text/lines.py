@@ -22,7 +22,7 @@ from typing import IO, Any, cast
 from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
 from tolka.text.byte_streams import open_to_the_end
-from tolka.text.encodings import as_utf8, conversion, is_utf8, likely_encoding
+from tolka.text.encodings import as_utf8, conversion, is_utf8, likely_encoding, transcoded
 from tolka.text.file_types import binary_kind
 
 _SAMPLE_BYTES = 2**14  # by which the encoding of a file that is not UTF-8 is recognised
@@ -32,6 +32,7 @@ ADDRESS = re.compile(r"(?:https?|ftp|s3|gs|hf):/|(?:opus|mtdata):", re.IGNORECAS
 """What the name of a file elsewhere begins with, or of a text that another program would download."""
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """Errors that reading a truncated or damaged file raises."""
+_BLOCK_BYTES = 2**20
 _MOST_BLANK_LINES = 2**20  # in a row: a small archive may hold hundreds of millions, each of which is a pair to examine
 
 
@@ -237,12 +238,16 @@ def count_and_digest(path: Path, limit: LineLimit = LINE_LIMIT) -> tuple[int, st
     return count + bool(unfinished), digest.hexdigest()
 
 
-def read_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the content of a file, unpacked, in blocks of a MiB; DataError for a pipe, and for a damaged file."""
+def read_blocks(path: Path, codec: str = "") -> Iterator[bytes]:
+    """Yield the content of a file, unpacked, in blocks of a MiB; DataError for a pipe, and for a damaged file.
+
+    codec: of its encoding, from which it is decoded to UTF-8; bytes that are not in it stay as they are.
+    """
     refuse_pipe(path)
     try:
         with open_bytes(path) as stream:
-            while block := stream.read(2**20):
+            text = transcoded(stream, codec, "surrogateescape", closes=False) if codec else stream
+            while block := text.read(_BLOCK_BYTES):
                 yield block
     except BROKEN as error:
         raise DataError(f"{path}: cannot be read to its end ({error}); is the file complete?") from None
@@ -252,7 +257,7 @@ def count_ahead(stream: IO[bytes]) -> int:
     """Return the number of lines from a seekable stream's position on, which stays; an unfinished last one counts."""
     start, count, last = stream.tell(), 0, b"\n"
     text = as_utf8(stream, closes=False)
-    while block := text.read(2**20):
+    while block := text.read(_BLOCK_BYTES):
         count, last = count + block.count(b"\n"), block[-1:]
     stream.seek(start)
     return count + (last != b"\n")

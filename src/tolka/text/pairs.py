@@ -3,7 +3,7 @@
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -39,10 +39,6 @@ LOW_SCORE = "a score below "
 """Beginning of the flaw of a pair that corpus.min_score leaves out."""
 
 
-EXCHANGE_LANGUAGES = "exchange corpus.source and corpus.target"
-"""What to do with swapped sides that are not named after the languages."""
-
-
 class PairSource(ABC):
     """A source of pairs that can be read as often as needed."""
 
@@ -52,10 +48,6 @@ class PairSource(ABC):
     """from which language into which it is; set by the corpus that it is of"""
     has_lines = False
     """whether a line of a file is a text or a row"""
-    codes: Mapping[tuple[str, str], int] = {}
-    """(language of the direction, code in the file) -> texts read, in files that have codes of their own"""
-    exchange = "its sides are named after the languages: exchange these names"
-    """What to do where the source has the target's language, and the target the source's."""
 
     @abstractmethod
     def read(self) -> Iterator[Pair]:
@@ -96,7 +88,7 @@ class Swapped(PairSource):
 
     def __init__(self, source: PairSource) -> None:
         self._source, self.name, self.direction = source, source.name, source.direction.swapped
-        self.has_lines, self.exchange = source.has_lines, source.exchange
+        self.has_lines = source.has_lines
 
     def read(self) -> Iterator[Pair]:
         return (pair.swapped for pair in self._source.read())
@@ -113,7 +105,7 @@ class Scored(PairSource):
 
     def __init__(self, pairs: PairSource, scores: PairSource, least: float) -> None:
         self._pairs, self._scores, self._least = pairs, scores, least
-        self.name, self.has_lines, self.exchange = pairs.name, pairs.has_lines, pairs.exchange
+        self.name, self.has_lines = pairs.name, pairs.has_lines
         self.columns = getattr(pairs, "columns", ())
 
     def read(self) -> Iterator[Pair]:
@@ -153,7 +145,6 @@ class ParallelFiles(PairSource):
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.limit = name, limit
         self.paths = (source, target)
-        self.exchange = f"exchange the names of {source} and {target}"
 
     @cached_property
     def _count_and_digest(self) -> tuple[int, str]:

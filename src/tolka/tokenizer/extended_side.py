@@ -3,21 +3,19 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, groupby
 from typing import Any
 
+from tolka.errors import ConfigError
 from tolka.tokenizer.merges import continued_merges
 from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
 from tolka.tokenizer.special_tokens import BLANK, UNK
-from tolka.tokenizer.tokenizer import TokenizerConfig
-from tolka.tokenizer.training import train_model
 from tolka.tokenizer.vocabulary import Vocabulary
 
 _MARGIN = 0.01  # added to the sum of a unigram subword's parts: far more than rounding, far less than a score
-_TRIES = 4  # trainings of a unigram model, each larger, until it has enough new subwords
 _INHERITED = "inherited"  # script of marks, which join any letter
 _TAG = re.compile(r">>[^<>\s]+<<\s*")
 
@@ -85,29 +83,23 @@ class ExtendedSide:
         plain = text[tag.end() :] if tag and self.has_id(tag[0].strip()) else text
         return [stretch for stretch in self._symbols.split(self._processor.normalize(plain)) if stretch]
 
-    def candidates(self, most: int, coverage: float, texts: Iterator[str]) -> list[NewSubword]:
+    def candidates(self, most: int, coverage: float) -> list[NewSubword]:
         """Return subwords that the model lacks, the most useful first, about `most` beside the characters.
 
-        coverage: share of the characters read that get subwords; all of them, if nothing else spells the others. texts:
-        the texts read, for a unigram model.
+        coverage: share of the characters read that get subwords; all of them, if nothing else spells the others.
+        ConfigError for a model of whole words.
         """
         characters = self._new_characters(coverage if self._bytes else 1.0)
+        lowest = min(self._scores.values(), default=0.0)
         unknown = characters | self._without_ids()
-        new = [NewSubword(text, 0.0, number, is_unknown=True) for text, number in _in_order(unknown)]
+        new = [NewSubword(text, lowest, number, is_unknown=True) for text, number in _in_order(unknown)]
         kind = self._spec.model_type
+        if kind == self._spec.WORD:
+            raise ConfigError("tokenizer.extend adds subwords, and the tokenizer has whole words: leave it out")
         if kind == self._spec.CHAR:
             return new
-        if kind == self._spec.WORD:
-            words = Counter({word: number for word, number in self._words.items() if word not in self.names})
-            return [NewSubword(word, 0.0, number, is_unknown=True) for word, number in _in_order(words) if number > 1]
-        if kind == self._spec.BPE:
-            return [*new, *self._merges(most, self.characters | characters.keys(), self._scores)]
-        found = self._merges(most, self.characters, {})
-        if characters and self._words:
-            own = self._unigram(most, characters, texts)
-            new = [replace(each, score=own.pop(each.text, each).score) for each in new]
-            found += own.values()
-        return [*new, *sorted(found, key=lambda each: (-each.saves, each.text))]
+        found = self._merges(most, self.characters | characters.keys(), lowest)
+        return [*new, *(found if kind == self._spec.BPE else sorted(found, key=lambda each: (-each.saves, each.text)))]
 
     def _without_ids(self) -> dict[str, int]:
         """Return subwords of the model that the vocabulary beside it lacks -> occurrences."""
@@ -134,8 +126,8 @@ class ExtendedSide:
                 new[character] = number
         return new
 
-    def _merges(self, most: int, characters: Set[str], scores: dict[str, float]) -> list[NewSubword]:
-        """Return new subwords of these characters by continued merging. scores: of the old merges, for BPE."""
+    def _merges(self, most: int, characters: Set[str], lowest: float) -> list[NewSubword]:
+        """Return new subwords of these characters by continued merging. lowest: score of new characters."""
         segmented: Counter[tuple[str, ...]] = Counter()
         for word, number in self._words.items():
             segmented[self._segmentation(word)] += number
@@ -153,12 +145,13 @@ class ExtendedSide:
                 and not (self._spec.split_digits and any(map(str.isdigit, body)))
             )
 
-        if scores:
-            merges = continued_merges(segmented, scores, most, allowed)
+        if self._spec.model_type == self._spec.BPE:
+            merges = continued_merges(segmented, self._scores, most, allowed)
             return [NewSubword(merge.text, 0.0, merge.occurrences) for merge in merges]
         # A unigram model prefers the segmentation with the largest sum of scores: a new subword has that of its parts
         # and a little more, so that it replaces just these.
-        found, summed, parts = list[NewSubword](), dict(self._scores), dict.fromkeys(self._scores, 1)
+        summed = dict.fromkeys(characters, lowest) | self._scores
+        found, parts = list[NewSubword](), dict.fromkeys(summed, 1)
         for merge in continued_merges(segmented, {}, 2 * most, allowed):
             summed[merge.text] = sum(summed[part] for part in merge.parts) + _MARGIN
             parts[merge.text] = sum(parts[part] for part in merge.parts)
@@ -188,43 +181,9 @@ class ExtendedSide:
         normalizer.escape_whitespaces = True
         return processor_of(model.SerializeToString())
 
-    def _unigram(self, most: int, characters: dict[str, int], texts: Iterator[str]) -> dict[str, NewSubword]:
-        """Return subwords with new characters, from a unigram model of the new text, with its log-probabilities."""
-        lines = [stretch.replace(BLANK, " ").strip() for text in texts for stretch in self._stretches(text)]
-        alphabet = {character for word in self._words for character in word}
-        size = max(most + len(alphabet) + 8, 100)
-        # Many subwords of the new model have no new character, and are not used: it grows until enough have one.
-        for _ in range(_TRIES):
-            config = TokenizerConfig("unigram", size, byte_fallback=False, character_coverage=1.0)
-            content = train_model(config, lambda: iter(lines), "new", lambda note: None)
-            pieces = _proto(content).pieces
-            own = {p.piece: p.score for p in pieces if p.type == p.NORMAL and not characters.keys().isdisjoint(p.piece)}
-            if len(own) >= most + len(characters) or len(pieces) < size:
-                break
-            size += 2 * (most + len(characters) - len(own))
-        best = max(self._scores.values())  # no new subword is more likely than all old ones
-        processor, counts = processor_of(content), Counter[str]()
-        for word, number in self._words.items():
-            for piece in processor.encode(word.replace(BLANK, " ").strip(), out_type=str):
-                counts[piece] += number
-        known = self.characters | characters.keys()
-        return {
-            text: NewSubword(text, min(score, best), counts[text] * (len(self.ids(text, by_character=True)) - 1))
-            for text, score in own.items()
-            if text not in self.names and known.issuperset(text.strip(BLANK))
-            if len(text) == 1 or counts[text] > 1
-        }
-
-    def ids(self, subword: str, by_character: bool = False) -> list[int]:
-        """Return the ids by which the model spells a subword.
-
-        by_character: whether each unknown character has an id, and not only each stretch of them.
-        """
-        found = []
-        for piece in self._plain.encode(subword.replace(BLANK, " "), out_type=str):
-            known = piece in self._ids and piece in self.names
-            found += [self._ids[piece]] if known else [self._ids.get(piece, UNK)] * (len(piece) if by_character else 1)
-        return found
+    def ids(self, subword: str) -> list[int]:
+        """Return the ids by which the model spells a subword, one for each stretch that it does not know."""
+        return [self._ids.get(piece, UNK) for piece in self._plain.encode(subword.replace(BLANK, " "), out_type=str)]
 
     def extended_model(self, added: Sequence[NewSubword]) -> bytes:
         """Return the SentencePiece model with subwords appended, which BPE merges after all old ones."""

@@ -1,12 +1,11 @@
-"""Subwords of new text for a trained tokenizer: the old ids keep their meaning, the new ones follow.
+"""Subwords of new text, and tags of new languages, for a tokenizer: the old ids keep their meaning.
 
 Where a text has none of the new subwords in its old segmentation, its ids stay as they are:
 
 - BPE: merging continues after the old merges (`merges.py`); the new ones have lower scores than all of the old.
-- unigram: so it does for subwords of characters that the tokenizer knows; the score of each is what its two parts have
-  together, and a little more, so that it replaces just these. Subwords with new characters are those of a unigram model
-  of the new text, with its log-probabilities.
-- char, word: the most frequent new ones.
+- unigram: so it does; the score of each new subword is what its two parts have together, and a little more, so that it
+  replaces just these. A new character has the lowest score of the old subwords.
+- char: the most frequent new characters.
 
 New characters come first, the most frequent ones first, so that nothing is built of what is unknown.
 """
@@ -19,9 +18,12 @@ from itertools import chain, islice
 from typing import Any
 from unicodedata import combining
 
+from tolka.errors import ConfigError
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
+from tolka.tokenizer.language_tags import FORMS
+from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import BLANK, UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
@@ -97,11 +99,7 @@ def extend_tokenizer(
             for side, learnt, known in zip(sides, own, others, strict=True):
                 side.read(learnt)
                 side.read_characters(known)
-    candidates = []
-    for number, side in enumerate(sides):
-        both = ((pair, learns_from) for learns_from, pairs in texts.items() for pair in pairs())
-        every = (text for each in both for text in extension.texts(*each)[number])
-        candidates.append(side.candidates(extension.size, extension.character_coverage, every))
+    candidates = [side.candidates(extension.size, extension.character_coverage) for side in sides]
     models, vocabularies = list(base.models), list(base.listed)
     for vocabulary, group in enumerate(_groups(base)):
         chosen, known = _chosen(
@@ -227,3 +225,38 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
         means = [len(each) / max(len(texts), 1) for each in ids]
         lost = f"; {unknown[1]} are unknown in {len(texts)} texts, without them {unknown[0]}" if unknown[0] else ""
         yield f"a {side} of the new text has {means[1]:.1f} subwords on average, without them {means[0]:.1f}{lost}"
+
+
+def add_tags(tokenizer: Tokenizer, languages: Sequence[str], form: str) -> Tokenizer:
+    """Return the tokenizer with a tag for each of these languages; itself if it has them all.
+
+    form: of FORMS, for a tokenizer that has no tags; others keep theirs. ConfigError where a subword is spelt as a tag.
+    """
+    new = [language for language in languages if language not in tokenizer.languages]
+    if not new:
+        return tokenizer
+    if tokenizer.listed:
+        return Tokenizer(tokenizer.models, [_with_tags(each, new) for each in tokenizer.listed])
+    written = FORMS[tokenizer.tag_form if tokenizer.languages else form]
+    return Tokenizer([_with_symbols(model, [written.format(code) for code in new]) for model in tokenizer.models])
+
+
+def _with_symbols(content: bytes, symbols: Sequence[str]) -> bytes:
+    """Return a SentencePiece model with control symbols, which no text is spelt with, and which are no text."""
+    model = model_proto(content)
+    if taken := {each.piece for each in model.pieces}.intersection(symbols):
+        raise ConfigError(
+            f"the tokenizer has {min(taken)} as a subword, and it is to be a language's tag: leave it out of "
+            "tokenizer.symbols, or choose another tokenizer.tags"
+        )
+    for symbol in symbols:
+        model.pieces.add(piece=symbol, score=0.0, type=model.SentencePiece.CONTROL)
+    model.trainer_spec.vocab_size = len(model.pieces)
+    return bytes(model.SerializeToString())
+
+
+def _with_tags(vocabulary: Vocabulary, languages: Sequence[str]) -> Vocabulary:
+    """Return a vocabulary with tags written as those that it has: NLLB-200's are codes, M2M-100's are __en__."""
+    known_code, known_tag = next(iter(vocabulary.tags.items()))
+    tags = {code: known_tag.replace(known_code, code) for code in languages}
+    return replace(vocabulary, subwords=(*vocabulary.subwords, *tags.values()), tags={**vocabulary.tags, **tags})

@@ -16,9 +16,9 @@ from tolka.system.whole_files import read_whole
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.lines import user_path
 from tolka.tokenizer.coders import Coder, VocabularyCoder
+from tolka.tokenizer.language_tags import FORMS, NO_TAGS, Tags, tags_of, written_tags
 from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
 from tolka.tokenizer.special_tokens import BLANK, BOS, EOS, PAD, UNK
-from tolka.tokenizer.tags import FORMS, NO_TAGS, Tags, tags_of, written_tags
 from tolka.tokenizer.vocabulary import (
     MOST_BYTES,
     SPECIAL,

@@ -2,11 +2,9 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
+from concurrent.futures import Future
 from itertools import chain, islice
 from threading import Lock
-from typing import Any
 
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.engines.engine import Engine
@@ -22,32 +20,6 @@ _MIN_LENGTH = 16  # subwords: shorter sentences count as this long
 _WORKERS = 2  # batches in parallel on a CPU: each needs memory of its own
 _CPU_BATCH_TOKENS = 4096  # larger batches are hardly faster, and harder to balance between workers at the end
 Tick = Callable[[float], object]
-
-
-@dataclass(frozen=True)
-class _PendingBatch:
-    """A batch that is being translated, and the ceiling on tokens that it was made under."""
-
-    numbers: list[int]
-    hypotheses: Future[list[list[Hypothesis]] | None]
-    tokens: int
-
-
-class _UntilFailure:
-    """A function that is not called again after an error, so that jobs queued behind the failed one cost nothing."""
-
-    def __init__(self, function: Callable[..., list[list[Hypothesis]] | None]) -> None:
-        self._function, self._failed = function, False
-
-    def __call__(self, *arguments: Any) -> list[list[Hypothesis]] | None:
-        if self._failed:
-            # Nobody sees this error: results are awaited in the order of the jobs, and the first error is raised.
-            raise CancelledError
-        try:
-            return self._function(*arguments)
-        except BaseException:
-            self._failed = True
-            raise
 
 
 class BatchDecoder:
@@ -71,26 +43,26 @@ class BatchDecoder:
         workers = max(1, min(self.workers, len(remaining)))
         # Two batches per worker, so that none idles while this thread decodes a result. One worker is this thread.
         most_pending = 2 * workers if workers > 1 else 1
-        pending: deque[_PendingBatch] = deque()
-        until_failure = _UntilFailure(self._engine.translate)
+        # Sentence numbers of each batch, the ceiling on tokens that it was made under, and what comes of it.
+        pending: deque[tuple[list[int], int, Future[list[list[Hypothesis]] | None]]] = deque()
         with self._engine.side_by_side(workers) as threads:
             while remaining or pending:
                 while remaining and len(pending) < most_pending:
                     numbers = remaining.popleft()
                     inputs = [sources[i] for i in numbers], [segments[i].wish for i in numbers]
-                    future = threads.submit(until_failure, search, *inputs, request.scored, tags)
-                    pending.append(_PendingBatch(numbers, future, self.tokens))
-                batch = pending.popleft()
-                hypotheses = batch.hypotheses.result()
+                    future = threads.submit(self._engine.translate, search, *inputs, request.scored, tags)
+                    pending.append((numbers, self.tokens, future))
+                batch, ceiling, future = pending.popleft()
+                hypotheses = future.result()  # after an error, `side_by_side` cancels what is queued
                 if hypotheses is None:
                     # Out of memory: what has not been submitted is batched again, under a lower ceiling.
-                    longest = max(len(sources[i]) + 1 for i in batch.numbers)
-                    self._reduce_batches(batch, len(batch.numbers) * longest * search.width)
-                    numbers = [*batch.numbers, *chain.from_iterable(remaining)]
+                    longest = max(len(sources[i]) + 1 for i in batch)
+                    self._reduce_batches(ceiling, len(batch) * longest * search.width)
+                    numbers = [*batch, *chain.from_iterable(remaining)]
                     remaining = self._batches(sources, numbers, search.width)
                     continue
-                results.update(zip(batch.numbers, self._rendered(hypotheses, selection), strict=True))
-                tick(len(batch.numbers))
+                results.update(zip(batch, self._rendered(hypotheses, selection), strict=True))
+                tick(len(batch))
         return [results[number] for number in range(len(sources))]
 
     def longest(self, segments: Sequence[Segment], search: SearchConfig) -> list[Segment]:
@@ -104,12 +76,12 @@ class BatchDecoder:
         texts = iter(self._tokenizer.decode_target([each.tokens for row in hypotheses for each in row]))
         return [selection.select(list(islice(texts, len(row))), row) for row in hypotheses]
 
-    def _reduce_batches(self, batch: _PendingBatch, tokens: int) -> None:
-        """Halve the ceiling on tokens after a batch that did not fit in memory, padding included, `tokens`."""
+    def _reduce_batches(self, ceiling: int, tokens: int) -> None:
+        """Halve the ceiling on tokens after a batch under it, of `tokens` with padding, did not fit in memory."""
         self._engine.free_memory()
         with self._reducing:
             # Unless another batch under the same ceiling has lowered it before.
-            if self.tokens == batch.tokens:
+            if self.tokens == ceiling:
                 self.tokens = max(1, min(self.tokens, tokens) // 2)
                 self._say(f"note: out of memory while translating: continuing with decoding.tokens={self.tokens}")
 

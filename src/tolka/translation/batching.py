@@ -14,9 +14,9 @@ R = TypeVar("R")
 class SharedCalls(Generic[J, R]):
     """Calls of one function, which takes the jobs of several callers at once.
 
-    A call runs at once, in the caller's thread, unless another one is running. Those that come meanwhile wait, and run
-    together afterwards. So a single caller has no delay, and of many each waits for one other batch, unless their jobs
-    exceed `most`. No thread exists while nobody waits.
+    A call runs at once, in the caller's thread, unless another one is running. Those that come meanwhile wait, and the
+    first of them that may go on runs all of them together. So a single caller has no delay, and of many each waits for
+    one other batch, unless their jobs exceed `most`. No thread exists while nobody waits.
     """
 
     def __init__(
@@ -27,79 +27,60 @@ class SharedCalls(Generic[J, R]):
         wait_seconds: how long a submitted job waits for others. A job of more than `most` runs by itself.
         """
         self._work, self._size, self._most, self._wait_seconds = work, size, most, wait_seconds
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of what follows
         self._waiting: deque[tuple[J, Future[R]]] = deque()
-        self._runner: int | None = None  # the thread that runs jobs, by its ident; None while nothing runs
+        self._has_thread = False  # which runs submitted jobs
+        # While jobs run. A job may call another one in the same thread: a callback may translate.
+        self._running = threading.RLock()
 
     def call(self, job: J) -> R:
         """Return the result of a job, run alone or with those of other threads; raise its own error."""
-        thread = threading.get_ident()
-        with self._lock:
-            # A job that another job of the same thread calls would wait for itself: a callback may translate.
-            apart = self._size(job) > self._most or self._runner == thread
-            waits = not apart and self._runner is not None
-            if waits:
-                self._waiting.append((job, future := Future[R]()))
-            elif not apart:
-                self._runner = thread
-        if waits:  # outside the lock, or nobody could run the job
-            return future.result()
-        try:
+        if self._size(job) > self._most:
             (result,) = self._work([job])
             return result
-        finally:
-            if not apart:
-                self._hand_over()
+        future = Future[R]()
+        with self._lock:
+            self._waiting.append((job, future))
+        with self._running:
+            while not future.done():
+                self._run(self._next_batch())
+        return future.result()
 
     def submit(self, job: J) -> Future[R]:
         """Return a future of the job's result at once; the job waits up to wait_seconds for others."""
         future = Future[R]()
         with self._lock:
             self._waiting.append((job, future))
-            if self._runner is None:
-                self._start()
+            if not self._has_thread:
+                # Not a daemon: the interpreter waits for it at its end, so that no future is left without a result.
+                thread = threading.Thread(target=self._run_waiting, name="translating", daemon=False)
+                self._has_thread = True
+                try:
+                    thread.start()
+                except RuntimeError as error:  # the system allows no more threads
+                    self._has_thread = False
+                    self._waiting.pop()
+                    future.set_exception(error)
         return future
-
-    def _hand_over(self) -> None:
-        """Start a thread for the jobs that have come meanwhile: this caller has its own result and returns."""
-        with self._lock:
-            self._runner = None
-            if self._waiting:
-                self._start()
-
-    def _start(self) -> None:
-        """Start a thread that runs what waits; the caller holds the lock."""
-        # Not a daemon: the interpreter waits for it at its end, so that no future is left without a result.
-        thread = threading.Thread(target=self._run_waiting, name="translating", daemon=False)
-        self._runner = 0  # the ident of no thread: later callers wait, although the new thread has not begun
-        try:
-            thread.start()
-        except RuntimeError as error:  # the system allows no more threads
-            self._runner = None
-            while self._waiting:
-                self._waiting.popleft()[1].set_exception(error)
 
     def _run_waiting(self) -> None:
         """Run what waits, until nothing does."""
-        with self._lock:
-            self._runner = threading.get_ident()
-        while True:
+        while self._has_thread:
             time.sleep(self._wait_seconds)
+            with self._running:
+                self._run(self._next_batch())
             with self._lock:
-                batch = self._next_batch()
-                if not batch:
-                    self._runner = None  # under the lock: a later job starts a thread of its own
-                    return
-            self._run([each for each in batch if each[1].set_running_or_notify_cancel()])
+                self._has_thread = bool(self._waiting)  # under the lock: a later job starts a thread of its own
 
     def _next_batch(self) -> list[tuple[J, Future[R]]]:
         """Remove and return the jobs to run next: the first ones up to `most`, and at least one if any waits."""
         batch: list[tuple[J, Future[R]]] = []
         size = 0
-        while self._waiting and (not batch or size + self._size(self._waiting[0][0]) <= self._most):
-            batch.append(self._waiting.popleft())
-            size += self._size(batch[-1][0])
-        return batch
+        with self._lock:
+            while self._waiting and (not batch or size + self._size(self._waiting[0][0]) <= self._most):
+                batch.append(self._waiting.popleft())
+                size += self._size(batch[-1][0])
+        return [each for each in batch if each[1].set_running_or_notify_cancel()]
 
     def _run(self, batch: Sequence[tuple[J, Future[R]]]) -> None:
         """Set the results of jobs. After an error each runs by itself, so that only its own caller receives one."""
@@ -107,12 +88,13 @@ class SharedCalls(Generic[J, R]):
             return
         try:
             results = self._work([job for job, _ in batch])
-        except BaseException as error:  # KeyboardInterrupt too: a caller waits for the future
-            if len(batch) == 1:
-                batch[0][1].set_exception(error)
-                return
-            for each in batch:
-                self._run([each])
+        except BaseException as error:  # KeyboardInterrupt too, of which every caller hears
+            if len(batch) > 1 and isinstance(error, Exception):
+                for each in batch:
+                    self._run([each])
+            else:
+                for _, future in batch:
+                    future.set_exception(error)
             return
         for (_, future), result in zip(batch, results, strict=True):
             future.set_result(result)

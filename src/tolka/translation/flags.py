@@ -12,10 +12,11 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import regex
 
+from tolka.metrics.tables import Form, table
 from tolka.model_directory.verify import LengthRatio
 from tolka.text.characters import CharacterForm
 from tolka.text.scripts import UNSPACED
@@ -82,6 +83,8 @@ _SEEN = CharacterForm(control="strip")  # a text as a reader sees it
 _DEVIATIONS = 4.0  # of the logarithm of the length ratio
 _FREE_CHARACTERS = 15  # by which any translation may differ from the expected length: short texts vary most
 _WIDTH = 2  # letters of an alphabet that an ideograph or a syllable block counts as
+_MOST_COUNTED = 2000  # lines of a file, some tenths of a millisecond each
+_NAMED = 5  # lines of a flag
 _MOST_UNKNOWN, _LEAST_UNKNOWN = 2.5, 0.4  # ratios of widths where the training text's lengths are unknown
 
 
@@ -227,3 +230,41 @@ def _placeholders(text: str) -> Counter[str]:
 
 def _without_placeholders(text: str) -> str:
     return _PLACEHOLDER.sub(" ", text) if _MARK.search(text) else text
+
+
+class Flagged(NamedTuple):
+    """A flag of `text_flags`: share of translations and of references that have it, and the first lines, from 1."""
+
+    flag: str
+    share: float
+    of_references: float
+    lines: list[int]
+
+
+def count_flags(
+    sources: Sequence[str], translations: Sequence[str], references: Sequence[str], ratio: LengthRatio | None = None
+) -> list[Flagged]:
+    """Return the flags that some translation has, of lines spread evenly over the file; the rarest one last."""
+    rows = range(0, len(sources), max(1, len(sources) // _MOST_COUNTED))
+    found: dict[str, list[int]] = {flag: [] for flag in FLAGS}
+    of_references = dict.fromkeys(FLAGS, 0)
+    for row in rows:
+        for flag in text_flags(sources[row], translations[row], ratio):
+            found[flag].append(row + 1)
+        for flag in text_flags(sources[row], references[row], ratio):
+            of_references[flag] += 1
+    flagged = [
+        Flagged(flag, len(lines) / len(rows), of_references[flag] / len(rows), lines[:_NAMED])
+        for flag, lines in found.items()
+        if lines
+    ]
+    return sorted(flagged, key=lambda each: -each.share)
+
+
+def flag_table(flagged: Sequence[Flagged], form: Form = "text") -> str:
+    """Return a table of what to check."""
+    rows = [
+        [each.flag, f"{each.share:.1%}", f"{each.of_references:.1%}", ", ".join(map(str, each.lines))]
+        for each in flagged
+    ]
+    return table(rows, ["to check", "translations", "references", "lines"], "lrrl", form)

@@ -14,7 +14,7 @@ from tolka.text.lines import LINE_LIMIT, LineLimit, user_path
 Terms = Mapping[str, str | Sequence[str]] | Sequence[Entry]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(init=False)
 class Request:
     """Options of one call of `Translator.translate`; each that is None is as the translator was loaded.
 
@@ -47,17 +47,11 @@ class Request:
         for name, texts in (("banned", banned), ("prefixes", prefixes)):
             if isinstance(texts, str):
                 raise TypeError(f"{name} must be several texts, as in [{texts!r:.60}]")
-        values = {
-            "search": _search(search),
-            "direction": None if direction is None else Direction(*direction),
-            "glossary": None if glossary is None else _entries(glossary),
-            "banned": None if banned is None else tuple(banned),
-            "prefixes": tuple(prefixes),
-            "scored": scored,
-        }
-        # A frozen dataclass cannot convert its arguments in a generated __init__, hence `init=False`.
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self.search = _search(search)
+        self.direction = None if direction is None else Direction(*direction)
+        self.glossary = None if glossary is None else _entries(glossary)
+        self.banned = None if banned is None else tuple(banned)
+        self.prefixes, self.scored = tuple(prefixes), scored
 
     @classmethod
     def of(cls, search: SearchConfig, direction: Direction, limit: LineLimit = LINE_LIMIT) -> "Request":

@@ -77,35 +77,31 @@ def score_given(
     form = translator.characters
     texts = list(zip(map(form.source, sources), map(form.target, targets), strict=True))
     parts = [_parts(translator, *pair) for pair in texts]
-    numbers = [number for number, each in enumerate(parts) for _ in each.pairs]  # of the text of each segment
+    numbers = [number for number, (pairs, _) in enumerate(parts) for _ in pairs]  # of the text of each segment
     share = len(texts) / max(1, len(numbers))
     try:
-        scores = scores_of_texts(translator, [each.pairs for each in parts], lambda count: tick(count * share))
+        scores = scores_of_texts(translator, [pairs for pairs, _ in parts], lambda count: tick(count * share))
     except LengthError as error:
         error.number = numbers[error.number]  # the engine numbers segments, and a user knows texts
         raise
     results = []
     # Complaints are about the target as it was given, not in the model's form of characters.
-    for each, (source, _), target, token_scores in zip(parts, texts, targets, scores, strict=True):
+    for (pairs, count), (source, _), target, token_scores in zip(parts, texts, targets, scores, strict=True):
         total = sum(token_scores)
         matches = translator.terminology.matches(source) if translator.terminology else ()
         lacks = complaints(translator.terminology, target, [(matches, target)])
-        candidate = Candidate(target, each.pairs, total, True, total, *lacks)
-        too_long = any(len(ids) > translator.max_length for ids, _ in each.pairs)
-        split = "sentences" if len(each.pairs) > 1 else "never"
-        results.append(ScoredPair(Translation([candidate], too_long, each.sentences, split), token_scores))
+        candidate = Candidate(target, pairs, total, True, total, *lacks)
+        too_long = any(len(ids) > translator.max_length for ids, _ in pairs)
+        split = "sentences" if len(pairs) > 1 else "never"
+        results.append(ScoredPair(Translation([candidate], too_long, count, split), token_scores))
     return results
 
 
-class _Parts(NamedTuple):
-    """The segments of a pair of texts, and the number of sentences that the translator would split the source into."""
+def _parts(translator: TextScorer, source: str, target: str) -> tuple[list[IdPair], int]:
+    """Return the segments of a pair of texts, and the number of sentences that the source would be split into.
 
-    pairs: list[IdPair]
-    sentences: int
-
-
-def _parts(translator: TextScorer, source: str, target: str) -> _Parts:
-    """Return the sentences of both sides if the translator splits texts and both have as many, else the whole texts."""
+    Segments are the sentences if the translator splits texts and both sides have as many, else the whole texts.
+    """
     sides, count = [[source], [target]], 1
     if translator.split == "sentences":
         split = [sentences(text, code) for text, code in zip((source, target), translator.direction, strict=True)]
@@ -115,4 +111,4 @@ def _parts(translator: TextScorer, source: str, target: str) -> _Parts:
     tokenizer = translator.tokenizer
     sources = tokenizer.encode_source(sides[0], translator.direction)
     pairs = list(zip(sources, tokenizer.encode_target(sides[1]), strict=True))
-    return _Parts([pair for pair in pairs if any(pair)], count)
+    return [pair for pair in pairs if any(pair)], count

@@ -1,16 +1,20 @@
-"""Split texts into segments that the model can translate; needs no torch."""
+"""Split texts into segments that the model can translate, and join their translations; needs no torch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tolka.errors import DataError
-from tolka.search.hypothesis import NO_WISH, Wish
+from tolka.search.hypothesis import NO_WISH, Rendered, Wish
 from tolka.terminology.glossary import Match
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.translation.results import Candidate, Translation
 from tolka.translation.splitting import best_cut, sentences, separator_between
-from tolka.translation.terminology import Terminology
+from tolka.translation.terminology import Terminology, complaints
+
+# Stands for bytes that could not be read. A model writes it if its training text had it, where nothing calls for it.
+_BROKEN = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True)
@@ -118,3 +122,41 @@ class Segmenter:
         yield from self.split(text[: cut.end], separator)
         separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.direction[1])
         yield from self.split(text[cut.start :], separator)
+
+
+def joined_translation(
+    text: SegmentedText,
+    results: Sequence[Sequence[Rendered]],
+    tokenizer: Tokenizer,
+    split: str,
+    terminology: Terminology | None,
+) -> Translation:
+    """Join the translations of a text's segments: the best ones of all segments, then the second ones, and so on.
+
+    results: of each segment, best first. split: from `resolved_split`. terminology: None = no complaints.
+    """
+    candidates = dict[str, Candidate]()  # by text: of equal texts the first, which is the better one, stays
+    for place in range(max(map(len, results), default=1)):
+        # A segment with fewer translations has its last one in all further places.
+        chosen = [each[min(place, len(each) - 1)] for each in results]
+        pairs = list(zip(text.segments, chosen, strict=True))
+        parts = [(segment, _without_broken(segment, part, tokenizer)) for segment, (part, _) in pairs]
+        joined = "".join(segment.separator + part for segment, part in parts)
+        candidate = Candidate(
+            joined,
+            [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
+            sum(hypothesis.score for _, hypothesis in chosen),
+            all(hypothesis.finished for _, hypothesis in chosen),
+            sum(hypothesis.log_probability for _, hypothesis in chosen),
+            *complaints(terminology, joined, [(segment.matches, part) for segment, part in parts]),
+        )
+        candidates.setdefault(joined, candidate)
+    return Translation(list(candidates.values()), text.too_long, text.sentences, split)
+
+
+def _without_broken(segment: Segment, part: str, tokenizer: Tokenizer) -> str:
+    """Return the translation of a segment without U+FFFD, unless its source or prefix has that."""
+    if _BROKEN not in part:
+        return part
+    inputs = tokenizer.decode_source([segment.ids]) + tokenizer.decode_target([segment.wish.prefix])
+    return part if _BROKEN in "".join(inputs) else part.replace(_BROKEN, "")

@@ -20,16 +20,22 @@ from tolka.system.surrogates import is_utf8, printable
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction, is_named
 from tolka.text.windows import full_windows
-from tolka.tokenizer.tags import check_known, tags_of
+from tolka.tokenizer.language_tags import check_known, tags_of
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
-from tolka.translation.joining import joined_translation
 from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.request import Request, ResolvedRequest
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
-from tolka.translation.segments import LengthError, PrefixError, Segment, SegmentedText, Segmenter
+from tolka.translation.segments import (
+    LengthError,
+    PrefixError,
+    Segment,
+    SegmentedText,
+    Segmenter,
+    joined_translation,
+)
 from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
@@ -69,7 +75,8 @@ class Translator(Generic[E]):
     ) -> None:
         """request: the defaults of a call. say: receives notes."""
         decoding = decoding or DecodingConfig()
-        self.engine, self.tokenizer, self._characters = engine, facts.tokenizer, facts.characters
+        self.engine, self.tokenizer, self._facts, self._decoding = engine, facts.tokenizer, facts, decoding
+        self._characters, self.directions, self.verdict = facts.characters, facts.directions, facts.verdict
         # Segments longer than any source in the training text are split: the model has not learnt such lengths.
         self.max_length = min(decoding.max_length or facts.sources.longest, engine.longest_sentence or sys.maxsize)
         if decoding.max_length > self.max_length:
@@ -78,8 +85,6 @@ class Translator(Generic[E]):
                 "positions"
             )
         self.split = resolved_split(decoding.split, facts.sources.several_sentences)
-        self.directions, self._length_ratios = facts.directions, facts.sources.length_ratios
-        self.verdict = facts.verdict
         self._calibrations = Calibration.by_direction({QUALITY: facts.quality})
         self.request = request.resolved(ResolvedRequest(BeamConfig(), facts.usual_direction))
         # A model of many languages may be opened without a direction, which then comes with each call.
@@ -129,10 +134,11 @@ class Translator(Generic[E]):
 
         ConfigError for a direction that the model does not have.
         """
-        other: Translator[E] = object.__new__(type(self))
-        vars(other).update(vars(self))
-        other.request = replace(self.request, direction=direction)
+        request = Request(self.request.search, direction, self.request.glossary, self.request.banned)
+        other = Translator(self.engine, self._facts, request, self._decoding)
         other._check_request(other.request)
+        # One ceiling on batches, and one queue of calls, for one engine.
+        other._decoder, other._calls = self._decoder, self._calls
         if self.loaded_by is not None:
             other.loaded_by = partial(_loaded_for, self.loaded_by, direction)
         return other
@@ -145,7 +151,7 @@ class Translator(Generic[E]):
     @property
     def length_ratio(self) -> LengthRatio | None:
         """The ratio of lengths in the training text of this direction, if it is known."""
-        return self._length_ratios.get(self.direction)
+        return self._facts.sources.length_ratios.get(self.direction)
 
     @property
     def calibration(self) -> Calibration | None:

@@ -30,7 +30,7 @@ from tolka.models.options import MODELS
 from tolka.options.parsing import build
 from tolka.search.greedy import GreedyConfig
 from tolka.text.direction import Direction
-from tolka.tokenizer.added_tags import add_tags
+from tolka.tokenizer.extension import add_tags
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.translator import Translator
 

@@ -21,7 +21,6 @@ _ESCAPED = r"&(?:apos|quot|#124|#91|#93);|@[-/]@"
 _APART = re.compile(rf"(?<=[^\s.,]) (?:[.,。，、।۔]|\.\.\.)(?: |$)|{_ESCAPED}")
 _MARKS = re.compile(rf"[.,।۔](?:\s|$)|[。，、]|{_ESCAPED}")
 _HAN = {"Hans": "Simplified", "Hant": "Traditional"}
-_TAKE_OUT = "take them out of the file if they should not be"
 _RARE = 0.01  # of the lines; names are written so in the other script, too
 _TOKENISED = (
     "is tokenised, as by Moses (in {share:.0%} of the lines punctuation stands apart, as in 'red .'), and that of "
@@ -29,6 +28,7 @@ _TOKENISED = (
     "SentencePiece"
 )
 _SPELT = "has {name} in {share:.0%} of the lines with either, and that of {other} has not: it is scored as another text"
+_EXCHANGE = "exchange corpus.source and corpus.target, or what names the sides: files, corpus.columns, language codes"
 SWAPPED = "the sides are swapped"
 _IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
@@ -39,11 +39,8 @@ def spread_sample(source: PairSource) -> Iterator[Pair]:
     return islice(source.read(), 0, _READ_PAIRS, step)
 
 
-def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -> str:
-    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can say.
-
-    exchange: what to do where they are swapped, as `PairSource.exchange`.
-    """
+def fault_of_sides(pairs: Iterable[Pair], direction: Direction) -> str:
+    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can say."""
     counts: Counter[str] = Counter()
     is_in_the_other = _other_language_test(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
@@ -52,10 +49,10 @@ def fault_of_sides(pairs: Iterable[Pair], direction: Direction, exchange: str) -
             counts["pairs"] += 1
             counts["copied"] += pair.source.casefold() == pair.target.casefold()
             counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
-    return _describe_fault(counts, direction, exchange)
+    return _describe_fault(counts, direction)
 
 
-def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -> str:
+def _describe_fault(counts: Counter[str], direction: Direction) -> str:
     (source, target), least, many = direction, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
@@ -67,7 +64,7 @@ def _describe_fault(counts: Counter[str], direction: Direction, exchange: str) -
         others = "" if is_sure else " (the rest could not be told apart)"
         return (
             f"{SWAPPED}: the source is {target} in {_of(counts, 'source')}, and the target {source} in "
-            f"{counts['target']}{others}; {exchange}"
+            f"{counts['target']}{others}; {_EXCHANGE}"
         )
     for side, own, other in (("source", source, target), ("target", target, source)):
         if counts[side] > least:
@@ -95,21 +92,13 @@ def _other_language_test(direction: Direction) -> _IsOther:
 
 
 def varieties(source: PairSource, sample: Sequence[Pair], drops_scripts: bool = False) -> Iterator[str]:
-    """Yield a sentence for each side with text of another variety: marked pt-PT for pt-BR, or in Traditional Chinese.
+    """Yield a sentence for each side of Chinese that is also in the other of Simplified and Traditional characters.
 
     sample: of the source, which has been read for it. drops_scripts: whether cleaning.script does.
     """
     for side, language in () if isinstance(source, Swapped) else source.direction._asdict().items():
         asked, named = variety_of(language), named_han_script(language)
-        read = {own: count for (wanted, own), count in source.codes.items() if wanted == language}
-        others = {own: count for own, count in read.items() if variety_of(own) != asked}
-        if others and (len(others) < len(read) or re.search("[-_]", language)):
-            marks = ", ".join(f"{count} {own}" for own, count in others.items())
-            is_script = any(variety_of(own).script != asked.script for own in others)
-            cure = f"corpus.{side}={asked.language}-{asked.script} leaves these out" if is_script else _TAKE_OUT
-            total = count_text(sum(read.values()), side)
-            yield f"{source.name}: of {total} read as {language} these are marked otherwise: {marks}; {cure}"
-        elif asked.script in _HAN and not (named and drops_scripts):
+        if asked.script in _HAN and not (named and drops_scripts):
             counts = Counter(han_script(getattr(pair, side)) for pair in sample)
             kept = named or max(_HAN, key=lambda script: counts[script])
             (other,) = _HAN.keys() - {kept}

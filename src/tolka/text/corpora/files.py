@@ -27,7 +27,7 @@ from tolka.text.lines import (
     user_path,
     without_compression,
 )
-from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource, ParallelFiles, Scored
+from tolka.text.pairs import PairSource, ParallelFiles, Scored
 from tolka.text.readers import FORMATS, reader_of
 from tolka.text.readers.columns import TsvFile
 from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
@@ -40,8 +40,7 @@ _SIDE_ENDINGS = (*COMPRESSIONS, *SGM_ENDINGS)  # of the files of a prefix, after
 class _Text:
     """A prefix, or a file with both sides, with its columns; or a file of sources, with one of targets.
 
-    is_table: whether it is said to have these columns. exchanged: the list it is from, with its sides exchanged.
-    name: what it is called, if its files do not say it.
+    is_table: whether it is said to have these columns. name: what it is called, if its files do not say it.
     """
 
     base: Path
@@ -49,7 +48,6 @@ class _Text:
     columns: list[str]
     target: Path | None = None
     is_table: bool = False
-    exchanged: str = ""
     name: str = ""
 
 
@@ -109,14 +107,8 @@ class FilesConfig(CorpusConfig):
         found = [self._texts(*self.split_entry(entry), key) for entry in entries]
         names = map(printable, _names([_without_format(text.base) for text in chain(*found)]))
         sources = [[self._source_of(text, next(names), key) for text in texts] for texts in found]
-        is_alone = sum(map(len, sources)) == 1
         for text, source in zip(chain(*found), chain(*sources), strict=True):
             source.direction, source.name = text.direction, text.name or source.name
-            if text.exchanged:
-                source.exchange = f"type {shlex.quote(f'corpus.{key}={text.exchanged}')}, or {EXCHANGE_LANGUAGES}"
-            elif isinstance(source, ParallelFiles) and is_alone and not self.root:
-                exchanged = shlex.quote(f"corpus.{key}=[[{source.paths[1]},{source.paths[0]}]]")
-                source.exchange += f", or type {exchanged}"
         return sources
 
     def _texts(self, entry: str | list[str], direction: Direction, key: str) -> list["_Text"]:
@@ -127,11 +119,10 @@ class FilesConfig(CorpusConfig):
             return [_Text(base, direction, self.columns) for base in self._expanded(entry, direction, key)]
         if len(entry) == 2:
             source, target = (self._folder() / user_path(path) for path in entry)
-            return [_Text(source, direction, [], target, exchanged=f"[[{entry[1]},{entry[0]}]]")]
+            return [_Text(source, direction, [], target)]
         if len(entry) == 3:
-            exchanged = f"[[{entry[0]},{entry[2]},{entry[1]}]]"
             bases = [_existing_file(base, key) for base in self._expanded(entry[0], direction, key)]
-            return [_Text(base, direction, entry[1:], is_table=True, exchanged=exchanged) for base in bases]
+            return [_Text(base, direction, entry[1:], is_table=True) for base in bases]
         raise ConfigError(
             f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
             "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
@@ -153,7 +144,7 @@ class FilesConfig(CorpusConfig):
         if base.exists() or _side_files(base, direction.source):
             return [base]
         if "," in entry:
-            listed = self._in_brackets(entry, direction)
+            listed = f"[{entry}], or [[{entry}]] for two files of one text"
             raise ConfigError(f"corpus.{key} ({entry}): a list has brackets: corpus.{key}={listed}")
         if not set(entry) & set("*?["):
             return [base]
@@ -166,12 +157,6 @@ class FilesConfig(CorpusConfig):
                 f"after that name{_ending_hint(base, direction)}"
             )
         return found
-
-    def _in_brackets(self, names: str, direction: Direction) -> str:
-        """Return names joined by commas as they are typed: texts in a list, or the two files of one text."""
-        bases = [self._folder() / user_path(name) for name in names.split(",")]
-        are_texts = len(bases) != 2 or all(reader_of(base) or _side_files(base, direction.source) for base in bases)
-        return f"[{names}]" if are_texts else f"[[{names}]]"
 
     def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
         base, direction = text.base, text.direction

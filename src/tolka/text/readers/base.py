@@ -9,7 +9,7 @@ from typing import IO, Any, Protocol, TypeVar
 from tolka.errors import ConfigError, DataError
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
-from tolka.text.pairs import EXCHANGE_LANGUAGES, PairSource
+from tolka.text.pairs import PairSource
 
 
 class Reader(Protocol):
@@ -74,10 +74,6 @@ class BothSides(PairSource):
             )
         if self.columns and not self.has_columns:
             raise ConfigError(f"{self.path} has no columns: leave out corpus.columns")
-        if self.has_columns:
-            self.exchange = f"type 'corpus.columns=[{','.join(reversed(self.columns or self.direction))}]'"
-            if self.columns:  # else they are named after the languages
-                self.exchange += f", or {EXCHANGE_LANGUAGES}"
 
     def _text_lines(self) -> Iterator[str]:
         return read_lines(self.path, self.repair, self.limit, self.stream)

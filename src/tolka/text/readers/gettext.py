@@ -1,17 +1,14 @@
 """Translated messages of programs (gettext, PO files), read as msgfmt reads them."""
 
 import gettext
-import io
 import re
 from collections.abc import Iterator
-from typing import cast
 
 from tolka.errors import DataError
-from tolka.text.encodings import transcoded
+from tolka.text.encodings import codec_of, transcoded
 from tolka.text.lines import decode_lines, open_bytes, read_blocks
-from tolka.text.pairs import EXCHANGE_LANGUAGES, Pair
+from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader
-from tolka.text.readers.xml_encoding import codec_of
 
 _TOKEN = re.compile(
     r'\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"|(?P<comment>#.*)'
@@ -39,7 +36,6 @@ class GettextFile(BothSides):
 
     has_columns = False
     version = "3"
-    exchange = EXCHANGE_LANGUAGES
     _size = 0  # bytes of the text that is being read
 
     def read(self) -> Iterator[Pair]:
@@ -77,8 +73,8 @@ class GettextFile(BothSides):
         charset = _CHARSET.search(next(read_blocks(self.path), b"")[:_HEAD_BYTES])
         codec = codec_of(charset[1].decode()) if charset else None
         with open_bytes(self.path) as stream:
-            if codec and codec.name != "utf-8":  # what is not in the encoding stays, to be reported as not UTF-8
-                stream = transcoded(cast(io.BufferedReader, stream), codec.name, "surrogateescape", closes=False)
+            if codec and codec != "utf-8":  # what is not in the encoding stays, to be reported as not UTF-8
+                stream = transcoded(stream, codec, "surrogateescape", closes=False)
             yield from decode_lines(stream, str(self.path), self.repair, self.limit)
 
     def _tokens(self, line: str, number: int) -> Iterator[tuple[str, str]]:

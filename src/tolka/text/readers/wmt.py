@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from tolka.errors import DataError
 from tolka.text.lines import COMPRESSIONS, LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import register_reader
-from tolka.text.readers.xml_segment import SegmentText, single_spaced
-from tolka.text.readers.xml_stream import UnitHandler, XmlFile
+from tolka.text.readers.xml_file import XmlFile, single_spaced
+from tolka.text.readers.xml_units import Unit
 
 SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
@@ -30,7 +31,6 @@ class SgmFiles(PairSource):
 
     def __init__(self, source: Path, target: Path, name: str, limit: LineLimit = LINE_LIMIT) -> None:
         self.name, self.paths, self._limit = name, (source, target), limit
-        self.exchange = f"exchange the names of {source} and {target}"
 
     def read(self) -> Iterator[Pair]:
         sides = (segments(path, self._limit) for path in self.paths)
@@ -84,40 +84,23 @@ def segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
         raise DataError(f"{path}: no <seg> is in it")
 
 
-class _Documents(UnitHandler):
-    roots, units, counted = frozenset({"dataset"}), frozenset({"doc"}), frozenset({"seg"})
-    _number = ""
-
-    def begin(self) -> None:
-        # Of the document: element, language, and by number the text of each segment and its flaw.
-        self._sides: list[tuple[str, str, dict[str, tuple[str, str]]]] = []
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name in ("src", "ref", "hyp"):
-            self._sides.append((name, attributes.get("lang", ""), {}))
-        elif name == "seg":
-            self.text, self._number = SegmentText(self.limit), attributes.get("id", "")
-
-    def end(self, name: str) -> None:
-        if name == "seg" and self.text is not None:
-            if self._sides:
-                self._sides[-1][2][self._number] = self.text.content(), self.text.flaw
-            self.text = None
-        elif name == "doc":
-            sources, references = (
-                [texts for each, of, texts in self._sides if each == kind and self.has_language(of, language or of)]
-                for kind, language in zip(("src", "ref"), self.direction, strict=True)
-            )
-            first = sources[0] if sources else {}
-            for number, (source, flaw_of_source) in first.items():
-                for further, texts in enumerate(references or [{}]):
-                    target, flaw = texts.get(number, ("", ""))
-                    flaw = f"{FURTHER}references not read" if further else flaw_of_source or flaw
-                    self.pairs.append(Pair(source, target, flaw))
-
-
 @register_reader(".xml")
 class WmtFile(XmlFile):
     """Sources and references of a test set of WMT 2021 or later; of several references, the first is read."""
 
-    handler = _Documents
+    units, around, counted = ("doc",), ("dataset", "collection"), ("seg",)
+
+    def pairs_of(self, element: Element, unit: Unit) -> Iterator[Pair]:
+        sides = [
+            [
+                {segment.get("id", ""): self.text_of(segment, unit) for segment in side.iter("seg")}
+                for side in element.iter(kind)
+                if self.has_language(side.get("lang") or language, language)
+            ]
+            for kind, language in zip(("src", "ref"), self.direction, strict=True)
+        ]
+        sources, references = sides
+        for number, source in (sources[0] if sources else {}).items():
+            for further, texts in enumerate(references or [{}]):
+                flaw = f"{FURTHER}references not read" if further else ""
+                yield Pair(source, texts.get(number, ""), flaw)

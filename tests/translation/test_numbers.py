@@ -2,12 +2,11 @@
 
 from rows import each_row
 
-from tolka.translation.number_readings import Number, in_ascii_digits, numbers_of
-from tolka.translation.numbers import unmatched_numbers
+from tolka.translation.numbers import Number, in_ascii_digits, numbers_of, unmatched_numbers
 
 
 def only(text: str) -> Number:
-    [number] = numbers_of(in_ascii_digits(text), signed=True)
+    [number] = numbers_of(in_ascii_digits(text))
     return number
 
 
@@ -20,10 +19,8 @@ def only(text: str) -> Number:
         ("1,5 Millionen", "1.5 million", True),
         ("½", "0,5", True),
         ("٣", "3", True),
-        ("3:30", "15:30", True),
-        ("3/14/2024", "3/14/24", False),
         ("6,000", "6,001", False),
-        ("-3", "3", False),
+        ("3 pm", "15 Uhr", True),
         ("1.50", "1.5", True),
     ],
 )
@@ -32,7 +29,7 @@ def test_two_numbers_are_equal_if_they_share_a_reading(one: str, other: str, equ
 
 
 def test_a_date_has_parts() -> None:
-    assert [part.readings[0] for part in only("3/14/2024").parts] == ["3e0", "14e0", "2024e0"]
+    assert [part.readings[0] for part in numbers_of("3/14/2024")] == [3, 14, 2024]
 
 
 @each_row(
@@ -40,6 +37,8 @@ def test_a_date_has_parts() -> None:
     [
         ("It costs 6,000 dollars.", "Es kostet 9.000 Dollar.", ["6,000"], ["9.000"]),
         ("3/14/2024", "14.3.2024", [], []),
+        ("3:30", "15:30", [], []),
+        ("3/14/2024", "3/14/24", ["3/14/2024"], ["3/14/24"]),
         ("a scale of 1:10", "ein Maßstab von 1 zu 10", [], []),
         ("12 people", "zwölf Leute", [], []),
         ("March 3", "3월 3일", [], []),

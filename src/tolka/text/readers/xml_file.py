@@ -1,0 +1,145 @@
+"""XML files of translations: what their readers share, and the text of a segment without its inline codes."""
+
+import re
+from abc import abstractmethod
+from collections.abc import Collection, Iterator
+from functools import cached_property, lru_cache
+from xml.etree.ElementTree import Element
+
+from tolka.text.lines import read_blocks
+from tolka.text.pairs import NO_PAIR, Pair
+from tolka.text.readers.base import BothSides
+from tolka.text.readers.xml_units import Unit, read_units
+from tolka.text.scripts import is_variety
+
+# Codes that stand alone; the others (bpt, ept, it, hi, g, bx, sc ...) are begin or end of what they mark.
+_LONE_CODES = frozenset({"ph", "x", "ut"})
+# Types of TMX 1.4b and XLIFF 1.2, and what Trados, memoQ and OmegaT call theirs.
+_BREAK_TYPES = frozenset(
+    {"lb", "pb", "cb", "image", "struct", "x-tab", "x-lb", "x-br", "x-img", "x-image", "x-html-br"}
+)
+_BREAK_TYPES |= frozenset({"br", "img", "tab", "linebreak", "x-linebreak", "x-line_break", "fmt:br"})
+_FORMATTING_TYPES = frozenset(
+    {"bold", "italic", "underlined", "ulined", "dulined", "font", "color", "scap", "link", "fmt", "b", "i", "u"}
+    | {"x-b", "x-i", "x-u", "x-a", "x-em", "x-strong", "x-span"}
+)
+# Content of codes: tags of HTML and of office documents, controls of RTF, and escaped or real white space.
+_BREAK = re.compile(
+    r"\s*(?:</?(?:(?:\w+:)?(?:br|hr|p|div|li|[uo]l|t[drh]|table|h[1-6]|img|image|tab|line-break|lb|pb)|text:s)\b"
+    r"|\\(?:[nt]$|r\\n|line\b|tab\b|par\b|page\b))|\s*[\n\t\r]\s*$",
+    re.IGNORECASE,
+)
+_FORMATTING = re.compile(
+    r"\s*(?:</?(?:b|i|u|s|em|strong|span|font|a|cf|sub|sup|small|big|tt|code|del|ins|mark)\b|\{?\\(?:b|i|ul|cs\d*|f)\d*\b"
+    r"|\})",
+    re.IGNORECASE,
+)
+# Text that both sides have: %s, %1$d, %(name)s, %name%, {0}, {{ name }}, ${name}, $name$.
+_PLACEHOLDER = re.compile(
+    r"%(?:\d+\$)?(?:\(\w+\))?[-+#0]*\d*(?:\.\d+)?[a-zA-Z@]|%\w+%|\$?\{\{?\s*[\w.]+\s*\}\}?|\$\w+\$"
+)
+_BETWEEN_LETTERS = re.compile(r"(?<=\w)\0+(?=\w)")
+
+
+# Where a code was that is neither a break nor formatting: XML cannot have this character.
+_JOINT = "\0"
+
+
+class XmlFile(BothSides):
+    """A file of translation units; one that is not XML is a flawed pair.
+
+    units: names of their elements. around: names of elements around them, the root's first. counted: of the elements
+    that stand for a pair, if not of units. inline_codes: of elements that contain markup of the original document.
+    """
+
+    has_columns = False
+    version = "4"
+    units: Collection[str]
+    around: Collection[str]
+    counted: Collection[str] = ()
+    inline_codes: Collection[str] = ()
+
+    def read(self) -> Iterator[Pair]:
+        self._first_of_others = ""  # languages of the first unit that is not in both
+        first_lines: dict[str, int] = {}  # what is not XML -> the first line with it
+        for unit in read_units(self.path, [*self.units], [*self.around]):
+            if unit.element is None:
+                first = first_lines.setdefault(unit.reason, unit.line)
+                reason = f"not XML ({unit.reason}; first in line {first})"
+                yield Pair(f"{self.path}:{unit.line}", "", reason)
+            else:
+                yield from self.pairs_of(unit.element, unit)
+
+    @abstractmethod
+    def pairs_of(self, element: Element, unit: Unit) -> Iterator[Pair]:
+        """Yield the pairs of a unit, those with a flaw, too."""
+
+    def text_of(self, segment: Element | None, unit: Unit) -> str:
+        """Return the text of a segment, "" if there is none; DataError if it is too long."""
+        text = "" if segment is None else segment_text(segment, self.inline_codes)
+        self.limit.check(text, f"{self.path}:{unit.line}", "a segment")
+        return text
+
+    def has_language(self, code: str, language: str) -> bool:
+        """Return whether a text with this code is one in the source's or the target's language."""
+        code, language = normal_code(code), normal_code(language)
+        return code == language or (not self._are_varieties and is_variety(code, language))
+
+    @cached_property
+    def _are_varieties(self) -> bool:
+        """Whether the languages of both sides are varieties of one, as en-GB and en-US are."""
+        return is_variety(*map(normal_code, self.direction))
+
+    def other_languages_flaw(self, languages: str) -> str:
+        """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
+        self._first_of_others = self._first_of_others or languages
+        return f"{NO_PAIR}{' and '.join(self.direction)} (the first such unit is {self._first_of_others})"
+
+    def count(self) -> int:
+        """Return the number of start tags of units, which is about that of pairs."""
+        return self._start_tags
+
+    @cached_property
+    def _start_tags(self) -> int:
+        unit = re.compile(rf"<(?:\w+:)?(?:{'|'.join(self.counted or self.units)})[>\s]".encode())
+        return sum(len(unit.findall(block)) for block in read_blocks(self.path))
+
+
+@lru_cache(maxsize=1000)
+def normal_code(code: str) -> str:
+    """Return a language code as all are compared: en-gb for en_GB."""
+    return code.replace("_", "-").lower()
+
+
+def segment_text(segment: Element, codes: Collection[str]) -> str:
+    """Return the text of a segment with single blanks, without its inline codes. codes: names of their elements."""
+    text = "".join(_texts(segment, codes))
+    return single_spaced(_BETWEEN_LETTERS.sub(" ", text).replace(_JOINT, ""))
+
+
+def _texts(element: Element, codes: Collection[str]) -> Iterator[str]:
+    yield element.text or ""
+    for child in element:
+        if child.tag in codes:
+            yield _text_of_code(child)
+        else:
+            yield from _texts(child, codes)
+        yield child.tail or ""
+
+
+def _text_of_code(code: Element) -> str:
+    """Return what stands in place of an inline code."""
+    # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. A code that
+    # stands alone is a placeholder, or else parts two letters, and leaves no blank elsewhere.
+    kind = (code.get("subType") or code.get("ctype") or code.get("type") or "").removeprefix("xlf:").lower()
+    content = "".join(code.itertext()) + (code.get("equiv-text") or code.get("equiv") or "")
+    if kind in _BREAK_TYPES or _BREAK.match(content):
+        return " "
+    if code.tag not in _LONE_CODES or kind in _FORMATTING_TYPES or _FORMATTING.match(content):
+        return ""
+    return content.strip() if _PLACEHOLDER.fullmatch(content.strip()) else _JOINT
+
+
+def single_spaced(text: str) -> str:
+    """Return the text with a single blank for what XML takes for one; a no-break space is a character as any other."""
+    return " ".join(re.findall(r"[^ \t\r\n]+", text))
