@@ -96,9 +96,7 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
         yield _draw(runs, picture, _validations(key, x, scale, with_training), (unit, label))
 
 
-def _draw(
-    runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels: tuple[str, str]
-) -> Picture | None:
+def _draw(runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels: tuple[str, str]) -> Picture | None:
     """Draw one picture of all runs; None, and no file, if no run has data for it."""
     figure = new_figure(*_SIZE)
     from matplotlib import colormaps
