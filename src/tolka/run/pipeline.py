@@ -39,7 +39,6 @@ from tolka.run.training_setup import build_trainer, decoding_options, ready_devi
 from tolka.search.base import SearchConfig
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
-from tolka.tracking.panel import Panel
 from tolka.training.callbacks import CALLBACKS, Beginning, Callback, Callbacks, Ending, ValidationTexts
 from tolka.training.memory import check_memory
 from tolka.training.run_folder import RunFolder, next_time, rank_log
@@ -155,7 +154,7 @@ def _train(
 def _callback(trackers: Sequence[str], run: RunFolder, samples: ValidationTexts, ranks: Ranks) -> Callback:
     """Return all that is told how training goes; nothing in processes beside the first."""
     chosen = {name: CALLBACKS.get(name)() for name in trackers}
-    return Callbacks([samples, Panel()], chosen, run.log) if ranks.is_first else Callback()
+    return Callbacks([samples], chosen, run.log) if ranks.is_first else Callback()
 
 
 def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -38,7 +38,7 @@ def bar(
         total=total,
         desc=printable(title),
         unit=unit,
-        bar_format=f"{{l_bar}}{{bar}}| {{n:.0f}}/{{total}} [{times}, {{rate_fmt}}]"
+        bar_format=f"{{l_bar}}{{bar}}| {{n:.0f}}/{{total}} [{times}, {{rate_fmt}}{{postfix}}]"
         if total is not None
         else f"{{desc}}: {{n:.0f}}{unit} [{{elapsed}}, {{rate_fmt}}]",
         initial=initial,
@@ -53,19 +53,6 @@ def bar(
     return progress
 
 
-def text_lines(count: int) -> "list[tqdm[Any]]":
-    """Return empty lines of text below the progress bar, erased when closed; none when stderr is not a terminal."""
-    if not shows_bars():
-        return []
-    lines = [
-        tqdm(total=0, bar_format="{desc}", position=place, leave=False, ncols=_size(sys.stderr)[0], file=sys.stderr)
-        for place in range(1, count + 1)
-    ]
-    for line in lines:
-        line.dynamic_ncols = _size  # type: ignore[assignment]
-    return lines
-
-
 def _size(stream: IO[str]) -> tuple[int, int]:
     """Return the columns that a bar may fill, and the lines of the terminal."""
     try:
@@ -74,15 +61,6 @@ def _size(stream: IO[str]) -> tuple[int, int]:
         size = shutil.get_terminal_size()
     # Ctrl-C writes ^C behind the bar: where that makes the terminal wrap the line, it scrolls the bars.
     return size.columns - len("^C "), size.lines
-
-
-def erase(lines: "Sequence[tqdm[Any]]") -> None:
-    """Erase lines of `text_lines`, with the cursor at the beginning of the first one."""
-    for line in reversed(lines):
-        line.close()
-    if lines:
-        with suppress(OSError):
-            sys.stderr.write("\r")  # tqdm leaves it behind the blanks that erase a line below the first
 
 
 def say(message: str = "") -> None:

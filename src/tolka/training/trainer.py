@@ -120,6 +120,7 @@ class Trainer:
             while (reason := self._decisions.reason_to_stop(self.state)) is None:
                 self._next_update()
                 progress.total = self._decisions.last_updates(self.state)[1]
+                progress.set_postfix_str(self._log.on_bar, refresh=False)
                 progress.update(self.state.update - progress.n)
         # A stop is to end soon: what is left to do, a resumed run does.
         if not self._decisions.stop_reason:

@@ -16,7 +16,10 @@ _OTHER_PACE = 1.5  # times as slow, or as fast: a forecast is taken back
 
 
 class TrainingLog:
-    """Reports the updates since the last line every `trainer.log_every` updates. window: the sums over them."""
+    """Reports the updates since the last line every `trainer.log_every` updates.
+
+    window: the sums over them. on_bar: what a progress bar shows of the last line.
+    """
 
     def __init__(
         self,
@@ -31,7 +34,7 @@ class TrainingLog:
         """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Decisions`."""
         self._config, self._run, self._watch, self._clock = config, run, watch, clock
         self._round, self._last_updates, self._callback = round_name, last_updates, callback
-        self.window = Window()
+        self.window, self.on_bar = Window(), ""
         self.usual_updates = 0  # after which such a training ends; 0 if nobody knows
         self.begin()
 
@@ -54,7 +57,9 @@ class TrainingLog:
             if is_due:
                 self._run.record(line)
                 self._watch.loss(state.update, line["train_loss"])
-            self._run.log(self._in_words(line, ends[1], least, most), on_bar=is_due)
+            left = f"{most:.1f}" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f}"
+            self._run.log(self._in_words(line, ends[1], left), on_bar=is_due)
+            self.on_bar = f"nll {line['train_loss']:.3f}, {left} min left"
             self._forecast(state, least, most)
             if is_due:
                 self._callback.on_update(line, most)
@@ -116,10 +121,9 @@ class TrainingLog:
             "seconds": state.seconds,
         }
 
-    def _in_words(self, line: Mapping[str, Any], last: int, least: float, most: float) -> str:
+    def _in_words(self, line: Mapping[str, Any], last: int, left: str) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
         figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
-        left = f"{most:.1f}" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f}"
         times = f"{line['seconds'] / 60:.1f} min, {left} left"
         return f"update {line['update']} of {last}: {figures}, {times}"
 
