@@ -100,7 +100,7 @@ def test_a_given_model_makes_the_sources(
     assert (command("mt-train", *given).code, calls) == (2, [])
     (tmp_path / "more.xb").write_text("".join(f"{source}\n" for source, _ in sentences(30, 77)), encoding="utf-8")
     exchanged = [each for each in given if not each.startswith(("corpus.source", "corpus.target"))]
-    own = ["corpus.source=xb", "corpus.target=xa", "recipe.search=sampling"]
+    own = ["corpus.source=xb", "corpus.target=xa"]
     found = command("mt-train", *exchanged, *own)
     assert found.code == 0, found.err
     assert calls == ["train", "translate", "train"]
@@ -150,7 +150,6 @@ def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["recipe.search=best"], "recipe.search ('best') is unknown. Known: beam, greedy, sampling"),
         (["recipe.share=1"], "recipe.share (1) must be at least 0 and below 1"),
         (["recipe=back_translatoin"], "Did you mean 'back_translation'?"),
         (["recipe.monolingual=[]"], "corpus.monolingual=FILE"),

@@ -30,15 +30,11 @@ class Document(ABC):
         self,
         path: Path,
         column: str = "",
-        prefix_column: str = "",
         limit: LineLimit = LINE_LIMIT,
         stream: IO[bytes] | None = None,
     ) -> None:
-        """column: of the texts, in a table. prefix_column: of the beginnings of their translations; "" = they are free.
-
-        limit: for a line. stream: read in place of the file, once.
-        """
-        self.path, self.column, self.prefix_column, self.limit, self.stream = path, column, prefix_column, limit, stream
+        """column: of the texts, in a table. limit: for a line. stream: read in place of the file, once."""
+        self.path, self.column, self.limit, self.stream = path, column, limit, stream
 
     @abstractmethod
     def texts(self) -> Iterator[Pair]:

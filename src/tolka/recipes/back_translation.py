@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
-from tolka.options.checks import one_of
 from tolka.options.settings import setting
 from tolka.recipes.outcome import check_model, check_useful, choose
 from tolka.recipes.steps import Step
@@ -18,13 +17,6 @@ from tolka.recipes.task import RecipeTask
 from tolka.recipes.texts import TAG, to_train
 from tolka.system.number_format import count_text
 from tolka.text.lines import user_path
-
-# What each way to translate is in mt-translate's settings.
-_SEARCHES = {
-    "beam": {"search": "beam", "search.beam_size": "5"},
-    "sampling": {"search": "sampling", "search.top_k": "10"},
-    "greedy": {"search": "greedy"},
-}
 
 
 @RECIPES.register("back_translation")
@@ -40,8 +32,6 @@ class BackTranslationConfig(RecipeConfig):
     """a run on the same text, to compare with and to score by; empty = one is trained"""
     reverse: str = setting("", literal=True)
     """model from the target into the source, or several joined by commas; empty = one trained on the same text"""
-    search: str = "beam"
-    """how it translates: beam (5), sampling (top 10), or greedy"""
     tag: bool = True
     """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
     filter: bool = True
@@ -50,7 +40,6 @@ class BackTranslationConfig(RecipeConfig):
     """share of an epoch that is synthetic; 0 = as much as there is"""
 
     def __post_init__(self) -> None:
-        one_of(self, "recipe", "search", _SEARCHES)
         if not 0 <= self.share < 1:
             raise ConfigError(f"recipe.share ({self.share:g}) must be at least 0 and below 1")
 
@@ -82,7 +71,7 @@ class BackTranslationConfig(RecipeConfig):
             model = task.model(forward if task.is_both else "reverse")
             yield check_useful(task, "check", model)
             reverse = str(model)
-        title, search = f"translate it into {direction.source}", _SEARCHES[self.search]
+        title, search = f"translate it into {direction.source}", {"search": "beam", "search.beam_size": "5"}
         yield task.translate("translated", title, reverse, lines, direction.swapped, search)
         yield self._synthetic(task, [task.at("translated", "lines.txt"), lines])
         yield task.train(

@@ -48,8 +48,6 @@ class DistillationConfig(RecipeConfig):
     """most parameters of the student, as a share of the teacher's"""
     hypotheses: int = 4
     """translations of each sentence, of which the nearest to its reference is taught; 1 = the likeliest"""
-    originals: bool = True
-    """whether the student also learns from the references"""
 
     def __post_init__(self) -> None:
         if not 1 <= self.hypotheses <= 100:
@@ -86,8 +84,7 @@ class DistillationConfig(RecipeConfig):
             direction.files(pairs),
             do=lambda: texts.nearest(task.at("taught", "lines.txt"), pairs),
         )
-        both = [pairs, *([texts.train] if self.originals else [])]
-        yield task.train("student", "train the student", both, settings=student)
+        yield task.train("student", "train the student", [pairs, texts.train], settings=student)
         forms = {}
         for form, words in _FORMS.items():
             if form != "ctranslate2" or (is_exported and find_spec("ctranslate2")):
