@@ -13,9 +13,9 @@ from evidences import BLIND, BORDERS, COMMANDS, SOUND, WEAK, made
 from rows import each_row
 
 from tolka.data.store import TokenStore
-from tolka.evaluation.verdict import FIGURES, RULES, advice_of, figures_of, verdict
+from tolka.evaluation.verdict import RULES, advice_of, verdict
 from tolka.evaluation.verdict_evidence import Evidence
-from tolka.evaluation.verdict_measurements import LearningCurve, Losses, near_copies, unigram_loss
+from tolka.evaluation.verdict_measurements import Losses, last_third, near_copies, unigram_loss
 
 
 @each_row("cause", BORDERS)
@@ -95,26 +95,6 @@ def test_few_lines_leave_the_level_in_doubt() -> None:
     # A narrow interval over the border of two levels, and a wide one within one.
     for sure in (made(SOUND, bleu=30.5, interval=(29.0, 32.0)), made(few, interval=(52.0, 80.0))):
         assert verdict(sure).sentences[0].startswith("This model is ")
-
-
-def test_greedy_search_is_advised_where_it_is_better() -> None:
-    found = verdict(made(SOUND, greedy=(100.0, 90.23)))
-    assert "Greedy search is better here: 100.0, where beam search has 90.2 on the same lines." in found.sentences
-    assert found.next[0] == ("Translate greedily, which is better here:", "mt-translate {run} search=greedy")
-
-
-def test_other_test_sets_of_another_kind_are_named_and_how_to_learn_them() -> None:
-    found = verdict(made(SOUND, elsewhere=[("news", 24.5)]))
-    assert found.sentences[1] == "Text of another kind it translates far worse: chrF2 24.5 on news."
-    assert "mt-train run.init_from={run}" in found.next[-1].command
-    twice = verdict(made(BORDERS["other_domain"][0], elsewhere=[("news", 4.5)]))
-    assert len({*twice.next}) == len(twice.next)
-    leaked = verdict(made(BORDERS["leak"][0], elsewhere=[("news", 30.5)]))  # it lacks the leak, and no more
-    assert not any("another kind" in each for each in leaked.sentences)
-    useless = verdict(
-        made(SOUND, bleu=0.3, chrf=13.5, unseen=(0.3, 13.5), valid=(0.3, 13.5), elsewhere=[("news", 4.5)])
-    )
-    assert not any("run.init_from={run}" in each.command for each in useless.next)
 
 
 def test_a_sound_training_is_judged_by_its_score() -> None:
@@ -216,13 +196,9 @@ def test_few_pairs_are_told_of_a_model_to_begin_with() -> None:
     assert all("run.init_from=hub:p" not in each.command for each in verdict(few).next)
 
 
-def test_figures_have_names_for_readers_and_survive_scores_json() -> None:
+def test_figures_survive_scores_json() -> None:
     stored = json.loads(json.dumps(verdict(SOUND).as_dict()))
-    assert [label for label, _ in figures_of(stored)] == [*FIGURES.values()]
     assert verdict(Evidence(**stored["figures"])).sentences == stored["sentences"]
-    # A model that tells few pairs apart finds unrelated ones everywhere.
-    blind = [label for label, _ in figures_of(verdict(BLIND).as_dict())]
-    assert FIGURES["unrelated"] not in blind
 
 
 def rates(*each: tuple[int, float]) -> list[dict[str, float]]:
@@ -232,33 +208,35 @@ def rates(*each: tuple[int, float]) -> list[dict[str, float]]:
 def test_until_when_the_rate_was_at_its_peak() -> None:
     validated = [{"update": 14, "valid_loss": 3.0}, {"update": 30, "valid_loss": 2.0}]
     constant = rates((5, 0.1), (10, 0.2), (15, 0.2), (20, 0.1))
-    assert LearningCurve([*constant, *validated]).peak_until == 19
-    assert LearningCurve([*constant, *rates((40, 0.0)), *validated]).peak_until == 0  # it fell from the first half on
-    assert LearningCurve([*constant, *validated[1:]]).peak_until == 0  # before the first validation
-    assert LearningCurve([*constant[:3], *validated]).peak_until == 0  # it never fell
-    assert LearningCurve([*rates((5, 0.1), (15, 0.2), (20, 0.1)), *validated]).peak_until == 0  # it was there once
-    assert LearningCurve(validated).peak_until == 0
+    assert last_third([*constant, *validated], "bleu")["peak_until"] == 19
+    # It fell from the first half on.
+    assert last_third([*constant, *rates((40, 0.0)), *validated], "bleu")["peak_until"] == 0
+    assert last_third([*constant, *validated[1:]], "bleu")["peak_until"] == 0  # before the first validation
+    assert last_third([*constant[:3], *validated], "bleu")["peak_until"] == 0  # it never fell
+    # It was there once.
+    assert last_third([*rates((5, 0.1), (15, 0.2), (20, 0.1)), *validated], "bleu")["peak_until"] == 0
+    assert last_third(validated, "bleu")["peak_until"] == 0
 
 
 def test_the_last_third_is_compared_with_all_before() -> None:
     history = [{"update": n, "valid_loss": 3.0, "bleu": bleu} for n, bleu in ((1, 10.0), (2, 20.0), (3, 50.0))]
-    assert LearningCurve([*history, {"update": 3, "train_loss": 1.0}]).gained("bleu") == 30.0
+    assert last_third([*history, {"update": 3, "train_loss": 1.0}], "bleu")["gained"] == 30.0
     # A rate that falls from 2 on raises the score by itself.
-    assert LearningCurve([*history, *rates((1, 0.2), (2, 0.2), (3, 0.1))]).gained("bleu") == 10.0
+    assert last_third([*history, *rates((1, 0.2), (2, 0.2), (3, 0.1))], "bleu")["gained"] == 10.0
     said = verdict(made(SOUND, peak_until=2)).sentences[-1]
     third = "the last third before the learning rate fell added 0.2 points of BLEU in validation"
     assert said == f"More time would hardly have helped: {third}."
     # The loss says more where the score is too low to move; a rate that falls all the time lowers it by itself.
     losses = [{"update": n, "valid_loss": loss, "lr": 0.1} for n, loss in ((1, 4.0), (2, 3.0), (3, 2.4))]
-    assert LearningCurve(losses).loss_fell == pytest.approx(0.2)
-    assert LearningCurve([{**line, "lr": 0.1 / line["update"]} for line in losses]).loss_fell == 0.0
-    assert LearningCurve(losses[-1:]).loss_fell == 0.0
-    assert LearningCurve([{**line, "valid_loss": 0.0} for line in losses]).loss_fell == 0.0
+    assert last_third(losses, "bleu")["loss_fell"] == pytest.approx(0.2)
+    assert last_third([{**line, "lr": 0.1 / line["update"]} for line in losses], "bleu")["loss_fell"] == 0.0
+    assert last_third(losses[-1:], "bleu")["loss_fell"] == 0.0
+    assert last_third([{**line, "valid_loss": 0.0} for line in losses], "bleu")["loss_fell"] == 0.0
     # A single validation says nothing of the time before it.
-    assert LearningCurve(history[-1:]).gained("bleu") is None
+    assert last_third(history[-1:], "bleu")["gained"] is None
     assert not any("More time" in each for each in verdict(made(SOUND, gained=None)).sentences)
     # A decline gained nothing.
-    assert LearningCurve([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}]).gained("bleu") == 0.0
+    assert last_third([*history, {"update": 6, "valid_loss": 3.0, "bleu": 5.0}], "bleu")["gained"] == 0.0
 
 
 def test_frequencies_of_tokens_count_the_end_of_each_sentence() -> None:

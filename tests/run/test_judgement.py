@@ -15,7 +15,7 @@ from tolka.evaluation.verdict import verdict
 from tolka.evaluation.verdict_evidence import Evidence
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
-from tolka.run.judgement import elsewhere, forgotten, shifted, weakest
+from tolka.run.judgement import forgotten, shifted, weakest
 from tolka.run.next_commands import from_parent, go_on, on_more_text
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource
@@ -127,18 +127,6 @@ def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
     assert forgotten([old]) == [("old", "BLEU", 14.1, 10.1)]
     others = [("a", 14.1, 13.5, 0.001), ("b", 14.1, 10.1, 0.2), ("c", 1.0, 9.0, 0.001)]
     assert forgotten([*(result(*each) for each in others), a_result("d", 1.0, "en", "de")]) == []
-
-
-def test_other_kinds_of_text_are_those_with_much_less_chrf_in_the_same_direction() -> None:
-    first = a_result("test", 50.0, "en", "de")
-    others = [
-        ("near", 36.0, "en", "de"),
-        ("news", 34.0, "en", "de"),
-        ("back", 20.0, "de", "en"),
-        ("far", 9.0, "en", "de"),
-    ]
-    assert elsewhere(first, [first, *(a_result(*each) for each in others)]) == [("news", 34.0), ("far", 9.0)]
-    assert elsewhere(first, [first]) == []
 
 
 class Written(PairSource):

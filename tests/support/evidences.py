@@ -23,7 +23,6 @@ SOUND = Evidence(
     commonest=0.01,
     unseen=(35.0, 56.0),
     valid=(35.5, 56.5),
-    greedy=None,
     train_loss=1.7,
     valid_loss=1.9,
     unigram_loss=6.0,

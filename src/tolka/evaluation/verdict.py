@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tolka.evaluation.verdict_evidence import (
-    BLIND,
     FEW_LINES,
     FEW_PAIRS,
     GOOD,
@@ -94,7 +93,6 @@ _OWN_KIND = Advice(
     "Fine-tune it on text of the kind to be translated, whose place MORE has:",
     "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto",
 )
-_GREEDY = Advice("Translate greedily, which is better here:", "mt-translate {run} search=greedy")
 _LARGER = Advice("Train a larger model ({again} or more):", "mt-train --rerun {run} model.d_model={wider}")
 _RATE = _again("with a usual learning rate", "optimizer.lr={usual}")
 # The first that applies is the main reason. With a broken test set no score says anything; faults of the text come
@@ -295,8 +293,6 @@ def verdict(evidence: Evidence, commands: Commands | None = None) -> Verdict:
         sentences.append(few.format(**words))
     sentences += _more_sentences(evidence, rule)
     advice = [rule.advice] if rule else []
-    if evidence.greedy:
-        advice.append(_GREEDY)
     if rule and rule.cause == "by_heart":
         advice.append(_MORE_TEXT)
     elif evidence.is_improving and _LONGER not in advice:
@@ -306,8 +302,6 @@ def verdict(evidence: Evidence, commands: Commands | None = None) -> Verdict:
     if not advice and level != GOOD:
         has_little = evidence.pairs < 100_000 or evidence.began_as  # whose size stays as it is
         advice.append(_MORE_TEXT if has_little else _LARGER)
-    if _is_worse_elsewhere(evidence) and level in (GOOD, USABLE, ROUGH) and _OWN_KIND not in advice:
-        advice.append(_OWN_KIND)
     if _MORE_TEXT in advice:
         advice += [_MONOLINGUAL] if commands.monolingual else []
         advice += [_PARENT] if commands.parent else []
@@ -319,41 +313,6 @@ def advice_of(verdict: Mapping[str, Any], run: Path) -> list[Advice]:
     """Return the advice of a verdict in scores.json, with what to type for this run's folder."""
     advice = [Advice(**each) for each in verdict.get("next", [])]
     return [each._replace(command=each.command.replace("{run}", shlex.quote(str(run)))) for each in advice]
-
-
-FIGURES = {
-    "copied": "share of translations that are their sources",
-    "commonest": "share of the commonest translation, less that of the commonest reference",
-    "gain": "what its own source takes off the loss in validation, beside another line's",
-    "train_gain": "the same in training",
-    "unigram_loss": "loss if tokens came by their frequency alone, in nats a token",
-    "unrelated": "estimated share of unrelated pairs in the training text",
-    "unrelated_valid": "the same in the validation text",
-    "correlation": "correlation of both sides' lengths in the training text",
-    "valid_correlation": "the same in the validation text",
-    "ratio": "characters of a target for one of its source, relative to the validation text",
-    "pairs": "training pairs",
-    "passes": "passes through them",
-    "subwords_per_word": "subwords for a word",
-    "rare": "share of the vocabulary that comes fewer than 5 times in the training text",
-    "leaked": "share of lines that are in the training text",
-    "near": "share of lines that are nearly in it",
-}
-"""Names of what stands below a verdict for readers, besides what its sentences say."""
-
-
-def figures_of(verdict: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return the measured figures of a verdict in scores.json with their names for readers."""
-    figures = verdict["figures"]
-    # A model that tells few pairs apart finds unrelated ones everywhere.
-    if verdict.get("cause") != "noisy" and figures.get("unrelated_valid", 0.0) > BLIND:
-        figures = {**figures, "unrelated": None, "unrelated_valid": None}
-    return [(label, figures[key]) for key, label in FIGURES.items() if figures.get(key) is not None]
-
-
-def _is_worse_elsewhere(evidence: Evidence) -> bool:
-    """Return whether other test sets are of another kind, and not only without lines of the training text."""
-    return bool(evidence.elsewhere) and not evidence.is_flattered
 
 
 def _score_text(evidence: Evidence) -> str:
@@ -368,18 +327,11 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     """Yield what follows the first sentence: scores, fit, curve."""
     if rule:
         yield f"It has {_score_text(evidence)}."
-    if evidence.greedy:
-        yield "Greedy search is better here: {:.1f}, where beam search has {:.1f} on the same lines.".format(
-            *evidence.greedy
-        )
     if evidence.before:
         yield "It began as {}, which has {} {:.1f} there.".format(evidence.began_as, *evidence.before)
     if evidence.forgotten:
         lost = ", ".join("{1} went from {2:.1f} to {3:.1f} on {0}".format(*each) for each in evidence.forgotten)
         yield f"It has forgotten some of what {evidence.began_as} could do: {lost}."
-    if _is_worse_elsewhere(evidence) and evidence.level != USELESS:
-        elsewhere = ", ".join("{1:.1f} on {0}".format(*each) for each in evidence.elsewhere)
-        yield f"Text of another kind it translates far worse: chrF2 {elsewhere}."
     yield (
         f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "
         f"{NEARLY_RIGHT:.0f} on). Copying the source would have chrF2 {evidence.copy_chrf:.1f}, and the commonest "

@@ -40,10 +40,9 @@ class Evidence:
     of it, at most 500. scale: of _BANDS; interval: of the score that it names. over_copy, over_line: 95 % intervals of
     what translations gain in chrF2 over copies of the sources, and over the commonest target line, line by line.
     commonest: share of the commonest translation, less that of the commonest reference. unseen: BLEU and chrF2 of the
-    lines that are not in the training text; None for too few. valid: the same of the best model's validation. greedy:
-    score by greedy and by beam search where the first is better by more than chance. gain, train_gain: what its own
-    source takes off the loss, beside another line's, in validation and in training. unrelated: share of training pairs
-    with a loss that another source would lower.
+    lines that are not in the training text; None for too few. valid: the same of the best model's validation. gain,
+    train_gain: what its own source takes off the loss, beside another line's, in validation and in training. unrelated:
+    share of training pairs with a loss that another source would lower.
 
     How the training went. rate: the highest that was reached; 0 if the optimizer's usual rates are not known. peak: the
     one that was set. gained: points that the last third of the updates added to the score in validation; loss_fell:
@@ -57,8 +56,7 @@ class Evidence:
     the validation set. copies: share of training pairs with equal sides; one_target: of the commonest target line.
     leaked, near: share of the set's lines that are in the training text, and that have most of their words in a pair
     there. rare: share of the vocabulary that comes fewer than 5 times in the training text. longest: subwords of a
-    source that the model was trained on; too_long: share of the set's sources that have more. elsewhere: other test
-    sets of another kind, and their chrF2.
+    source that the model was trained on; too_long: share of the set's sources that have more.
     """
 
     test: str
@@ -77,7 +75,6 @@ class Evidence:
     commonest: float
     unseen: Sequence[float] | None
     valid: Sequence[float]
-    greedy: Sequence[float] | None
     train_loss: float
     valid_loss: float
     unigram_loss: float
@@ -118,7 +115,6 @@ class Evidence:
     rare: float = 0.0
     longest: int = 0
     too_long: float = 0.0
-    elsewhere: Sequence[Sequence[Any]] = ()
 
     @property
     def unseen_scores(self) -> Sequence[float]:

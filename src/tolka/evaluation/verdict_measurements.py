@@ -20,11 +20,8 @@ from tolka.evaluation.verdict_evidence import NEARLY_RIGHT
 from tolka.metrics.languages import choose_bleu_tokenizer, has_spaces
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import line_chrf, score
-from tolka.metrics.significance import compare
-from tolka.search.options import BeamConfig
 from tolka.text.check.misalignment import correlation
 from tolka.text.pairs import Pair
-from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
 _MOST = 500  # lines to measure on: enough for shares to within a few points, and seconds of work
@@ -34,9 +31,7 @@ _SELDOM = 5  # occurrences in training, with which a subword is learnt badly
 _REPRODUCED = 0.95  # share of references that are their sources, from which on they are no references
 _FEWEST_TRIGRAMS, _MOST_PAIRS = 4, 1_000_000  # of a side, for near copies; pairs among which these are looked for
 _NEAR = 0.7  # share of trigrams in common: a word that is changed costs three or four
-_TRIALS, _CHANCE = 200, 0.05  # of the test whether greedy search is better; p from which on that may be chance
 IdPair = tuple[list[int], list[int]]
-_Points = list[tuple[int, float]]  # update and value
 _T = TypeVar("_T")
 
 
@@ -106,7 +101,6 @@ def measure_fit(material: Material) -> dict[str, Any]:
         "nearly_right": float(np.mean(lines >= NEARLY_RIGHT)),
         "copied": float(np.mean([pair.source == text != pair.target for pair, text in zip(pairs, texts, strict=True)])),
         "commonest": (_commonest(texts)[1] - _commonest(references)[1]) / len(pairs),
-        "greedy": _better_greedily(material, pairs, texts),
         "train_loss": trained.own,
         "valid_loss": validated.own,
         "unigram_loss": unigram_loss(
@@ -242,18 +236,6 @@ def _parallelism(training: Sequence[Pair], validation: Sequence[Pair]) -> dict[s
     return {"correlation": own, "valid_correlation": other, "ratio": float(ratios[0] / max(ratios[1], 1e-9))}
 
 
-def _better_greedily(material: Material, pairs: Sequence[Pair], texts: Sequence[str]) -> tuple[float, float] | None:
-    """Return the scores by greedy search and by the model's own on these pairs, if it is a worse beam search."""
-    translator = material.translator
-    search, has_terms = translator.request.search, translator.request.glossary
-    if not isinstance(search, BeamConfig) or search.beam_size == 1 or has_terms or len(pairs) < 2:
-        return None
-    greedily = translator([pair.source for pair in pairs], Request(search="greedy"))
-    config = MetricsConfig(names=["bleu" if material.scale == "BLEU" else "chrf"], bootstrap=_TRIALS)
-    (found,) = compare([texts, greedily], [pair.target for pair in pairs], config, material.language)
-    return (found.b.value, found.a.value) if found.difference > 1.0 and found.p_value < _CHANCE else None
-
-
 def _some(rows: Sequence[_T]) -> Sequence[_T]:
     """Return at most some hundred of the rows, spread evenly."""
     return rows[:: -(-len(rows) // _MOST) or 1]
@@ -275,59 +257,33 @@ def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str)
     return bleu.value, chrf.value
 
 
-class LearningCurve:
-    """The validations of a training. Where the rate fell at its end, the last third is that of the time before.
+def last_third(history: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
+    """Return what the last third of a training brought: gained, loss_fell and peak_until of Evidence.
 
-    A rate that falls makes score and loss better by itself. peak_until: the update until which it stayed at its peak; 0
-    where it did not stay there, where that was less than half of the training, or before its first validation, and
-    where it never fell.
+    history: the lines of metrics.jsonl. metric: bleu or chrf. A rate that falls makes score and loss better by itself.
+    Where it fell in the second half only, and after a validation, the last third is that of the time before.
     """
-
-    def __init__(self, history: Sequence[Mapping[str, Any]]) -> None:
-        """history: the lines of metrics.jsonl."""
-        self._rates: _Points = [(line["update"], line["lr"]) for line in history if "lr" in line]
-        # The mean of checkpoints is not a point of the curve.
-        self._validations = [line for line in history if "valid_loss" in line and "mean_of_updates" not in line]
-        self.peak_until = self._peak_until()
-
-    def gained(self, metric: str) -> float | None:
-        """Return what the last third of the updates added to the best score of a validation. metric: bleu or chrf.
-
-        None where no validation is from before.
-        """
-        curve = self._points(metric)
-        before = max(_before_last_third(curve), default=None)
-        return None if before is None else float(max(score for _, score in curve) - before)
-
-    @property
-    def loss_fell(self) -> float:
-        """The share of the validation loss that the last third of the updates took off.
-
-        0 where the rate fell all the time, or where no validation is from before.
-        """
-        curve, peak = self._points("valid_loss"), max((rate for _, rate in self._rates), default=0.0)
-        before = min(_before_last_third(curve), default=0.0)
-        if not before or not self._rates or (not self.peak_until and self._rates[-1][1] < peak):
-            return 0.0
-        return float(1 - min(loss for _, loss in curve) / before)
-
-    def _peak_until(self) -> int:
-        peak = max((rate for _, rate in self._rates), default=0.0)
-        at_peak = [update for update, rate in self._rates if rate >= peak]
-        falling = [update for update, _ in self._rates if at_peak and update > at_peak[-1]]
-        # A schedule without a constant stretch has its peak in one line.
-        if len(at_peak) < 2 or not falling or 2 * at_peak[-1] < self._rates[-1][0]:
-            return 0
-        last = falling[0] - 1  # with the validation that began the decay
-        return last if any(0 < line["update"] <= last for line in self._validations) else 0
-
-    def _points(self, name: str) -> _Points:
-        """Return the values of the validations at the peak rate; of all of them where it fell before."""
-        last = self.peak_until or math.inf
-        values = [(line["update"], line.get(name)) for line in self._validations if line["update"] <= last]
-        return [(update, value) for update, value in values if value is not None]
-
-
-def _before_last_third(curve: _Points) -> list[float]:
-    """Return the values in the first two thirds of the updates."""
-    return [value for update, value in curve if 3 * update <= 2 * curve[-1][0]]
+    rates = [(line["update"], line["lr"]) for line in history if "lr" in line]
+    # The mean of checkpoints is not a point of the curve.
+    points = [line for line in history if "valid_loss" in line and "mean_of_updates" not in line]
+    peak, peak_until = max((rate for _, rate in rates), default=0.0), 0
+    at_peak = [update for update, rate in rates if rate >= peak]
+    falling = [update for update, _ in rates if update > at_peak[-1]]
+    # A schedule without a constant stretch has its peak in one line.
+    if len(at_peak) > 1 and falling and 2 * at_peak[-1] >= rates[-1][0]:
+        until = falling[0] - 1  # with the validation that began the decay
+        peak_until = until if any(0 < line["update"] <= until for line in points) else 0
+    points = [line for line in points if not peak_until or line["update"] <= peak_until]
+    scores, losses = (
+        [(line["update"], line[name]) for line in points if line.get(name) is not None]
+        for name in (metric, "valid_loss")
+    )
+    scores_before, losses_before = (
+        [value for update, value in curve if 3 * update <= 2 * curve[-1][0]] for curve in (scores, losses)
+    )
+    gained = max(score for _, score in scores) - max(scores_before) if scores_before else None
+    best_before = min(losses_before, default=0.0)
+    # With a rate that falls all the time it falls in any case.
+    says_something = best_before and rates and (peak_until or rates[-1][1] == peak)
+    fell = 1 - min(loss for _, loss in losses) / best_before if says_something else 0.0
+    return {"gained": gained, "loss_fell": fell, "peak_until": peak_until}

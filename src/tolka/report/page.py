@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from typing import Any, ClassVar
 
 from tolka.errors import TolkaError
-from tolka.evaluation.verdict import advice_of, figures_of, minutes_text
+from tolka.evaluation.verdict import advice_of, minutes_text
 from tolka.metrics.tables import interval_text
 from tolka.report.curves import Picture, draw_curves
 from tolka.report.glossary import entry, in_order
@@ -76,11 +76,10 @@ def write_page(
 
 
 def page_head(runs: Sequence[FinishedRun], folder: Path) -> dict[str, Any]:
-    """Return a run's verdict with its figures and advice, or the order of several."""
+    """Return a run's verdict with its advice, or the order of several."""
     verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
     return {
         "verdict": verdict,
-        "verdict_figures": figures_of(verdict) if verdict else [],
         "advice": advice_of(verdict, folder) if verdict else [],
         "ranking": [_entry(each, _common_facts(runs), folder) for each in ranked_systems(runs)],
     }

@@ -12,8 +12,8 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Commands, Verdict, verdict
-from tolka.evaluation.verdict_evidence import OTHER_KIND, Evidence
-from tolka.evaluation.verdict_measurements import LearningCurve, Material, measure_fit, measure_leaks, measure_text
+from tolka.evaluation.verdict_evidence import Evidence
+from tolka.evaluation.verdict_measurements import Material, last_third, measure_fit, measure_leaks, measure_text
 from tolka.formats.hub import opus_mt_name
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison
@@ -86,7 +86,6 @@ def judge(
         sides="; ".join(inputs.faults.wrong_sides.values()),
         # To read the text once more takes seconds.
         shift=shifted(texts.corpus.train) if looks_shifted else "",
-        elsewhere=elsewhere(result, [test for test in tests if not _has_fallen(_main_change(test))]),
         **measure_text(material, result.name),
         leaked=leaks[0],
         near=leaks[1],
@@ -117,7 +116,6 @@ def _course(
 ) -> dict[str, Any]:
     """Return how it went: fields of Evidence. metric: of the validations. change: of the score since its start."""
     store, history, is_stream = inputs.prepared.store, run.history(), bool(inputs.texts.corpus.stream)
-    curve = LearningCurve(history)
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
     peak = settings["optimizer"]["lr"] if is_usual else 0.0
@@ -129,9 +127,7 @@ def _course(
         "rate": max((line["lr"] for line in history if "lr" in line), default=peak) if is_usual else 0.0,
         "peak": peak,
         "warmup": settings["scheduler"].get("warmup", 0),
-        "gained": curve.gained(metric),
-        "loss_fell": curve.loss_fell,
-        "peak_until": curve.peak_until,
+        **last_third(history, metric),
         "width": settings["model"]["d_model"],
         "dropout": settings["model"].get("dropout", 0.0),
         "began_as": settings["run"]["init_from"],
@@ -169,12 +165,6 @@ def _main_change(test: TestResult) -> Comparison | None:
     """Return the change of BLEU, or else of chrF2, since the model that training started from; None without either."""
     by_name = {change.name: change for change in test.changes}
     return by_name.get("BLEU") or by_name.get("chrF2")
-
-
-def elsewhere(judged: TestResult, tests: Sequence[TestResult]) -> list[tuple[str, float]]:
-    """Return the names and chrF2 of the other test sets in the same direction that are translated far worse."""
-    far_worse = OTHER_KIND * _chrf(judged)
-    return [(t.name, _chrf(t)) for t in tests if t.direction == judged.direction and _chrf(t) < far_worse]
 
 
 def _has_fallen(change: Comparison | None) -> bool:
