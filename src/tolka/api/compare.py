@@ -102,13 +102,12 @@ class CompareResult:
     def _contrast(self, a: int, b: int, own: Contrast, letters: Sequence[str], form: Form) -> str:
         one, other = letters[a], letters[b]
         blocks = [f"{other} beside {one}: of {own.lines} lines, {own.better} are better and {own.worse} worse by chrF2"]
-        for what, grams in (("more", own.gained), ("less", own.lost)):
-            listed = ", ".join(f"'{gram}' ({count})" for gram, count in grams)
+        for what, words in (("more", own.gained), ("less", own.lost)):
+            listed = ", ".join(f"'{word}' ({count})" for word, count in words)
             blocks[0] += f"\nfound {what} often by {other}: {listed}" if listed else ""
-        for first, parts in (("chrF2 of lines of", own.lengths), ("% found of words", own.words)):
-            header = [first, "count", one, other, f"{other} - {one}"]
-            rows = [[of.name, str(of.count), f"{of.a:.1f}", f"{of.b:.1f}", f"{of.b - of.a:+.1f}"] for of in parts]
-            blocks += [table(rows, header, "lrrrr", form)] if rows else []
+        header = ["chrF2 of lines of", "count", one, other, f"{other} - {one}"]
+        rows = [[of.name, str(of.count), f"{of.a:.1f}", f"{of.b:.1f}", f"{of.b - of.a:+.1f}"] for of in own.lengths]
+        blocks.append(table(rows, header, "lrrrr", form))
         for what, rows_of in (("better", own.deciding[0]), ("worse", own.deciding[1])):
             for row in rows_of:
                 lines = ((one, self.systems[a][1]), (other, self.systems[b][1]), ("reference", self.references))
