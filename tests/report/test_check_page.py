@@ -33,7 +33,6 @@ class Reader(HTMLParser):
         self.addresses: list[str] = []
         self.heights: list[float] = []
         self.titles: list[str] = []
-        self.codes: list[str] = []
         self.text = ""
         self.feed(page)
 
@@ -50,8 +49,8 @@ class Reader(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in ("title", "kbd"):
-            (self.titles if self.open[-1] == "title" else self.codes).append(data)
+        if self.open and self.open[-1] == "title":
+            self.titles.append(data)
         if "style" not in self.open:
             self.text += data
 
@@ -151,11 +150,11 @@ def test_text_stays_text_and_what_is_hidden_is_seen(tmp_path: Path) -> None:
     page = written(tmp_path, checkup(finding("odd", 2, (1, evil, long), (2, "wide\u3000blank", "no\u00a0break"))))
     assert "script" not in page.tags
     assert "</td><script>alert('x')</script> & " in page.text
-    assert page.codes == ["U+202E", "U+0000", "U+200B"]
+    assert " & <U+202E>abc<U+0000><U+200B>" in page.text
     assert not {"\u202e", "\x00", "\u200b"} & set(page.text)
-    assert page.text.count("가") == 240
-    assert "… 5,000 characters" in page.text
-    assert "wide\u3000blank" in page.text
+    assert page.text.count("가") == 239
+    assert "가…" in page.text
+    assert "wide<U+3000>blank" in page.text
 
 
 def test_good_text_and_unfit_text(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """The findings about a corpus as text for a terminal, with an example of each problem, and as an HTML page."""
 
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,15 +144,16 @@ def _findings(findings: list[Mapping[str, Any]], pairs: int = 0) -> list[str]:
         looked_at = finding["looked_at"]
         share = f"{finding['count'] / looked_at:.2%}" + (f" of {looked_at}" if looked_at != pairs else "")
         number, source, target = finding["examples"][0] if finding["examples"] else ("", "", "")
-        example = f"{number}: {_shorten(source)} | {_shorten(target)}" if number else ""
+        example = f"{number}: {_visible(source)} | {_visible(target)}" if number else ""
         rows.append([finding["what"], str(finding["count"]), share, example])
     return [table(rows, ["found", "pairs", "share", "for example, pair"], "lrrl"), ""]
 
 
-def _shorten(text: str) -> str:
+def _visible(text: str, most: int = _SHOWN) -> str:
+    """Return at most so many characters of an example."""
     # Blanks of all widths and what is invisible by their codes: a reader shall see what is wrong with them.
     visible = "".join(each if each.isprintable() or each in JOINERS else f"<U+{ord(each):04X}>" for each in text)
-    return visible if len(visible) <= _SHOWN else f"{visible[: _SHOWN - 1]}…"
+    return visible if len(visible) <= most else f"{visible[: most - 1]}…"
 
 
 def _cleaning_counts(tally: Mapping[str, Any]) -> str:
@@ -249,7 +249,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         training_time=time_in_words(checkup["pace"], checkup["chosen"]) if checkup["pace"] else "",
         epochs_in_words=epochs_in_words,
         percent=_percent,
-        visible=_visible,
+        visible=partial(_visible, most=_SHOWN_ON_PAGE),
         chosen=checkup["chosen"],
         settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
     )
@@ -277,19 +277,3 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
 def _percent(share: float) -> str:
     # A rare fault is not 0.00 %.
     return "under 0.01%" if 0 < share < 0.00005 else f"{share:.2%}"
-
-
-def _visible(text: str) -> tuple[list[tuple[bool, str]], str]:
-    """Return (whether it is a character's code, text) of each part of an example, and a note on what is not shown.
-
-    Invisible characters are written as U+200B; spaces of all widths are not.
-    """
-    parts: list[tuple[bool, str]] = []
-    for hidden, group in groupby(text[:_SHOWN_ON_PAGE], _is_hidden):
-        characters = "".join(group)
-        parts += [(True, f"U+{ord(character):04X}") for character in characters] if hidden else [(False, characters)]
-    return parts, f"… {len(text):,} characters" if len(text) > _SHOWN_ON_PAGE else ""
-
-
-def _is_hidden(character: str) -> bool:
-    return not character.isprintable() and unicodedata.category(character) != "Zs"
