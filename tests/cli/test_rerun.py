@@ -196,17 +196,6 @@ def test_a_finished_run_that_trains_no_further_keeps_its_settings(
     assert b"updates: 7" in config.read_bytes()
 
 
-@pytest.mark.slow
-def test_a_training_that_ends_inside_the_warm_up_says_so(command: Command, tiny: list[str]) -> None:
-    settings = ["trainer.max_minutes=1e-6", "trainer.updates=60", "scheduler.warmup=50", "trainer.validate_every=60"]
-    outcome = command("mt-train", *tiny, *settings, "trainer.log_every=1")
-    words = "inside the warm-up of 50 updates: the learning rate does not reach its peak"
-    assert f"note: training ended at update 1, {words}" in outcome.err
-    more = command("mt-train", *tiny, *settings, "trainer.max_minutes=0", "trainer.validate_every=30")
-    assert "training ends at update 60" in more.err
-    assert "inside the warm-up" not in more.err
-
-
 def test_samples_are_shown_once_at_the_end(command: Command, tiny: list[str], tmp_path: Path) -> None:
     err = command("mt-train", *tiny, "trainer.samples=2", "trainer.validate_every=2").err
     assert err.count("  reference   ") == 2

@@ -622,7 +622,7 @@ def test_validations_get_a_tenth_of_the_minutes(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_wrong_forecast_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 40 seconds an update to 2, after the pace was told: training goes beyond its warm-up after all."""
+    """From 40 seconds an update to 2, after the pace was told."""
     clock = Ticking(monkeypatch, 40.0)
     schedule = WarmupStableDecayConfig(warmup=30, horizon=0)
     bench = clock.drives(Bench(tmp_path, schedule=schedule, updates=1000, max_minutes=10.0, patience=2, log_every=2))
@@ -635,14 +635,6 @@ def test_a_wrong_forecast_is_taken_back(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(bench.trainer, "_next_update", faster)
     bench.trainer.fit()
     log = (tmp_path / "train.log").read_text()
-    notes = [
-        log.index(words)
-        for words in (
-            "ends at about update 15, inside the warm-up of 30",
-            "training is faster now, and goes beyond the warm-up, to about update",
-        )
-    ]
-    assert notes == sorted(notes)
     assert re.search(r"an update takes \S+ s, not 40 as before: training takes", log)
     assert "training takes at least" not in log[: log.index("update 6 of")]  # of the first updates alone
 

@@ -130,8 +130,6 @@ class Trainer:
             self._save_last_if_good()
         self._finish_saving()
         self.run.log(f"training ends at update {self.state.update}: {self._decisions.stop_reason or reason}")
-        if not self._decisions.stop_reason:
-            self._log.note_in_warmup("training ended at", self.state.update, self.state.warmup)
         return self.state
 
     def expect(self, updates: int, chosen: Collection[str] = ()) -> None:

@@ -41,7 +41,7 @@ class TrainingLog:
     def begin(self) -> None:
         """Note that training begins now, and has no line yet."""
         self._has_line, self._began_at = False, time.perf_counter()
-        self._pace, self._doubts_warmup = 0.0, False  # that were told
+        self._pace = 0.0  # that was told
 
     def report(self, state: TrainState, rate: float) -> None:
         """Report the latest updates if that is due; nothing if all of them were skipped. rate: of the last one."""
@@ -73,15 +73,10 @@ class TrainingLog:
         """
         if not state.paced_from or state.seconds < state.paced_from + _PACE_SECONDS:
             return
-        pace, told, minutes = state.pace, self._pace, self._config.max_minutes
-        last = state.updates_in(60 * minutes) if minutes else self._config.updates
-        if self._doubts_warmup and last >= (state.warmup or self._watch.settled_at):
-            self._doubts_warmup = False
-            self._run.log(f"note: training is faster now, and goes beyond the warm-up, to about update {last}")
+        pace, told = state.pace, self._pace
         if told / _OTHER_PACE < pace < told * _OTHER_PACE:
             return
         self._pace = pace
-        self._doubts_warmup = self.note_in_warmup("at this pace training ends at about", last, state.warmup)
         if f"{least:.1f}" != f"{most:.1f}":
             wrong = f"an update takes {pace:.2g} s, not {told:.2g} as before: " if told else ""
             without = "" if state.validated_at else ", without validations"
@@ -90,20 +85,6 @@ class TrainingLog:
             self._run.log(
                 f"{wrong}training takes at least {least:.1f} and at most {most:.1f} minutes from here{without}{about}"
             )
-
-    def note_in_warmup(self, when: str, last: int, warmup: int) -> bool:
-        """Log a note if training ends inside the warm-up, in which a model learns little; return whether it does.
-
-        last: its last update. warmup: of TrainState.
-        """
-        warmup = warmup or self._watch.settled_at
-        if last < warmup:
-            self._run.log(
-                f"note: {when} update {last}, inside the warm-up of {warmup} updates: the learning rate does not reach "
-                f"its peak, and the model learns little. Train longer, or in another run type scheduler.warmup="
-                f"{last // 10} (a tenth is usual)"
-            )
-        return last < warmup
 
     def _line(self, state: TrainState, rate: float) -> dict[str, Any] | None:
         """Return a line for metrics.jsonl; None if all updates were skipped."""
