@@ -12,8 +12,6 @@ from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.errors import CheckpointError
 from tolka.evaluation.robustness import Robustness, measure
-from tolka.metrics.options import PRINTED_NAMES
-from tolka.metrics.scores import Score
 from tolka.model_directory.card import ROBUSTNESS, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.read import Folders
@@ -45,7 +43,7 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), say: Say 
         source, target = translator.direction
         direction = Direction(source, config.files.language or target)
         pairs = [Pair(*both) for both in zip(sources, references, strict=True)]
-        result = measure(translate, pairs, direction, _own_test(folder, translator.direction) if folder else None)
+        result = measure(translate, pairs, direction)
     result = replace(result, text=Path(config.files.source).name)
     if folder:
         _write(folder, result)
@@ -64,15 +62,6 @@ def _folder_of(model: Folders, say: Say) -> Path | None:
     except CheckpointError:
         say(f"note: {one} is no model directory of tolka, so that no card has these figures")
         return None
-
-
-def _own_test(folder: Path, direction: Direction) -> tuple[str, Score] | None:
-    """Return the first test set in a direction that the model was scored on with an interval, and its chrF2."""
-    for name, test in read_json(folder / SCORES).get("test", {}).items():
-        for scored in test["metrics"] if test.get("direction", list(direction)) == list(direction) else ():
-            if scored["name"] == PRINTED_NAMES["chrf"] and scored["interval"]:
-                return name, Score(scored["name"], scored["score"], tuple(scored["interval"]), scored["signature"])
-    return None
 
 
 def _write(folder: Path, result: Robustness) -> None:

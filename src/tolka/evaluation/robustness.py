@@ -2,11 +2,9 @@
 
 The lines of a test set are changed on both sides, so that their references are right again, and translated. What a
 translator that is not disturbed would get is the score of the translations of the unchanged lines, changed like their
-references; the difference has a 95 % interval of resamples that both share. What the text itself costs is its score
-beside that of the test set that the model was scored on.
+references; the difference has a 95 % interval of resamples that both share.
 """
 
-import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +16,7 @@ from tolka.errors import DataError
 from tolka.metrics.line_statistics import Statistics, resampled_sums, totals
 from tolka.metrics.metric import SEED, Metric, References, Values
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.scores import Score, interval_of, metrics_of
+from tolka.metrics.scores import interval_of, metrics_of
 from tolka.metrics.tables import Form, table
 from tolka.text.direction import Direction
 from tolka.text.noise import Noise, joined, noises
@@ -27,7 +25,6 @@ from tolka.text.pairs import Pair
 _MOST = 500  # lines: a cost of some points is seen, and a small model takes a minute
 _FEWEST = 5  # of fewer an interval says nothing
 _RESAMPLES = 1000
-_SHORT = 0.1  # share of the lines that count as very short
 _JOINED = {"two sentences on a line": 2, "five sentences on a line": 5}
 _SHOWN = 2  # examples of each cost
 _WORDS = {
@@ -46,10 +43,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Example:
-    """A line that a change spoils: the changed source, its reference, and translations of the line before and now.
-
-    before: "" where the text is another one, and not a changed one.
-    """
+    """A line that a change spoils: the changed source, its reference, and translations of the line before and now."""
 
     source: str
     reference: str
@@ -114,23 +108,17 @@ class Robustness:
         blocks = [shown, f"chrF2: {self.signature}"]
         for cost in self.costs:
             for example in cost.examples if cost.is_certain else ():
-                texts = {"source": example.source, "translation": example.translation, "reference": example.reference}
-                texts |= {"undisturbed": example.before} if example.before else {}
+                texts = {"source": example.source, "translation": example.translation}
+                texts |= {"reference": example.reference, "undisturbed": example.before}
                 lines = [f"  {name:13} {text}" for name, text in texts.items()]
                 blocks.append("\n".join([f"{cost.name}:", *lines]))
         return "\n\n".join(blocks)
 
 
 def measure(
-    translate: Callable[[Sequence[str]], Sequence[str]],
-    pairs: Sequence[Pair],
-    direction: Direction,
-    own: tuple[str, Score] | None = None,
+    translate: Callable[[Sequence[str]], Sequence[str]], pairs: Sequence[Pair], direction: Direction
 ) -> Robustness:
-    """Return what changes of a test set cost a model. translate: by it. direction: of the pairs.
-
-    own: the name of a test set that it was scored on, and its chrF2 with an interval.
-    """
+    """Return what changes of a test set cost a model. translate: by it. direction: of the pairs."""
     step = -(-len(pairs) // _MOST)
     chosen = [pair for pair in pairs[::step] if pair.source.strip() and pair.target.strip()]
     if len(chosen) < _FEWEST:
@@ -142,9 +130,6 @@ def measure(
         for name, before, after in _changes(chosen, translated, direction)
         if after
     ]
-    costs.append(_of_short_lines(metric, chosen, translated))
-    if own:
-        costs.append(_of_this_text(metric, chosen, translated, *own))
     return Robustness(
         sorted(costs, key=lambda cost: cost.after - cost.before), len(chosen), metric.signature(_RESAMPLES)
     )
@@ -177,12 +162,10 @@ def undisturbed(noise: Noise, pair: Pair, translation: str, changed: Pair, seed:
     return other.target if other.source == changed.source else translation
 
 
-def _scored(
-    metric: Metric, pairs: Sequence[Pair], translations: Sequence[str], seed: int = SEED
-) -> tuple[Statistics, float, Values]:
+def _scored(metric: Metric, pairs: Sequence[Pair], translations: Sequence[str]) -> tuple[Statistics, float, Values]:
     """Return the statistics of the lines, their chrF2, and that of each resample."""
     (counts,) = metric.statistics([translations], References([[pair.target for pair in pairs]]))
-    return counts, float(metric.value(totals(counts))), metric.values(resampled_sums([counts], _RESAMPLES, seed)[0])
+    return counts, float(metric.value(totals(counts))), metric.values(resampled_sums([counts], _RESAMPLES, SEED)[0])
 
 
 def _cost(metric: Metric, name: str, undisturbed: Sequence[str], pairs: Sequence[Pair], now: Sequence[str]) -> Cost:
@@ -195,27 +178,3 @@ def _cost(metric: Metric, name: str, undisturbed: Sequence[str], pairs: Sequence
         if lost[row] > 0
     ]
     return Cost(name, len(now), before, after, interval_of(of_new - of_old), examples)
-
-
-def _of_short_lines(metric: Metric, pairs: Sequence[Pair], translated: Sequence[str]) -> Cost:
-    """Return the chrF2 of the shortest lines beside that of all others, which are resampled apart."""
-    order = sorted(range(len(pairs)), key=lambda row: len(pairs[row].source))
-    cut = max(1, round(_SHORT * len(order)))
-    (_, before, others), (_, now, short) = (
-        _scored(metric, [pairs[row] for row in rows], [translated[row] for row in rows], SEED + number)
-        for number, rows in enumerate((order[cut:] or order, order[:cut]))
-    )
-    return Cost("very short lines, beside others", cut, before, now, interval_of(short - others), [])
-
-
-def _of_this_text(metric: Metric, pairs: Sequence[Pair], translated: Sequence[str], name: str, own: Score) -> Cost:
-    """Return the chrF2 of the text as it is beside that of the model's own test set."""
-    counts, now, resampled = _scored(metric, pairs, translated)
-    here = interval_of(resampled)
-    # Two samples that have no lines in common: the squares of their intervals add.
-    assert own.interval, "without one, nobody knows what the difference means"
-    half = math.hypot(*((high - low) / 2 for low, high in (here, own.interval)))
-    worst = np.argsort(metric.line_values(counts), kind="stable")[:_SHOWN]
-    examples = [Example(pairs[row].source, pairs[row].target, "", translated[row]) for row in worst]
-    interval = (now - own.value - half, now - own.value + half)
-    return Cost(f"this text, beside {name}", len(pairs), own.value, now, interval, examples)
