@@ -13,7 +13,6 @@ from tolka.losses import objective as objective_module
 from tolka.losses.cross_entropy import token_nll
 from tolka.losses.objective import Objective
 from tolka.models.base import DecoderState, Seq2Seq
-from tolka.models.ensemble import Ensemble
 
 
 class Lookup(Seq2Seq):
@@ -122,30 +121,3 @@ def test_frozen_output_weights_take_no_gradient() -> None:
     Objective(reference, 0.1)(BATCH).loss.backward()
     assert [weight.grad for weight in model.output.parameters()] == [None, None]
     torch.testing.assert_close(model.embedding.weight.grad, reference.embedding.weight.grad)
-
-
-@pytest.mark.parametrize("chunk_values", [14, 10**6])
-@pytest.mark.parametrize("weight", [0.4, 1.0])
-def test_a_teacher_s_probabilities_are_learnt_as_well(
-    weight: float, chunk_values: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chunks, "_CHUNK_VALUES", chunk_values)
-    model, reference, teachers = Lookup(), Lookup(), [Lookup(), Lookup()]
-    with torch.no_grad():
-        for number, teacher in enumerate(teachers, 1):
-            for tensor in teacher.parameters():
-                tensor.mul_(-number).add_(0.3)
-    sums = Objective(model, 0.1, Ensemble(teachers), weight)(BATCH)
-    (sums.loss * 0.3).backward()
-    logits = reference.logits(reference(BATCH))
-    q = torch.stack([each.logits(each(BATCH)).softmax(dim=-1) for each in teachers]).mean(dim=0).detach()
-    own = F.cross_entropy(logits, BATCH.targets, label_smoothing=0.1, reduction="sum")
-    expected = (1 - weight) * own + weight * F.cross_entropy(logits, q, reduction="sum")
-    (expected * 0.3).backward()
-    assert sums.loss.item() == pytest.approx(expected.item(), rel=1e-12)
-    assert sums.nll.item() == pytest.approx(F.cross_entropy(logits, BATCH.targets, reduction="sum").item(), rel=1e-12)
-    for one, other in zip(model.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad, rtol=1e-11, atol=1e-11)
-    # It is not trained, and not among the weights that are saved and shared out.
-    assert all(tensor.grad is None for teacher in teachers for tensor in teacher.parameters())
-    assert [*Objective(model, 0.1, teachers[0]).parameters()] == [*model.parameters()]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
 from tolka.config.dependent_settings import follow_rules, leave_out_other_kinds
-from tolka.config.inherited import inherit_model, inherit_tokenizer
+from tolka.config.inherited import inherit_model
 from tolka.config.open_settings import names_model, settings_to_choose
 from tolka.config.origins import DEFAULT, OPEN, TYPED, Composition, Origin, Rank
 from tolka.config.plugins import load_plugins
@@ -50,8 +50,6 @@ def train_config(
         leave_out_other_kinds(composed, say)
     if composed.get("run.init_from"):
         inherit_model(composed, say)
-    elif composed.get("trainer.teacher"):
-        inherit_tokenizer(composed)
     # The name comes before the rules, which read the run's folder if it has begun.
     if not composed.get("run.name"):
         composed.values["run"]["name"] = _default_name(composed.values["corpus"], composed.choices)

@@ -6,10 +6,7 @@ from typing import Any
 from tolka.config.origins import Composition, Origin, Rank
 from tolka.errors import ConfigError
 from tolka.formats.any_model import settings_of
-from tolka.model_directory.names import models_of
 from tolka.model_directory.read import direction_of
-from tolka.model_directory.settings import find_model_folder, is_of_transformers
-from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.progress import Say
 from tolka.text.direction import is_named
@@ -61,20 +58,6 @@ def inherit_model(composed: Composition, say: Say) -> None:
             "Leave these settings out to continue with the model's own"
             + (", or set tokenizer.extend=N, which learns N more subwords by them" if are_for_new_subwords else "")
         )
-
-
-def inherit_tokenizer(composed: Composition) -> None:
-    """Fill in the tokenizer of the model in trainer.teacher; ConfigError where another one is typed."""
-    teacher = str(composed.get("trainer.teacher"))
-    if others := sorted(key for key in composed.typed() if key.split(".")[0] == "tokenizer"):
-        raise ConfigError(f"{others[0]}: the subwords are those of trainer.teacher ({teacher}); leave it out")
-    models = models_of(teacher)
-    for model in models:
-        if not is_of_transformers(model) and read_json(find_model_folder(model) / MANIFEST).get("weights") == "int8":
-            raise ConfigError(f"{model} has its weights in int8, for translating only: name the model it was made from")
-    composed.values["tokenizer"] = settings_of(models[0])["tokenizer"]
-    origin = Origin(Rank.MODEL, "trainer.teacher")
-    composed.origins |= {f"tokenizer.{key}": origin for key in composed.values["tokenizer"]}
 
 
 def _may_differ(group: str, key: str, now: Mapping[str, Any]) -> bool:

@@ -31,7 +31,7 @@ def settings_to_choose(composed: Composition, may_tune: bool) -> list[str]:
         group, _, option = key.partition(".")
         if group == "model":
             return bool(option) and composed.get(key) != open_model[option]
-        if group == "tokenizer" and (composed.get("trainer.teacher") or not counts_subwords):
+        if group == "tokenizer" and not counts_subwords:
             return True
         # A corpus is always named, and says nothing of its directions.
         by_choice = group not in ("corpus", "tokenizer") and composed.rank(group) >= Rank.EXPERIMENT

@@ -18,7 +18,7 @@ class Rank(IntEnum):
     EXPERIMENT = 2
     """a file about several groups: experiment=, --config-name, or the config.yaml of --rerun"""
     MODEL = 3
-    """the model in run.init_from or trainer.teacher"""
+    """the model in run.init_from"""
     CHOSEN = 4
     """chosen from the training text"""
     BEGUN = 5

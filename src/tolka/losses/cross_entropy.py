@@ -45,24 +45,6 @@ def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tupl
     return (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum(), nll
 
 
-def taught_gradient(
-    logits: Tensor, targets: Tensor, smoothing: float, teacher: Tensor, weight: float
-) -> tuple[Tensor, Tensor]:
-    """Return loss sum and nll sum as `smoothed_gradient` does, where a teacher's probabilities q are learnt as well.
-
-    Loss = (1 - w) * that of `smoothed_gradient` + w * -sum over the vocabulary of q log p (Kim and Rush 2016, section
-    3.1). teacher: its logits (C, V). weight: w.
-    """
-    q = fp32_or_wider(teacher).softmax(dim=-1)
-    expected, of_targets = (q * logits).sum(), logits.gather(1, targets[:, None]).sum()
-    loss, nll = smoothed_gradient(logits, targets, smoothing)
-    # From p - t, with the targets t of above, to p - (1 - w) t - w q.
-    logits.add_(weight * smoothing / logits.size(-1)).sub_(q, alpha=weight)
-    logits[torch.arange(targets.numel(), device=targets.device), targets] += weight * (1.0 - smoothing)
-    # -log p of a subword is log z less its logit, and the sum of log z is nll + of_targets.
-    return (1.0 - weight) * loss + weight * (nll + of_targets - expected), nll
-
-
 def token_nll(model: Seq2Seq, features: Tensor, targets: Tensor) -> Iterator[Tensor]:
     """Yield -log p of each reference token, in chunks: features (N, D), targets (N,) -> chunks of (N,), in order."""
     # logsumexp(logits) - logit of the reference, without a second matrix (C, V) for the log-softmax.

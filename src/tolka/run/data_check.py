@@ -48,7 +48,7 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
         choices = []
     # Raised here: that a SentencePiece model cannot be read is not a fault of the text.
     config.tokenizer.load_given()
-    start, teacher, extends = config.run.init_from, config.trainer.teacher, bool(config.tokenizer.extend)
+    start = config.run.init_from
     texts, broken = _texts(config.corpus, config.run.prepared_folder, config.cleaning, config.metrics, say)
     found = _examine(texts, config.cleaning)
     found |= {
@@ -63,7 +63,7 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
                 raise DataError(broken)
             faults = faults_of(texts, config.cleaning)
             found |= asdict(faults)
-            parents = load_parents(start, teacher, texts.corpus, extends)
+            parents = load_parents(start, texts.corpus)
             inputs = prepare_inputs(config, texts, faults, parents, run.log)
             found["unfit"] = faults.unfit or loss_of(inputs, config.cleaning, config.batching.max_length)
             found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store)}

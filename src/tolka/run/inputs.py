@@ -77,7 +77,7 @@ def read_inputs(config: TrainConfig, log: Say, ranks: Ranks = ALONE, *, resuming
     resumed: it has trained on the rest.
     """
     corpus = open_corpus(config.corpus, config.run.prepared_folder, log)
-    parents = load_parents(config.run.init_from, config.trainer.teacher, corpus, bool(config.tokenizer.extend))
+    parents = load_parents(config.run.init_from, corpus)
     if parents.start:
         config.finetuning.check(parents.start.model)
     check_directions(corpus, parents.start, parents.new_languages, config.corpus.like)
@@ -133,7 +133,7 @@ def _order(
     temperature: float,
 ) -> Order:
     """Return what to prepare, with a trained tokenizer or how to train or to extend one."""
-    tokenizer = parents.given and parents.given.tokenizer
+    tokenizer = parents.start and parents.start.tokenizer
     extension = (
         Extension(tokenizer, kind.extend, kind.extend_from, kind.sample, kind.character_coverage)
         if tokenizer and kind.extend
@@ -192,7 +192,7 @@ def _unspelt_notes(inputs: Inputs, extend: int) -> Iterator[str]:
 
 
 def _tokenizer_facts(inputs: Inputs, kind: TokenizerConfig) -> str:
-    tokenizer, given = inputs.prepared.tokenizer, inputs.parents.given
+    tokenizer, given = inputs.prepared.tokenizer, inputs.parents.start
     sizes = (
         f"{tokenizer.source_size} shared subwords"
         if tokenizer.shared
@@ -211,7 +211,7 @@ def _tokenizer_facts(inputs: Inputs, kind: TokenizerConfig) -> str:
 
 def target_vocabulary(inputs: Inputs, kind: TokenizerConfig) -> str:
     """Return a phrase for reports: '8000 bpe subwords'."""
-    trained = "" if inputs.parents.given or kind.model else f"{kind.type} "
+    trained = "" if inputs.parents.start or kind.model else f"{kind.type} "
     return f"{inputs.prepared.tokenizer.target_size} {trained}subwords"
 
 

@@ -1,13 +1,11 @@
-"""The models that a training begins with, or learns from: run.init_from and trainer.teacher."""
+"""The model that a training begins with: run.init_from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tolka.distributed.ranks import Ranks
 from tolka.engines.options import DecodingConfig
-from tolka.errors import ConfigError
 from tolka.formats.any_model import load_any
-from tolka.model_directory.names import models_of
 from tolka.model_directory.read import SavedModel
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import Say
@@ -22,20 +20,10 @@ _MEASURED = 320  # pairs, of all candidates together: some minutes for a model o
 
 @dataclass(frozen=True)
 class Parents:
-    """Models that a training has to do with.
-
-    start: to start from. teacher: whose probabilities are learnt. new_languages: those of the training text that shall
-    get tags, in a model of several directions.
-    """
+    """The model to start from, and the languages of the training text that shall get tags in it, if it has several."""
 
     start: SavedModel | None
-    teacher: SavedModel | None
     new_languages: list[str]
-
-    @property
-    def given(self) -> SavedModel | None:
-        """The model whose subwords are taken."""
-        return self.start or self.teacher
 
     @property
     def languages(self) -> list[str]:
@@ -43,25 +31,14 @@ class Parents:
         return [*(self.start.tokenizer.languages if self.start else []), *self.new_languages]
 
 
-def load_parents(start: str, teacher: str, corpus: Corpus, extends: bool) -> Parents:
-    """Load the models of run.init_from and trainer.teacher, of which several teach as one; "" = none.
-
-    extends: whether the tokenizer gets subwords of its own. ConfigError unless the teacher has the directions of the
-    text, and the subwords of the model to start from.
-    """
+def load_parents(start: str, corpus: Corpus) -> Parents:
+    """Load the model of run.init_from; "" = none."""
     begun = load_any(start) if start else None
     known = begun.tokenizer.languages if begun else []
     several = known or len(corpus.directions) > 1
     trained = sorted({code for each in corpus.directions for code in each}) if several else []
     new = [code for code in trained if code not in known]
-    if not teacher:
-        return Parents(begun, None, new)
-    taught_by = load_any(models_of(teacher))
-    if unknown := [each for each in corpus.directions if each not in taught_by.facts.directions]:
-        raise ConfigError(f"trainer.teacher ({teacher}) does not translate from {unknown[0]}: name one that does")
-    if begun and (extends or begun.tokenizer.digests != taught_by.tokenizer.digests):
-        raise ConfigError(f"trainer.teacher ({teacher}) has other subwords than run.init_from ({start})")
-    return Parents(begun, taught_by, new)
+    return Parents(begun, new)
 
 
 def nearest_languages(

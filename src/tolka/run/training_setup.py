@@ -131,8 +131,7 @@ def build_trainer(
         raise ConfigError("trainer.average and frozen embeddings with new rows do not go together: set it to 0")
     model.recompute = config.trainer.recompute
     model = model.to(device)
-    teacher = parents.teacher.model.to(device) if parents.teacher else None
-    objective = config.trainer.objective(model, teacher)
+    objective = config.trainer.objective(model)
     loader, epoch = (
         make_loader(inputs, config.corpus, config.batching, config.tokenizer.symbols, seed, run.log, ranks),
         0,

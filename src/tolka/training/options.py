@@ -51,10 +51,6 @@ class TrainerConfig:
     """sample translations of the last validation that are shown at the end; trackers get those of each"""
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
-    teacher: str = setting("", literal=True)
-    """model whose probabilities of all subwords are learnt as well; of several, joined by commas, their mean"""
-    teacher_weight: float = setting(0.5, needs=("trainer.teacher", "trainer.teacher"))
-    """share of the loss that these probabilities are (Kim and Rush 2016)"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
     ema: float = 0.0
@@ -102,11 +98,9 @@ class TrainerConfig:
         one_of(self, "trainer", "metric", {*ALWAYS_MEASURED, COMMAND, *PRINTED_NAMES})
         one_of(self, "trainer", "precision", PRECISIONS)
         one_of(self, "trainer", "parallel", PARALLEL)
-        if not 0 < self.teacher_weight <= 1:
-            raise ConfigError(f"trainer.teacher_weight ({self.teacher_weight:g}) must be above 0, and at most 1")
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
 
-    def objective(self, model: Seq2Seq, teacher: Seq2Seq | None = None) -> Objective:
-        """Return the model with the loss that these options describe. teacher: the model of `teacher`, if any."""
-        return Objective(model, self.label_smoothing, teacher, self.teacher_weight)
+    def objective(self, model: Seq2Seq) -> Objective:
+        """Return the model with the loss that these options describe."""
+        return Objective(model, self.label_smoothing)
