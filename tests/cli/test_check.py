@@ -150,21 +150,6 @@ def test_a_setting_that_is_wrong_is_no_fault_of_the_text(command: Command, tiny:
     assert "typo.model" in outcome.error
 
 
-def test_so_many_passes_over_the_text_are_not_announced_without_a_word(
-    command: Command, tiny: list[str], tmp_path: Path
-) -> None:
-    outcome = command("mt-train", "--check", *tiny, "trainer.updates=12345678", "trainer.accumulate=2")
-    found = re.search(r"batches: (\d+) an epoch", outcome.err)
-    assert found
-    updates = round(int(found[1]) * 100 / 2)  # for a hundred passes
-    note = f"which after some 100 times is mostly learnt by heart: trainer.updates={updates} goes through it 100 times"
-    before, _, to_do = outcome.err.partition("to do:")
-    assert f"note: 12345678 updates go {12345678 * 2 / int(found[1]):.0f} times through the text, {note}" in before
-    assert note in to_do
-    fewer = command("mt-train", "--check", *tiny, f"trainer.updates={updates}", "trainer.accumulate=2")
-    assert "learnt by heart" not in fewer.err
-
-
 @pytest.mark.slow
 def test_most_of_the_text_left_out(command: Command, tiny: list[str], corpus: Path, tmp_path: Path) -> None:
     """A training stops and names the step; a check has the counts; a run that has begun goes on."""

@@ -12,7 +12,6 @@ from tolka.report.data_check import (
     health_report,
     in_validation_set,
     leak_cure,
-    passes_note,
     shift_words,
 )
 from tolka.text.cleaning.steps import CleaningConfig
@@ -95,11 +94,6 @@ def test_advice_is_given_once() -> None:
 )
 def test_a_test_set_that_chooses_the_model(count: int, sentence: str) -> None:
     assert sentence in in_validation_set(finding("a: pairs of the validation set", count))
-
-
-def test_fewer_updates_are_advised_above_a_hundred_passes() -> None:
-    assert passes_note(5000, 100.0) == ""
-    assert "trainer.updates=500 goes through it 100 times" in passes_note(5000, 1000.0)
 
 
 @pytest.mark.parametrize(

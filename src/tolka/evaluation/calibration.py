@@ -33,14 +33,13 @@ _Values = npt.NDArray[np.float64]
 class EstimateQuality:
     """How well estimates predict the chrF of lines.
 
-    pearson, spearman: correlation coefficients. worst_found: share of the tenth of the lines with the lowest chrF that
-    is in the tenth with the lowest estimates; by chance it is 0.1. bins: fifths of the lines, from the lowest estimates
-    to the highest: their number, mean estimate and mean chrF.
+    pearson: correlation coefficient. worst_found: share of the tenth of the lines with the lowest chrF that is in the
+    tenth with the lowest estimates; by chance it is 0.1. bins: fifths of the lines, from the lowest estimates to the
+    highest: their number, mean estimate and mean chrF.
     """
 
     name: str
     pearson: float
-    spearman: float
     worst_found: float
     bins: list[tuple[int, float, float]]
 
@@ -54,17 +53,8 @@ def estimate_quality(name: str, estimates: Sequence[float], chrf: Sequence[float
     worst_found = len(worst & set(order[:count].tolist())) / count
     bins = [(len(part), float(x[part].mean()), float(y[part].mean())) for part in np.array_split(order, _BINS)]
     with np.errstate(invalid="ignore"):  # NaN if one side is constant
-        # Spearman's coefficient is Pearson's of the ranks.
-        pearson, spearman = (float(np.corrcoef(*both)[0, 1]) for both in ((x, y), (_ranks(x), _ranks(y))))
-    return EstimateQuality(name, pearson, spearman, worst_found, bins)
-
-
-def _ranks(x: _Values) -> _Values:
-    """Return the rank of each value; equal values have the mean of their ranks."""
-    _, inverse, counts = np.unique(x, return_inverse=True, return_counts=True)
-    last = counts.cumsum()
-    ranks: _Values = (last - (counts - 1) / 2)[inverse]
-    return ranks
+        pearson = float(np.corrcoef(x, y)[0, 1])
+    return EstimateQuality(name, pearson, worst_found, bins)
 
 
 @dataclass(frozen=True)
@@ -79,15 +69,12 @@ class CalibrationResult:
         return {"lines": self.calibration.lines, "estimates": [asdict(each) for each in self.qualities]}
 
     def __str__(self) -> str:
-        rows = [
-            [each.name, f"{each.pearson:.2f}", f"{each.spearman:.2f}", f"{100 * each.worst_found:.0f} %"]
-            for each in self.qualities
-        ]
+        rows = [[each.name, f"{each.pearson:.2f}", f"{100 * each.worst_found:.0f} %"] for each in self.qualities]
         best = self.qualities[-1]
         curve = [[str(count), f"{estimate:.1f}", f"{chrf:.1f}"] for count, estimate, chrf in best.bins]
         return "\n".join(
             (
-                table(rows, ["estimate from", "Pearson", "Spearman", "worst tenth found"], "lrrr"),
+                table(rows, ["estimate from", "Pearson", "worst tenth found"], "lrr"),
                 "",
                 f"lines by their estimate from {best.name}, lowest first",
                 "",

@@ -16,7 +16,6 @@ from tolka.system.package_data import table_beside
 from tolka.system.surrogates import JOINERS
 from tolka.training.run_folder import CHECK_PAGE
 
-MOST_PASSES = 100  # passes through the text; if training would make more, fewer updates are recommended
 _FEW_PAIRS = 100_000  # of which a model that was trained on millions knows more
 _SHOWN, _SHOWN_ON_PAGE = 60, 240  # characters of an example
 _GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # of settings on which the findings depend
@@ -52,20 +51,6 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
     if to_do or not checkup["unfit"]:
         lines += ["", "to do:" if to_do else "nothing to do", *(f"  {line}" for line in to_do)]
     return "\n".join(lines)
-
-
-def passes_note(updates: int, passes: float) -> str:
-    """Return advice if training would read the text needlessly often; else "".
-
-    passes: how often the updates go through the text.
-    """
-    if passes <= MOST_PASSES:
-        return ""
-    fewer = max(1, round(updates * MOST_PASSES / passes))
-    return (
-        f"{updates} updates go {passes:.0f} times through the text, which after some {MOST_PASSES} times is mostly "
-        f"learnt by heart: trainer.updates={fewer} goes through it {MOST_PASSES} times"
-    )
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
@@ -214,8 +199,6 @@ def _advice(checkup: Mapping[str, Any]) -> Iterator[str]:
         )
     if not pace or checkup["chosen"]:
         return
-    if pace["epochs"] is not None and not pace["at_plateau"] and (note := passes_note(pace["updates"], pace["epochs"])):
-        yield note
     if pairs < 20_000 and pace["parameters"] > 4_000_000:
         yield f"for {count_text(pairs, 'pair')} a smaller model may do better: model=transformer_tiny"
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from tolka.data.loader import Batches
 from tolka.models.base import Seq2Seq
 from tolka.optim.schedules.base import EndingConfig, LearningRate
-from tolka.report.data_check import passes_note
 from tolka.system.device import Precision, describe
 from tolka.training.options import TrainerConfig
 
@@ -22,11 +21,6 @@ def announcement(
 ) -> Iterator[str]:
     """Return the lines. epoch: the one that training begins in. reason: why the precision was chosen."""
     yield _batches(loader, epoch)
-    # Nobody has chosen a number of passes where training ends at a plateau.
-    if loader.round == "epoch" and not rate.schedule.decays_at_plateau:
-        passes = options.updates * options.accumulate / len(loader.plan(epoch))
-        if note := passes_note(options.updates, passes):
-            yield f"note: {note}"
     yield from _rate(rate, options.max_minutes)
     parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
     size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")

@@ -1,7 +1,6 @@
 """Files and folders that are replaced atomically, and locks of open files."""
 
 import errno
-import json
 import os
 import shutil
 import sys
@@ -12,9 +11,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
 
-from tolka.errors import ConfigError, DataError
+from tolka.errors import DataError
 
-_LASTING = (ConfigError, DataError)  # the same work fails again for the same reason
 _POLL_SECONDS = 0.2
 # No space, no quota, and a file above the limit of the process.
 _DISK_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
@@ -105,10 +103,7 @@ def try_lock(stream: IO[Any]) -> bool:
 
 @contextmanager
 def one_at_a_time(path: Path, waiting: Callable[[], object]) -> Iterator[None]:
-    """Admit one process at a time to a block, by the lock of a file; call `waiting` if another one is inside.
-
-    If the block ends with a ConfigError or DataError, the processes that wait raise it too.
-    """
+    """Admit one process at a time to a block, by the lock of a file; call `waiting` if another one is inside."""
     # The system frees the lock of a process however it ends; a file that merely exists would outlive a kill.
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -117,17 +112,10 @@ def one_at_a_time(path: Path, waiting: Callable[[], object]) -> Iterator[None]:
                 waiting()
                 while not try_lock(stream):
                     time.sleep(_POLL_SECONDS)
-            stream.seek(0)
-            if failure := stream.read():
-                kind, message = json.loads(failure)
-                raise {each.__name__: each for each in _LASTING}[kind](message)
             if not is_at(path, stream):
                 continue  # locked, but removed by the process that had it: others lock a new one of that name
             try:
                 yield
-            except _LASTING as error:
-                stream.write(json.dumps([type(error).__name__, str(error)]))
-                raise
             finally:
                 with suppress(OSError):  # Windows removes no open file
                     path.unlink()
