@@ -2,13 +2,13 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from tolka.errors import ConfigError, StoppedError, TolkaError
+from tolka.system.loggers import loggers_at
 
 RESTARTS = 3
 """How often processes that `run_together` has started begin again after one was killed."""
@@ -55,7 +55,7 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
     )
     try:
         # What went wrong is said below, in one line.
-        with _loggers_at(logging.CRITICAL, "torch.distributed", "torch.multiprocessing"):
+        with loggers_at(logging.CRITICAL, "torch.distributed", "torch.multiprocessing"):
             results: Mapping[int, Any] = elastic_launch(config, function)(*arguments)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
@@ -70,16 +70,3 @@ def run_together(count: int, next_time: Callable[[], str], function: Callable[..
     if errors:
         raise min(errors, key=lambda error: isinstance(error, TolkaError) and error.reported)
     return results[0]
-
-
-@contextmanager
-def _loggers_at(level: int, *names: str) -> Iterator[None]:
-    """Have these loggers pass on only what is at least of this level, until the block ends."""
-    before = [(log, log.level) for log in map(logging.getLogger, names)]
-    for log, _ in before:
-        log.setLevel(level)
-    try:
-        yield
-    finally:
-        for log, own in before:
-            log.setLevel(own)
