@@ -59,7 +59,7 @@ def base(kind: str = "bpe", layout: str = "one model", **options: Any) -> Tokeni
 
 def extended(tokenizer: Tokenizer, size: int = 300, learns_from: str = "target", **options: Any) -> Tokenizer:
     texts = options.pop("texts", new_text())
-    order = Extension(tokenizer, size, learns_from, 0, options.pop("coverage", 1.0))
+    order = Extension(tokenizer, size, [], 0, options.pop("coverage", 1.0))
     return extend_tokenizer(order, {learns_from: lambda: iter(texts)}, options.pop("say", lambda note: None))
 
 

@@ -135,7 +135,7 @@ def _order(
     """Return what to prepare, with a trained tokenizer or how to train or to extend one."""
     tokenizer = parents.given and parents.given.tokenizer
     extension = (
-        Extension(tokenizer, kind.extend, kind.extend_from, kind.sample, kind.character_coverage)
+        Extension(tokenizer, kind.extend, parents.known_languages, kind.sample, kind.character_coverage)
         if tokenizer and kind.extend
         else None
     )
@@ -262,7 +262,7 @@ def make_loader(
         *texts, terms = prepared.parts
         of_texts = [share * sum(texts) / sum(weights) for share in weights] if weights else map(float, texts)
         weights = [*of_texts, terms * options.glossary_weight]
-    mixture = Mixture.of(prepared.parts, weights, options.temperature, corpus.entry_directions, options.cap)
+    mixture = Mixture.of(prepared.parts, weights, options.temperature, corpus.entry_directions)
     for name, weight, rows in zip(corpus.entry_names, weights, prepared.parts, strict=False):
         if weight and not rows:
             log(f"note: no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")

@@ -61,16 +61,13 @@ class TokenizerConfig:
     tags: str = setting("source", needs=("corpus.is_of_several_directions", "texts of several directions"))
     """of several directions, where a language's tag stands: source (>>ko<< before the source), target, or both"""
     extend: int = 0
-    """subwords of the new text added to each vocabulary of the model in run.init_from, after its own; 0 = none"""
-    extend_from: str = setting("both", needs=("tokenizer.extend", "tokenizer.extend"))
-    """which side's text they are learnt from: both, source or target; target suits a new language to translate into"""
+    """subwords of the new text, or of its new language, added to each vocabulary of run.init_from's model; 0 = none"""
 
     def __post_init__(self) -> None:
         one_of(self, "tokenizer", "type", _TYPES)
         one_of(self, "tokenizer", "normalization", ("identity", "nfkc"))
         zero_or_more(self, "tokenizer", "all", "sample")
         zero_or_more(self, "tokenizer", "none", "extend")
-        one_of(self, "tokenizer", "extend_from", ("both", "source", "target"))
         one_of(self, "tokenizer", "tags", FORMS)
         at_most(self, "tokenizer", 1_000_000, "extend", "vocab_size")
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
