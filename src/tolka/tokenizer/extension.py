@@ -56,10 +56,11 @@ class Extension:
     def sides(self, directions: Sequence[Direction]) -> list[str]:
         """Return which side of texts in these directions subwords are learnt from: both, source, target or "" for none.
 
-        They are learnt from all sides in a new language; if there is none, from both sides of the first text.
+        They are learnt from all sides in a new language; if there is none, from both sides of the first text. A model
+        without tags learns from the first text alone, so that old text can stand beside it.
         """
         new = [new_side(direction, self.known) for direction in directions]
-        return new if any(new) else ["both", *new[1:]]
+        return new if self.base.languages and any(new) else [new[0] or "both", *("" for _ in new[1:])]
 
     def texts(self, pair: Pair, learns_from: str) -> list[list[str]]:
         """Return the texts of a pair that each SentencePiece model learns from."""
