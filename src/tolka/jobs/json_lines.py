@@ -12,7 +12,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import AttentionFolder
 from tolka.system.number_format import count_text, json_text
-from tolka.translation.attention_maps import AttentionReader, word_alignment
+from tolka.translation.attention_maps import word_alignment
 from tolka.translation.quality import Features, estimate
 from tolka.translation.results import Candidate
 from tolka.translation.scoring import scores_of_texts
@@ -26,7 +26,7 @@ class AttentionMaps:
 
     def __init__(self, translator: Translator[TorchEngine], folder: Path | None, done: int) -> None:
         """folder: None = no pictures. done: lines whose pictures an interrupted job has written."""
-        self._reader, self._count = AttentionReader(translator, with_gradients=True), done
+        self._reader, self._count = translator.attention_reader(with_gradients=True), done
         self._folder = AttentionFolder(folder) if folder else None
 
     def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
@@ -52,7 +52,7 @@ class JsonLines(Format):
 
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
         """attention: draws the pictures; None = no pictures."""
-        self._translator, self._attention, self._reader = translator, attention, AttentionReader(translator)
+        self._translator, self._attention, self._reader = translator, attention, translator.attention_reader()
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
         self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []

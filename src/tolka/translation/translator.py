@@ -41,7 +41,7 @@ from tolka.translation.terminology import Terminology
 if TYPE_CHECKING:
     from tolka.engines.torch_engine import TorchEngine
     from tolka.model_directory.read import SavedModel
-    from tolka.translation.attention_maps import AttentionMap
+    from tolka.translation.attention_maps import AttentionMap, AttentionReader
 
 _MAX_REPEATS = 5  # further searches for a segment in whose translation a banned phrase was spelt otherwise
 _MAX_TERMINOLOGIES = 8  # glossaries of the latest requests that are cached
@@ -159,11 +159,6 @@ class Translator(Generic[E]):
         """The calibration of quality estimates for this direction, if there is one."""
         return self._calibrations.get(str(self.direction)) or self._calibrations.get("")
 
-    @property
-    def terminology(self) -> Terminology | None:
-        """The terms and banned phrases of a call that names none."""
-        return self._terminology(self.request)
-
     def __call__(
         self, texts: str | Iterable[str], request: Request | None = None, tick: Tick = lambda share: None
     ) -> list[str]:
@@ -211,7 +206,8 @@ class Translator(Generic[E]):
             if isinstance(pair, str) or len(pair) != 2:
                 raise TypeError(f"pairs[{number}] must be a source and a target, and not {pair!r:.60}")
         sources, targets = ([pair[side] for pair in listed] for side in (0, 1))
-        return score_given(self, _checked(sources, "sources"), _checked(targets, "targets"), tick)
+        texts = _checked(sources, "sources"), _checked(targets, "targets")
+        return score_given(self._segmenter(self.request), self, *texts, tick)
 
     def align(
         self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
@@ -237,9 +233,13 @@ class Translator(Generic[E]):
                 "attention maps and word alignments are read from a model's attention, which "
                 f"{type(self.engine).__name__} does not have: load the model directory with decoding.backend=torch"
             )
+        return self.attention_reader(with_gradients=True)(translations)
+
+    def attention_reader(self: "Translator[TorchEngine]", with_gradients: bool = False) -> "AttentionReader":
+        """Return a reader of the attention maps of this model; see `AttentionReader`."""
         from tolka.translation.attention_maps import AttentionReader
 
-        return AttentionReader(self, with_gradients=True)(translations)
+        return AttentionReader(self.engine, self.tokenizer, self.direction, self.tokens, with_gradients)
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
         """Return an estimate of the quality of each translation; see tolka.translation.quality."""
