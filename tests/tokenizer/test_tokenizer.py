@@ -199,9 +199,9 @@ def test_symbols_are_one_piece_wherever_they_stand(kind: str) -> None:
     [
         ({"symbols": ["a b"]}, "tokenizer.symbols: 'a b' must be a text without blanks"),
         ({"symbols": [""]}, "tokenizer.symbols: '' must be"),
-        ({"symbols": ["x", "x"]}, "tokenizer.symbols names 'x' twice"),
-        ({"symbols": ["</s>"]}, "tokenizer.symbols: '</s>' is the name of a special symbol"),
-        ({"symbols": ["<0x41>"]}, "tokenizer.symbols: '<0x41>' is the name"),
+        ({"symbols": ["x", "x"]}, "tokenizer.symbols: 'x' must be a text without blanks, named once"),
+        ({"symbols": ["</s>"]}, "tokenizer.symbols: '</s>' must be"),
+        ({"symbols": ["<0x41>"]}, "tokenizer.symbols: '<0x41>' must be"),
         ({"symbols": list("abcdef"), "vocab_size": 302}, "leave no space for other subwords"),
         ({"symbols": ["x"], "type": "word"}, "tokenizer.symbols have no effect where words are whole"),
         ({"model": ["a", "b", "c"]}, "tokenizer.model"),

@@ -126,7 +126,8 @@ class Shard:
                 for pair in compress(pairs, map(not_, is_new)):
                     tally.dropped[duplicate_reason(task.cleaning)] += 1
                     rejects(pair, duplicate_reason(task.cleaning))
-                fitting = list(fitting_rows(list(compress(pairs, is_new)), tokenizer, task.max_length, tally, rejects))
+                new_pairs = list(compress(pairs, is_new))
+                fitting = list(fitting_rows(new_pairs, tokenizer, self.direction, task.max_length, tally, rejects))
             store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
             tally.kept = write_store(new, [store], (tokenizer.source_size, tokenizer.target_size))
             _write_tally(new / "encoded.json", tally)
@@ -165,12 +166,13 @@ def work_on(shard: Shard, task: Task, tokenizer: Tokenizer | None = None, module
 def fitting_rows(
     pairs: Sequence[Pair],
     tokenizer: Tokenizer,
+    direction: Direction,
     max_length: int,
     tally: Tally,
     reject: Reject = lambda pair, reason: None,
 ) -> Iterator[tuple[list[int], list[int]]]:
     """Yield the ids of pairs with at most `max_length` subwords on each side; count and `reject` each of the others."""
-    sources = tokenizer.encode_source([pair.source for pair in pairs])
+    sources = tokenizer.encode_source([pair.source for pair in pairs], direction)
     targets = tokenizer.encode_target([pair.target for pair in pairs])
     for pair, source, target in zip(pairs, sources, targets, strict=True):
         if max(len(source), len(target)) <= max_length:

@@ -112,7 +112,7 @@ class StreamLoader(Batches):
         rows: list[tuple[list[int], list[int]]] = []
         with bar(title, len(pairs), " pairs") as progress:
             for chunk in full_windows(pairs, _CHUNK_PAIRS):
-                rows += fitting_rows(chunk, self._tokenizer, self._task.max_length, tally)
+                rows += fitting_rows(chunk, self._tokenizer, self._stream.direction, self._task.max_length, tally)
                 progress.update(len(chunk))
         tally.kept = len(rows)
         return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])

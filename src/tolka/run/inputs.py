@@ -258,10 +258,9 @@ def make_loader(
         )
     # Each text's weight is that of both its directions.
     weights = options.weights * (2 if options.both_directions else 1)
-    if options.glossary and (weights or options.glossary_weight != 1):
+    if options.glossary and weights:
         *texts, terms = prepared.parts
-        of_texts = [share * sum(texts) / sum(weights) for share in weights] if weights else map(float, texts)
-        weights = [*of_texts, terms * options.glossary_weight]
+        weights = [*(share * sum(texts) / sum(weights) for share in weights), terms]
     mixture = Mixture.of(prepared.parts, weights, options.temperature, corpus.entry_directions)
     for name, weight, rows in zip(corpus.entry_names, weights, prepared.parts, strict=False):
         if weight and not rows:

@@ -91,12 +91,10 @@ class TokenizerConfig:
                 "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
             )
         for symbol, times in Counter(self.symbols).items():
-            if times > 1:
-                raise ConfigError(f"tokenizer.symbols names '{symbol}' twice")
-            if _RESERVED.fullmatch(symbol):
-                raise ConfigError(f"tokenizer.symbols: '{symbol}' is the name of a special symbol, or of a byte")
-            if symbol.split() != [symbol] or BLANK in symbol:
-                raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
+            if times > 1 or _RESERVED.fullmatch(symbol) or symbol.split() != [symbol] or BLANK in symbol:
+                raise ConfigError(
+                    f"tokenizer.symbols: '{symbol}' must be a text without blanks, named once, and no special symbol"
+                )
         if len(self.symbols) > max_symbols:
             raise ConfigError(
                 f"tokenizer.symbols ({len(self.symbols)} of them) leave no space for other subwords: raise "
