@@ -91,11 +91,10 @@ class Texts:
         ConfigError if the format of a file is not known, DataError if the file of prefixes is missing.
         """
         self._config, self._limit, self._stdin = config, limit, stdin
-        columns = config.column, config.prefix_column
         self._documents: list[Document] = (
             [GivenTranslations(files, config, limit)]
             if are_given
-            else [self._kind(path)(path, *columns, limit) for path in files]
+            else [self._kind(path)(path, config.column, limit) for path in files]
         )
         self._kind_of_stdin = None if files else self._kind(None)
         self.has_layout = any(each.has_layout for each in (*self._documents, self._kind_of_stdin) if each)
@@ -207,12 +206,11 @@ class Texts:
         return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")
 
     def _texts(self, stream: IO[bytes] | None) -> Iterator[Pair]:
-        """Yield the texts, with beginnings from a column."""
+        """Yield the texts of all documents."""
         documents, count = self._documents, 0
         if self._kind_of_stdin is not None and self._stdin is not None:
             given = stream or self._stdin.buffer
-            columns = self._config.column, self._config.prefix_column
-            documents = [self._kind_of_stdin(Path("stdin"), *columns, self._limit, given)]
+            documents = [self._kind_of_stdin(Path("stdin"), self._config.column, self._limit, given)]
         for document in documents:
             self._begun.append((count, document))
             for pair in document.texts():
