@@ -28,8 +28,7 @@ from tolka.system.atomic import name_in_disk_errors, one_at_a_time, replace_text
 from tolka.system.progress import Say, bar, silent
 from tolka.system.workers import call_each, cores
 from tolka.text.check.loss import main_reason
-from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import MarkSet, Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_of
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair, Swapped

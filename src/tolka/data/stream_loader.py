@@ -17,8 +17,7 @@ from tolka.data.store import PartTags, TokenStore, joined
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.system.progress import Say, bar
-from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import MarkSet, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.pairs import Pair, PairStream
 from tolka.text.windows import full_windows
 from tolka.tokenizer.tokenizer import Tokenizer

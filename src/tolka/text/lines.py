@@ -147,14 +147,9 @@ class LineLimit:
 
     def error(self, place: str, name: str) -> DataError:
         """Return the DataError for a text that is too long."""
-        return DataError(f"{place}: {self.complaint(name)}")
-
-    def complaint(self, name: str) -> str:
-        """Return the message for a text that is too long, without its place."""
-        size = f"{name} is longer than {self.max_bytes} bytes"
-        if self.key:
-            return f"{size} ({self.key}); is this text, one sentence a line? If so, raise it"
-        return f"{size}; is this text, one sentence a line? If so, split it, or take it out"
+        key, advice = (f" ({self.key})", "raise it") if self.key else ("", "split it, or take it out")
+        size = f"{place}: {name} is longer than {self.max_bytes} bytes{key}"
+        return DataError(f"{size}; is this text, one sentence a line? If so, {advice}")
 
 
 LINE_LIMIT = LineLimit()

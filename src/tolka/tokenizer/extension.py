@@ -24,7 +24,7 @@ from tolka.text.pairs import Pair
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
 from tolka.tokenizer.language_tags import FORMS
 from tolka.tokenizer.sentencepiece_model import model_proto
-from tolka.tokenizer.special_tokens import BLANK, UNK
+from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
@@ -110,7 +110,7 @@ def extend_tokenizer(
             vocabularies[vocabulary] = replace(old, subwords=(*old.subwords, *known))
     extended = Tokenizer(models, vocabularies)
     counted = [pair for pairs in texts.values() for pair in islice(pairs(), _COUNTED // len(texts))]
-    for note in _notes(extension, extended, sides, counted, {*texts} - {""}):
+    for note in _notes(extension, extended, counted, {*texts} - {""}):
         say(note)
     return extended
 
@@ -192,15 +192,13 @@ def _chosen(
     return chosen, list(new)
 
 
-def _notes(
-    extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], pairs: Sequence[Pair], learnt: Set[str]
-) -> Iterator[str]:
-    """Yield notes on the new subwords, on what they save, and on old text that gets other ids.
+def _notes(extension: Extension, new: Tokenizer, pairs: Sequence[Pair], learnt: Set[str]) -> Iterator[str]:
+    """Yield notes on the new subwords, and on what they save.
 
     learnt: the sides that subwords are learnt from.
     """
     old = extension.base
-    for group, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
+    for _, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
         if old.shared:
             side = "both" if len(learnt) > 1 else min(learnt)
         elif not added and learnt.isdisjoint({side, "both"}):
@@ -213,13 +211,6 @@ def _notes(
         if single:
             more = f" and {len(single) - _LISTED} more" if len(single) > _LISTED else ""
             yield f"characters added: {' '.join(single[:_LISTED])}{more}"
-        characters = frozenset().union(*(sides[each].characters for each in group))
-        known = [subword for subword in added if characters.issuperset(subword.strip(BLANK))]
-        if known:
-            yield (
-                f"{len(known)} of them are spelt in characters that the model knows, such as {known[0]!r}: old text "
-                "that has them gets these ids"
-            )
     encoders = {"source": (old.encode_source, new.encode_source), "target": (old.encode_target, new.encode_target)}
     for side, (before, after) in encoders.items():
         texts = [getattr(pair, side) for pair in pairs]

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
-from tolka.translation.segments import LengthError, Segmenter
+from tolka.translation.segments import Segmenter, TextError
 from tolka.translation.splitting import sentences
 from tolka.translation.terminology import complaints
 
@@ -49,7 +49,7 @@ def score_given(
     Sentences are scored one by one if the segmenter does so and both sides have as many; any other pair is scored
     as a whole, however long it is, with `split` "never". `too_long` is true if a part has more subwords than
     segmenter.max_length. A pair of blank texts has score 0 and no tokens. tick: receives each batch's share of the
-    pairs. LengthError for a pair that is longer than the engine can compute.
+    pairs. TextError for a pair that is longer than the engine can compute.
     """
     form = segmenter.characters
     texts = list(zip(map(form.source, sources), map(form.target, targets), strict=True))
@@ -58,7 +58,7 @@ def score_given(
     share = len(texts) / max(1, len(numbers))
     try:
         scores = scores_of_texts(scorer, [pairs for pairs, _ in parts], lambda count: tick(count * share))
-    except LengthError as error:
+    except TextError as error:
         error.number = numbers[error.number]  # the engine numbers segments, and a user knows texts
         raise
     results = []

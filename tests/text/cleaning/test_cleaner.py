@@ -12,8 +12,7 @@ from one_pass_cleaning import clean
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.text.cleaning.cleaner import Tally, comparison_form, held_out_marks
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import MarkSet, Tally, comparison_form, held_out_marks
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
