@@ -111,6 +111,8 @@ def test_each_new_subword_stands_where_the_old_ones_that_spell_it_stood(kind: st
             for one in (spelt[number - old.source_size] if number >= old.source_size else [number])
         ] == before
     assert changed > 0
+    sources = [pair.source for pair in new_text()]
+    assert sum(map(len, new.encode_source(sources))) < 0.95 * sum(map(len, old.encode_source(sources)))
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

@@ -328,7 +328,7 @@ class _Workshop:
 
     def _work_on_shards(self, title: str, tokenizer: Tokenizer | None = None) -> None:
         """Clean all shards, or with a tokenizer encode them, except those for which it is done."""
-        waiting = [shard for shard in self._shards if not shard.is_done("encode" if tokenizer else "clean")]
+        waiting = [shard for shard in self._shards if not shard.is_done("encoded" if tokenizer else "cleaned")]
         total, left = (sum(shard.count for shard in shards) for shards in (self._shards, waiting))
         task, modules = self._order.task, [*own_modules(self._order.cleaning)]
         work = partial(work_on, task=task, tokenizer=tokenizer, modules=modules)
