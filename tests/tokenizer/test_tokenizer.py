@@ -205,8 +205,8 @@ def test_symbols_are_one_piece_wherever_they_stand(kind: str) -> None:
         ({"symbols": list("abcdef"), "vocab_size": 302}, "leave no space for other subwords"),
         ({"symbols": ["x"], "type": "word"}, "tokenizer.symbols have no effect where words are whole"),
         ({"model": ["a", "b", "c"]}, "tokenizer.model"),
-        ({"model": ["a", "b"]}, "set tokenizer.shared=false"),
-        ({"model": ["a"], "shared": False}, "set tokenizer.shared=true"),
+        ({"model": ["a", "b"]}, "target's, with tokenizer.shared=false"),
+        ({"model": ["a"], "shared": False}, "both sides, with tokenizer.shared=true"),
         ({"sample": -1}, "tokenizer.sample"),
     ],
 )

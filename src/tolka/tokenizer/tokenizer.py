@@ -81,8 +81,11 @@ class TokenizerConfig:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.98 to 1.0")
         if self.symbols:
             self._check_symbols(self.vocab_size - least)
-        if self.model:
-            self._check_model()
+        if self.model and len(self.model) != (1 if self.shared else 2):
+            raise ConfigError(
+                f"tokenizer.model ({', '.join(self.model)}) must be one file for both sides, with "
+                "tokenizer.shared=true, or the source's and the target's, with tokenizer.shared=false"
+            )
 
     def _check_symbols(self, max_symbols: int) -> None:
         """Raise ConfigError unless each symbol can be a subword and all of them fit into the vocabulary."""
@@ -99,19 +102,6 @@ class TokenizerConfig:
             raise ConfigError(
                 f"tokenizer.symbols ({len(self.symbols)} of them) leave no space for other subwords: raise "
                 f"tokenizer.vocab_size ({self.vocab_size})"
-            )
-
-    def _check_model(self) -> None:
-        """Raise ConfigError unless the number of models matches `shared`: one for both sides, or one for each."""
-        names = ", ".join(self.model)
-        if len(self.model) > 2:
-            raise ConfigError(
-                f"tokenizer.model ({names}) must be one file for both sides, or the source's and the target's"
-            )
-        if self.shared != (len(self.model) == 1):
-            raise ConfigError(
-                f"tokenizer.model ({names}) and tokenizer.shared disagree: one file is for both sides, two are not "
-                f"shared; set tokenizer.shared={str(not self.shared).lower()}"
             )
 
     @property

@@ -279,9 +279,8 @@ def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
             f"another file, name both: {both}"
         )
     names = sorted(path.name for path in folder.iterdir())
-    alike = [name for name in names if name.startswith(base.name[:3])]
-    similar = sorted(alike, key=lambda name: not name.startswith(base.name))[:6]
-    similar = similar or get_close_matches(Path(plain).name, names, n=6)  # with letters exchanged
+    begin_so = [name for name in names if name.startswith(base.name)]
+    similar = begin_so[:6] or get_close_matches(Path(plain).name, names, n=6)
     hint = hint or (f"; near it: {', '.join(similar)}" if similar else "")
     if reader_of(base):
         raise DataError(f"corpus.{key}: there is no file {base}{hint}")
