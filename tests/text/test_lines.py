@@ -115,14 +115,8 @@ def test_two_compressed_streams_are_one_text(tmp_path: Path, kind: str) -> None:
     assert count_and_digest(path) == (50_000, hashlib.sha256(content).hexdigest())
 
 
-# Of xz and bz2, Python takes what follows the compressed text for the end.
-@pytest.mark.parametrize(
-    ("kind", "tail"),
-    [
-        *((kind, tail) for kind in ("gz", "zst") for tail in (b"junk", b"\0\0junk\n" * 20_000)),
-        *dict.fromkeys(COMPRESS).items(),
-    ],
-)
+@pytest.mark.parametrize("tail", [b"junk", b"\0\0junk\n" * 20_000, None], ids=["junk", "much", "cut"])
+@pytest.mark.parametrize("kind", COMPRESS)
 def test_what_follows_compressed_text_is_an_error(tmp_path: Path, kind: str, tail: bytes | None) -> None:
     whole = COMPRESS[kind](b"one\ntwo\n")
     path = written(tmp_path, whole[:-5] if tail is None else whole + tail, f"text.{kind}")
@@ -132,7 +126,7 @@ def test_what_follows_compressed_text_is_an_error(tmp_path: Path, kind: str, tai
         count_and_digest(path)
 
 
-@pytest.mark.parametrize("kind", ["gz", "bz2"])
+@pytest.mark.parametrize("kind", ["gz", "xz", "bz2"])
 def test_zeros_after_compressed_text_are_padding(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path, COMPRESS[kind](b"one\n") + b"\0" * 100_000, f"text.{kind}")
     assert list(read_lines(path)) == ["one"]

@@ -4,9 +4,11 @@ import codecs
 import io
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
+
+from tolka.text.byte_streams import BlockStream
 
 # In this order: the first begins with UTF-16's.
 _MARKS = {
@@ -91,29 +93,6 @@ def as_utf8(stream: IO[bytes], *, closes: bool = True) -> IO[bytes]:
     return transcoded(stream, encoding, "surrogatepass", closes=closes) if encoding else stream
 
 
-class _BlockStream(io.RawIOBase):
-    """A stream of the bytes in blocks, which may be empty. close: is called when the stream is closed."""
-
-    def __init__(self, blocks: Iterator[bytes], close: Callable[[], object]) -> None:
-        self._blocks, self._close, self._left = blocks, close, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        """Read into a buffer, as io.RawIOBase does."""
-        # To return 0 for an empty block would mean the end of the file.
-        while not self._left and (block := next(self._blocks, None)) is not None:
-            self._left = block
-        size = min(len(buffer), len(self._left))
-        buffer[:size], self._left = self._left[:size], self._left[size:]
-        return size
-
-
 def transcoded(stream: IO[bytes], encoding: str, errors: str, *, closes: bool = True) -> IO[bytes]:
     """Return a stream in another encoding as UTF-8; reading raises EOFError where it is not in that encoding.
 
@@ -131,7 +110,7 @@ def transcoded(stream: IO[bytes], encoding: str, errors: str, *, closes: bool = 
                 raise EOFError(f"not {encoding}: {getattr(error, 'reason', error)}") from None
             yield text.encode("utf-8", errors)
 
-    return cast(IO[bytes], io.BufferedReader(_BlockStream(blocks(), stream.close if closes else lambda: None)))
+    return cast(IO[bytes], io.BufferedReader(BlockStream(blocks(), stream.close if closes else lambda: None)))
 
 
 def is_utf8(text: bytes, *, is_cut: bool = False) -> bool:
