@@ -273,13 +273,14 @@ def test_language_tags_survive(command: Command, tiny: list[str], corpus: Path, 
     for split in ("train", "valid", "test"):
         path = corpus / f"{split}.xa"
         path.write_text("".join(f"{TAGS[0]} {line}\n" for line in path.read_text().splitlines()), encoding="utf-8")
-    settings = ("corpus.source=xa", "corpus.target=xb", "tokenizer.extend=5")
+    settings = ("corpus.source=xa", "corpus.target=xb", "tokenizer.extend=5", "batching.sampling=0.1")
     outcome = command("mt-train", *going_on(tiny, folder, corpus, "tuned", *settings))
     assert outcome.code == 0, outcome.err
     old, new = load_marian(folder).tokenizer, load_model(tmp_path / "tuned").tokenizer
     line = f"{TAGS[0]} ferry kettle ."
     assert new.encode_source([line])[0][0] == old.encode_source([line])[0][0]
     assert new.source_pieces(new.encode_source([line])[0])[0] == TAGS[0]
+    assert [new.source_pieces(row[:1]) for row in new.resample_source(new.encode_source([line]), 0.5, 1)] == [[TAGS[0]]]
     one, other = (command("mt-translate", tmp_path / "tuned", stdin=f"{tag} ferry .\n".encode()) for tag in TAGS[:2])
     assert (one.code, other.code) == (0, 0)
     assert yaml.safe_load((tmp_path / "tuned" / "best" / "config.yaml").read_text())["tokenizer"]["extend"] == 5

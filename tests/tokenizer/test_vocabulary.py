@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from marian_folder import spm
@@ -11,6 +12,7 @@ from tolka.data.batch import BOS, EOS, PAD, UNK
 from tolka.errors import CheckpointError, ConfigError
 from tolka.text.direction import Direction
 from tolka.tokenizer.language_tags import NO_TAGS
+from tolka.tokenizer.resampling import Resampler
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import SPECIAL, VOCABULARY, Vocabulary, in_sentencepiece_order
 
@@ -166,6 +168,27 @@ def test_tags_are_told_by_the_direction_and_never_read_from_text(models: list[by
     assert Tokenizer(models, [shuffled(models)]).tags(Direction("en", "de")) == NO_TAGS
 
 
-def test_other_segmentations_are_refused(models: list[bytes]) -> None:
-    with pytest.raises(ConfigError, match=r"batching.sampling draws .* leave it out"):
-        Tokenizer(models, [shuffled(models)]).resample_source([[5]], 0.3, 1)
+def test_other_segmentations_are_of_the_same_text(models: list[bytes]) -> None:
+    """No draw has a subword that the list lacks; tags and unknown subwords stay."""
+    lacking = tuple(piece for piece in own_pieces(models[0]) if len(piece) == 2)[:3]
+    tokenizer: Any = Tokenizer(models, [shuffled(models, lacking)])
+    rows = tokenizer.encode_source([f">>deu<< {text} 語 {text}" for text in TEXTS[:4]])
+    seen = set()
+    for seed in range(20):
+        drawn = tokenizer.resample_source(rows, 0.3, seed)
+        assert drawn == tokenizer.resample_source(rows, 0.3, seed)
+        assert tokenizer.decode_source(drawn) == tokenizer.decode_source(rows)
+        for row, new in zip(rows, drawn, strict=True):
+            assert new[0] == row[0]
+            assert new.count(UNK) == row.count(UNK)
+        seen |= {tuple(map(tuple, drawn))}
+    assert len(seen) > 2
+
+
+def test_a_resampler_of_all_subwords_is_as_before(models: list[bytes]) -> None:
+    from sentencepiece import SentencePieceProcessor
+
+    processor = SentencePieceProcessor(model_proto=models[0])
+    rows = [processor.encode(text) for text in TEXTS[:4]]
+    every = frozenset(range(processor.get_piece_size()))
+    assert Resampler(processor)(rows, 0.3, 5) == Resampler(processor, every)(rows, 0.3, 5)

@@ -5,7 +5,6 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, TypeVar
 
-from tolka.errors import ConfigError
 from tolka.tokenizer.resampling import Resampler
 from tolka.tokenizer.special_tokens import BLANK, UNK
 from tolka.tokenizer.vocabulary import Vocabulary
@@ -93,6 +92,7 @@ class VocabularyCoder(Coder):
         self._never = {number for number, name in enumerate(self._subwords) if number <= UNK or name in never}
         names = super().pieces(range(processor.get_piece_size()))
         self._known = [self._ids.get(name, UNK) for name in names]  # SentencePiece's id -> ours
+        self._own = {known: number for number, known in enumerate(self._known) if known != UNK}
 
     @property
     def size(self) -> int:
@@ -121,10 +121,19 @@ class VocabularyCoder(Coder):
         return [self._subwords[number] for number in ids]
 
     def resample(self, rows: Rows, amount: float, seed: int) -> list[list[int]]:
-        raise ConfigError(
-            "batching.sampling draws other segmentations with a SentencePiece model, and this one's vocabulary is "
-            "another program's: leave it out"
-        )
+        """Return other segmentations; subwords that the SentencePiece model does not have stay as they are."""
+        # Stretches of its own subwords are drawn again; an empty draw stands for the stretches between them.
+        stretches = [[[*group] for _, group in groupby(row, self._own.__contains__)] for row in rows]
+        own = [[self._own[number] for number in each if number in self._own] for row in stretches for each in row]
+        drawn = iter(self._resampler(own, amount, seed))
+        return [
+            [number for each in row for number in [self._known[piece] for piece in next(drawn)] or each]
+            for row in stretches
+        ]
+
+    @cached_property
+    def _resampler(self) -> Resampler:
+        return Resampler(self._processor, frozenset(self._own.values()))
 
 
 def whole_characters(subwords: Sequence[S], byte_of: Mapping[S, int]) -> list[S]:

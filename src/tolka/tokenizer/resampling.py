@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -20,8 +20,8 @@ class Resampler:
 
     # SentencePiece can sample as well, but its generator cannot be seeded to repeat a result in another process.
 
-    def __init__(self, processor: Any) -> None:
-        """Raise ConfigError if words have only one segmentation."""
+    def __init__(self, processor: Any, allowed: Collection[int] | None = None) -> None:
+        """allowed: ids that a segmentation may have; None = all. ConfigError if words have only one segmentation."""
         model = model_proto(processor.serialized_model_proto())
         kinds = {model.trainer_spec.BPE: self._drop_merges, model.trainer_spec.UNIGRAM: self._choose}
         if model.trainer_spec.model_type not in kinds:
@@ -29,7 +29,8 @@ class Resampler:
                 "batching.sampling draws other segmentations of the same words, and this tokenizer has only one way to "
                 "cut them: choose tokenizer.type=bpe or unigram, or batching.sampling=0"
             )
-        self._draw: Callable[[Word, float, random.Random], Sequence[int]] = kinds[model.trainer_spec.model_type]
+        self._draw_any: Callable[[Word, float, random.Random], Sequence[int]] = kinds[model.trainer_spec.model_type]
+        self._allowed = allowed
         self._processor = processor
         self._pieces = [piece.piece for piece in model.pieces]
         normal = model.SentencePiece.NORMAL
@@ -47,6 +48,11 @@ class Resampler:
         """
         rng = random.Random(seed)
         return [[piece for word in self._words(row) for piece in self._draw(word, amount, rng)] for row in rows]
+
+    def _draw(self, word: Word, amount: float, rng: random.Random) -> Sequence[int]:
+        """Draw a segmentation of the word; the given one instead of one with a subword that is not allowed."""
+        drawn = self._draw_any(word, amount, rng)
+        return drawn if self._allowed is None or all(piece in self._allowed for piece in drawn) else word
 
     def _words(self, row: Sequence[int]) -> list[Word]:
         """Split the row before each subword that begins a word."""
