@@ -38,7 +38,7 @@ class Document(ABC):
 
     @abstractmethod
     def texts(self) -> Iterator[Pair]:
-        """Yield each text as the source of a pair, whose target is the beginning of the translation, "" if it is free.
+        """Yield each text as the source of a pair.
 
         A text with a flaw is translated all the same, and noted. DataError for what cannot be read.
         """

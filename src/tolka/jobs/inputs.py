@@ -208,7 +208,7 @@ class Texts:
         return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")
 
     def _texts(self, stream: IO[bytes] | None) -> Iterator[Pair]:
-        """Yield the texts, with beginnings where a document has some."""
+        """Yield the texts of all documents."""
         count = 0
         for document in self._documents:
             document.stream = stream or document.stream
