@@ -154,7 +154,7 @@ def test_a_useless_model_ends_the_recipe(tmp_path: Path) -> None:
         (["recipe=back_translatoin"], "Did you mean 'back_translation'?"),
         (["recipe.monolingual=[]"], "corpus.monolingual=FILE"),
         (["corpus.both_directions=true", "recipe.reverse=runs/x"], "whose model is its own reverse"),
-        (["corpus.temperature=2"], "joins all training texts: leave corpus.weights, corpus.temperature, corpus."),
+        (["corpus.temperature=2"], "joins all training texts: leave corpus.weights, corpus.temperature out"),
         # What only the last training would find is found before the first.
         (["tokenizer.type=word"], "tokenizer.symbols have no effect where words are whole"),
         (["metrics.bootstrap=0"], "compares two models, and metrics.bootstrap=0 leaves no way to"),
