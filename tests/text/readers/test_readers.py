@@ -609,26 +609,6 @@ def test_files_by_pattern(tmp_path: Path) -> None:
         corpus_of(tmp_path, "x.tmx")
 
 
-@pytest.mark.parametrize(
-    ("outside", "inside", "flaw"),
-    [
-        ("", "", ""),
-        ("", 'approved="no"', "not approved"),
-        ("", 'approved="yes"', ""),
-        ("", 'translate="no"', "not to be translated"),
-        ('translate="no"', "", "not to be translated"),
-        ('translate="no"', 'translate="yes"', ""),
-    ],
-)
-def test_xliff_units_that_nobody_stands_for(tmp_path: Path, outside: str, inside: str, flaw: str) -> None:
-    one = "<source>a</source><target>b</target>"
-    units = f"<group {outside}><trans-unit {inside}>{one}</trans-unit></group><trans-unit>{one}</trans-unit>"
-    assert read(write(tmp_path / "a.xlf", XLIFF.format(units))) == [Pair("a", "b", flaw), Pair("a", "b")]
-    # A broken unit says nothing of the next.
-    broken = units.replace("<source>a", "<source>a & b", 1)
-    assert read(write(tmp_path / "b.xlf", XLIFF.format(broken)))[1:] == [Pair("a", "b")]
-
-
 def test_an_ending_in_capitals_is_compressed_too(tmp_path: Path) -> None:
     path = write(tmp_path / "a.TSV.GZ", gzip.compress(b"en\tde\na\tb\n"))
     assert read(path) == [Pair("a", "b")]
@@ -649,73 +629,6 @@ def test_a_quotation_mark_that_is_closed_much_later_takes_no_line_in_silence(tmp
     assert [pair.flaw for pair in pairs] == ["a cell of 20 lines or more", ""]
     assert pairs[0].target.startswith("y a0,b0 a1,b1")
     assert pairs[1] == Pair("c", "d")
-
-
-@pytest.mark.parametrize(
-    ("version", "unit", "pair"),
-    [
-        ("1.2", '<source>a</source><target state="translated">b</target>', Pair("a", "b")),
-        ("1.2", "<source>a</source>", Pair("a", "", "untranslated")),
-        ("1.2", '<source>a</source><target state="new">b</target>', Pair("a", "b", "untranslated")),
-        *(
-            ("1.2", f"<source>a</source><target {attributes}>b</target>", Pair("a", "b", flaw))
-            for attributes, flaw in (
-                ('state="needs-review-translation"', "needs review"),
-                ('state-qualifier="fuzzy-match"', "needs review"),
-                ('state="signed-off" state-qualifier="rejected-grammar"', "rejected"),
-                ('state-qualifier="rejected-length"', "rejected"),
-                ('state="translated" state-qualifier="leveraged-mt"', "machine translation"),
-                ('state-qualifier="mt-suggestion"', "machine translation"),
-                ('state="final" state-qualifier="leveraged-mt"', ""),
-                ('state="translated" state-qualifier="exact-match"', ""),
-            )
-        ),
-        ("1.2", "<source>a</source><seg-source>x</seg-source><target>b</target>", Pair("a", "b")),
-        (
-            "1.2",
-            "<source>a</source><target>b</target><alt-trans><source>x</source><target>y</target></alt-trans>",
-            Pair("a", "b"),
-        ),
-        # The elements of XLIFF 1.2, section 2.4 (inline).
-        (
-            "1.2",
-            '<source>a<x id="1" ctype="lb"/>b</source><target>c<g id="2" ctype="bold">d</g></target>',
-            Pair("a b", "cd"),
-        ),
-        ("1.2", '<source>a<x id="1"/>b <ph id="2">%s</ph></source><target>c</target>', Pair("a b %s", "c")),
-        ("1.2", '<source>a <x id="1" equiv-text="{{name}}"/></source><target>c</target>', Pair("a {{name}}", "c")),
-        ("2.0", '<source>a <ph id="1" equiv="{0}"/></source><target>c</target>', Pair("a {0}", "c")),
-        (
-            "1.2",  # as Angular writes it
-            '<source>a<x id="START_BOLD_TEXT" ctype="x-b" equiv-text="&lt;b&gt;"/>b</source><target>c</target>',
-            Pair("ab", "c"),
-        ),
-        ("2.0", "<source>a</source><target>b</target>", Pair("a", "b")),
-        ("2.0", '<source>a<ph id="1" type="fmt" subType="xlf:lb"/>b</source><target>c</target>', Pair("a b", "c")),
-        ("2.0", '<source>a<pc id="1" type="fmt" subType="xlf:b">b</pc></source><target>c</target>', Pair("ab", "c")),
-        ("2.0", "<source>a</source>", Pair("a", "", "untranslated")),
-    ],
-)
-def test_xliff(tmp_path: Path, version: str, unit: str, pair: Pair) -> None:
-    if version == "1.2":
-        content = XLIFF.format(f'<group><trans-unit id="1">{unit}</trans-unit></group>')
-    else:
-        unit = f'<unit id="1"><segment>{unit}</segment><ignorable><source> </source></ignorable></unit>'
-        content = f'<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{unit}</file></xliff>'
-    assert read(write(tmp_path / "a.xlf", content)) == [pair]
-    assert [p.flaw for p in read(write(tmp_path / "b.xlf", content.replace("<source>a", "<source>a & b")))] == [
-        "not XML (not well-formed (invalid token); first in line 1)"
-    ]
-
-
-def test_languages_of_xliff(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.xlf", XLIFF.format(XLIFF_UNIT.format("a", "b")))
-    reader = reader_of(path)
-    assert reader
-    assert list(reader(path, "t", Direction("de", "en-GB"), ()).read()) == [Pair("b", "a")]
-    assert list(reader(path, "t", Direction("en", "ko"), ()).read()) == [
-        Pair("a", "b", "no pair in en and ko (the first such unit is from en to de-DE)")
-    ]
 
 
 def test_test_sets_of_wmt(tmp_path: Path) -> None:
