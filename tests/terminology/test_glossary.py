@@ -56,7 +56,7 @@ def test_a_line_is_a_source_and_its_target_forms(tmp_path: Path) -> None:
     assert read_glossary(compressed, EN_DE) == [Entry(("engine",), ("Motor",))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ("engine\tMotor\ngear\n", r"terms\.tsv:2: no tab; a line is: source TAB target"),
@@ -131,7 +131,7 @@ BOMB = '<!DOCTYPE tbx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>' + TBX_3.repl
 STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.replace("dog", "&a;")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "direction", "complaint"),
     [
         (TBX_3[:-20], EN_DE, r"terms\.tbx:5: not XML \(<tbx> has no end\); is the file complete\?"),

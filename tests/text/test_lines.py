@@ -15,6 +15,7 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from tolka.errors import DataError
 from tolka.text.encodings import conversion
@@ -35,7 +36,7 @@ def written(folder: Path, content: bytes, name: str = "text") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "lines"),
     [
         (b"", []),
@@ -65,7 +66,7 @@ def test_gzip_reads_like_plain(tmp_path: Path) -> None:
     assert count_and_digest(path)[0] == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         (b"one\ntw\xe4\n", ":2: not UTF-8 (byte 0xe4 at column 3)"),
@@ -248,7 +249,7 @@ def test_a_tilde_is_home_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch
 FOUR = LineLimit(4, "some.key")
 
 
-@pytest.mark.parametrize("content", [b"four\nab\n", b"four\r\nab", codecs.BOM_UTF8 + b"four\r\nab", "é누\n".encode()])
+@each_row("content", [b"four\nab\n", b"four\r\nab", codecs.BOM_UTF8 + b"four\r\nab", "é누\n".encode()])
 def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content)
     limit = LineLimit(5) if "é".encode() in content else FOUR
@@ -256,9 +257,7 @@ def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path, content: bytes) -> N
     assert count_and_digest(path, limit)[0] == len(content.split())
 
 
-@pytest.mark.parametrize(
-    "content", [b"five5\n", b"five5", codecs.BOM_UTF8 + b"five5\r\n", "누누\n".encode(), b"five5" * 99]
-)
+@each_row("content", [b"five5\n", b"five5", codecs.BOM_UTF8 + b"five5\r\n", "누누\n".encode(), b"five5" * 99])
 def test_a_line_beyond_the_limit(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, b"four\n" + content.removeprefix(codecs.BOM_UTF8))
     with pytest.raises(DataError, match=r":2: the line is longer than 4 bytes \(some.key\)"):

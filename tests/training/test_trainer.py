@@ -274,7 +274,7 @@ def test_clipping_by_hand(tmp_path: Path, norm: float, expected: list[float]) ->
     assert (slope.weight / -trainer.rate.peak).tolist() == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"updates": 0}, r"trainer.updates \(0\) must be at least 1"),

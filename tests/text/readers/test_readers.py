@@ -153,7 +153,7 @@ def wmt(source: list[str], *references: list[str]) -> str:
 LONG = "x" * 101
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "complaint"),
     [
         ("a.tsv", f"en\tde\na\tb\n{LONG}\tb\n", ":3: the line is longer"),
@@ -237,7 +237,7 @@ UNIT = """<tmx><body><tu><tuv xml:lang="en"><seg>An {}.</seg></tuv>
 <tuv xml:lang="de"><seg>Ein {}.</seg></tuv></tu></body></tmx>"""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "text"),
     [
         ("EUC-KR", "뷁 나는"),  # 뷁 is in Windows' extension of it alone
@@ -278,7 +278,7 @@ def tmx(path: Path, *units: str) -> list[Pair]:
     return read(write(path, f"<tmx>\n<body>{''.join(made)}</body></tmx>"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("segment", "text"),
     [
         # Types and elements of TMX 1.4b, sections "type" and "Content markup".
@@ -320,7 +320,7 @@ def test_inline_codes_part_what_they_separate(tmp_path: Path, segment: str, text
     assert tmx(tmp_path / "a.tmx", f"{segment}|x") == [Pair(text, "x")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("segment", "why"),
     [
         ("&#x1F;", "reference to invalid character number"),
@@ -372,7 +372,7 @@ def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "first"),
     [("de", "DE"), ("de-AT", "AT"), ("de_AT", "AT"), ("de-CH", "DE"), ("deu", "DE"), ("de-DE", "DE"), ("zh-CN", "")],
 )
@@ -439,7 +439,7 @@ def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, 
     assert tally.summary() == f"1 pair, 0 kept, 1 left out: 1 {flaw}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ("<tmx>\n<body>\n<tu>", r"a.tmx:3: not XML \(<body> has no end\); is the file complete\?"),
@@ -465,7 +465,7 @@ def test_gettext(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ('msgid "a"\nmsgstr b\n', "a.po:2: a keyword and a text in quotes are expected"),
@@ -486,7 +486,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
     assert read(path, ("English", "German")) == [Pair("a", "b")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "columns", "complaint"),
     [
         ("a.tsv", "a\tb\n", (), r"a.tsv:1: no column is called 'en'.*corpus.columns=\[1,2\]"),
@@ -689,7 +689,7 @@ def test_segments_of_two_sgm_files(tmp_path: Path) -> None:
         corpus_of(tmp_path, ["none.txt", "news.de.sgm"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         '[{"en": "a", "de": "b"}, {"translation": {"en": "c", "de": "d"}}]',
@@ -712,7 +712,7 @@ def test_a_long_list_in_one_line_of_json(tmp_path: Path) -> None:
     assert source.count() == 5000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ('[{"en": "a",\n"de": "b"},\n {"en": c}]', "a.json:3: not JSON from here on"),
@@ -732,7 +732,7 @@ def test_json_that_cannot_be_read(tmp_path: Path, content: str | bytes, complain
         list(reader(path, "t", LANGUAGES, (), LineLimit(100)).read())
 
 
-@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
+@each_row("first", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
 def test_the_separator_that_excel_names_first(tmp_path: Path, first: str) -> None:
     path = write(tmp_path / "a.csv", f'{first}\r\nen;de\r\n"a, b, c";d\r\n')
     assert read(path) == [Pair("a, b, c", "d")]
