@@ -176,7 +176,7 @@ def test_a_text_beyond_the_limit(tmp_path: Path, name: str, content: str, compla
         list(reader(path, "t", LANGUAGES, (), LineLimit(100)).read())
 
 
-@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
+@each_row(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
 def test_compressed(tmp_path: Path, ending: str, pack: Any) -> None:
     path = write(tmp_path / f"a.tsv{ending}", pack(b"en\tde\na\tb\n"))
     assert read(path) == [Pair("a", "b")]
