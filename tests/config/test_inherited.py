@@ -1,9 +1,11 @@
 """What fine-tuning inherits from the model that it starts from, and what may not be typed beside it."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from rows import each_row
 
 from tolka.config.command_line import train_config
@@ -76,6 +78,15 @@ def test_what_weights_fit_whatever_it_is(trained: Path) -> None:
     model = config.as_dict()["model"]
     assert (model["dropout"], model["attention_dropout"], model["d_model"]) == (0.35, 0.2, 16)
     assert (config.tokenizer.extend, config.tokenizer.sample, config.tokenizer.vocab_size) == (10, 9, 320)
+
+
+def test_subwords_that_were_added_to_the_model_are_not_added_once_more(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "best", tmp_path / "best")
+    settings = tmp_path / "best" / "config.yaml"
+    settings.write_text(settings.read_text().replace("  extend: 0\n", "  extend: 7\n"))
+    assert yaml.safe_load(settings.read_text())["tokenizer"]["extend"] == 7
+    assert tuned(tmp_path / "best").tokenizer.extend == 0
+    assert tuned(tmp_path / "best", "tokenizer.extend=5").tokenizer.extend == 5
 
 
 def test_sizes_of_an_experiment_give_way_and_are_named(trained: Path) -> None:
