@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 PACKAGE = Path(__file__).parents[1] / "src" / "tolka"
 # Where torch keeps what is about processors and their vendors, and operators without a Python function.
@@ -60,7 +61,7 @@ def test_no_processor_is_named(room: str) -> None:
     assert {path: names for path, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "names"),
     [
         ("x.device.type == 'cpu'", ["x.device.type"]),
@@ -152,7 +153,7 @@ def test_only_commands_and_the_api_s_defaults_print_notes() -> None:
             assert any("say" in [each.arg for each in node.args.args + node.args.kwonlyargs] for node in public), path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lines", "names"),
     [
         ("sys.modules['torch'] = None", ["sys.modules['torch']"]),

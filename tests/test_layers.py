@@ -175,6 +175,27 @@ def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
+WITHOUT_TORCH = [
+    *("tolka.models.transformer.options", "tolka.models.rnn.options", "tolka.models.options"),
+    *("tolka.data.shards", "tolka.system.workers", "tolka.translation.flags", "tolka.translation.translator"),
+]
+
+
+def test_what_starts_quickly_imports_no_torch() -> None:
+    """Options, also in their registry, the processes that prepare text, and a translator of another engine."""
+    script = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    importlib.import_module(name)\n"
+        "    assert 'torch' not in sys.modules, name\n"
+        "assert sys.modules['tolka.models.options'].MODELS.presets()\n"
+        "assert 'torch' not in sys.modules, 'the registry'\n"
+    )
+    command = [sys.executable, "-c", script, *WITHOUT_TORCH]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
 def test_help_needs_nothing_heavy(command: str) -> None:
     script = (

@@ -1,6 +1,7 @@
 """All that is wrong with the settings typed is reported at once, and nothing else."""
 
 import pytest
+from rows import each_row
 
 from tolka.config.command_line import evaluate_config, train_config
 from tolka.config.translate_command import translate_config
@@ -64,7 +65,7 @@ CASES: list[tuple[str, str, list[str], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("command", "settings", "named", "count"), CASES)
+@each_row(("command", "settings", "named", "count"), CASES)
 def test_all_of_them_in_one_line(command: str, settings: str, named: list[str], count: int) -> None:
     with pytest.raises(ConfigError) as caught:
         COMMANDS[command](settings.split())  # type: ignore[operator]

@@ -216,7 +216,7 @@ FREE_TEXTS = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "noted"),
     [
         (["model=lstm"], True),

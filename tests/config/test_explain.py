@@ -1,13 +1,14 @@
 """Complaints of Hydra's in one line: which setting it is about, and what is allowed instead."""
 
 import pytest
+from rows import each_row
 
 from tolka.config.compose import compose
 from tolka.config.explain import explain, help_command, unknown_choice, unknown_key
 from tolka.errors import ConfigError
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "complaint"),
     [
         (["hydra/launcher=joblibs"], "unknown hydra/launcher 'joblibs'. mt-train --info plugins shows"),
@@ -43,7 +44,7 @@ def test_a_key_of_another_kind_names_those_that_have_it() -> None:
     assert unknown_key("model.cell", "gru", "train").startswith("the chosen model has no key model.cell; those that")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "hint"),
     [
         ("search.beam_sise", " Did you mean 'search.beam_size'?"),

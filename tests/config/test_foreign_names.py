@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import each_row
 
 from tolka.config import foreign_names
 from tolka.config.choices import choices_of, known_keys
@@ -39,7 +40,7 @@ def test_the_commonest_names_of_other_programs_are_known() -> None:
     assert [name for name in names if not re.match(r" Here( it is:?|,) ", meaning(f"--{name}", "3", "train"))] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "words"),
     [
         ("mt-train learning_rate=1e-4", "unknown key 'learning_rate'. Here it is optimizer.lr=1e-4"),

@@ -2,8 +2,6 @@
 
 import gzip
 import hashlib
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
@@ -289,11 +287,6 @@ def test_workers_do_not_import_what_lies_about(
 def test_few_pairs_are_prepared_without_starting_a_process(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.system.workers._Worker", None)
     assert prepared(corpus, train=["train", "valid"], processes=2).tally.kept == 68
-
-
-def test_what_workers_import_is_without_torch() -> None:
-    code = "import sys; import tolka.data.shards, tolka.system.workers; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_what_breaks_off_while_the_tokenizer_learns_is_no_fault_of_the_text(

@@ -106,7 +106,7 @@ def test_a_sound_training_is_judged_by_its_score() -> None:
     )
 
 
-@pytest.mark.parametrize(("bleu", "level"), [(19.9, "weak"), (20.0, "rough"), (30.0, "usable"), (50.0, "good")])
+@each_row(("bleu", "level"), [(19.9, "weak"), (20.0, "rough"), (30.0, "usable"), (50.0, "good")])
 def test_levels_are_bands_of_bleu(bleu: float, level: str) -> None:
     assert made(SOUND, bleu=bleu).level == level
 

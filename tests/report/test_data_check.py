@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from rows import each_row
 
 from tolka.report.data_check import (
     advice,
@@ -40,7 +41,7 @@ def checkup(*findings: dict[str, Any], **other: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("what", "count", "cure"),
     [
         ("markup", 11, "cleaning.markup=strip, or drop"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from rows import each_row
 
 from tolka.evaluation.perplexity import Perplexity
 from tolka.evaluation.tester import TestResult
@@ -34,7 +35,7 @@ def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Pa
     assert stored["figures"]["bleu"] == scores["test"]["test"]["metrics"][0]["score"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "state", "expected"),
     [
         ({"updates": 1000}, {"update": 1000}, "with trainer.updates=2000 goes on for about 10 minutes"),

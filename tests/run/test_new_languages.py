@@ -155,7 +155,7 @@ def test_the_nearest_language_is_that_which_makes_the_text_likeliest(nllb: Path)
     assert _nearest(start, dutch.target, {direction: [], dutch: pairs}) == min(latin, key=latin.__getitem__)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "known", "like", "said"),
     [
         ("tyv", KNOWN, "", "Its codes are like deu_Latn, eng_Latn, kor_Hang: write a new one so, too"),

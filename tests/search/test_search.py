@@ -34,15 +34,6 @@ def test_beam_finds_what_greedy_misses() -> None:
     assert best.score == best.log_probability
 
 
-def test_the_length_penalty_favours_longer_ones() -> None:
-    """Ending at once has probability 0.5, ending after one A 0.45: the penalty reverses the order."""
-    table = {BOS: {EOS: 0.5, A: 0.5}, A: {EOS: 0.9, A: 0.1}}
-    for penalty, expected in ((0.0, []), (2.0, [A])):
-        config = BeamConfig(beam_size=3, length_penalty=penalty)
-        assert config.build().search(Known(table), SOURCE, LENGTHS)[0][0].tokens == expected
-    assert BeamConfig(length_penalty=2.0).penalty(2) == pytest.approx((7 / 6) ** 2)
-
-
 @pytest.mark.parametrize("config", [GreedyConfig(max_length_extra=1), BeamConfig(beam_size=2, max_length_extra=1)])
 def test_what_never_ends_stops_at_the_limit_and_says_so(config: GreedyConfig) -> None:
     (found, *_), _ = config.build().search(Known({BOS: {A: 1.0}, A: {A: 0.9, B: 0.1}, B: {A: 1.0}}), SOURCE, LENGTHS)
@@ -210,15 +201,6 @@ def test_settings_at_their_defaults_are_not_refused() -> None:
     for config in (BeamConfig(), BeamConfig(length_normalization="none")):
         assert type(config)(**dataclasses.asdict(config)) == config
     assert BeamConfig(length_normalization="none", length_penalty=0.0).penalty(7) == 1.0
-
-
-@pytest.mark.parametrize("normalization", ["gnmt", "plain", "none"])
-def test_the_penalty_of_several_lengths_is_that_of_each(normalization: str) -> None:
-    options: dict[str, Any] = {} if normalization == "none" else {"length_penalty": 0.7}
-    config = BeamConfig(length_normalization=normalization, **options)
-    lengths = [1, 2, 9, 300]
-    each = [config.penalty(length) for length in lengths]
-    assert config.penalty(torch.tensor(lengths)).tolist() == pytest.approx(each)
 
 
 def test_a_list_of_banned_phrases_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

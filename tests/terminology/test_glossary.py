@@ -56,7 +56,7 @@ def test_a_line_is_a_source_and_its_target_forms(tmp_path: Path) -> None:
     assert read_glossary(compressed, EN_DE) == [Entry(("engine",), ("Motor",))]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ("engine\tMotor\ngear\n", r"terms\.tsv:2: no tab; a line is: source TAB target"),
@@ -131,7 +131,7 @@ BOMB = '<!DOCTYPE tbx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>' + TBX_3.repl
 STEALING = '<!DOCTYPE tbx [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + TBX_3.replace("dog", "&a;")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "direction", "complaint"),
     [
         (TBX_3[:-20], EN_DE, r"terms\.tbx:5: not XML \(<tbx> has no end\); is the file complete\?"),
@@ -238,27 +238,6 @@ def test_banned_phrases(tmp_path: Path) -> None:
     assert read_banned(written(tmp_path, "# no\nso  to\tspeak\r\n\n\\#tag\nso to speak\n")) == ["so to speak", "#tag"]
     with pytest.raises(DataError, match=r"terms\.tsv: no phrase is in it; write one a line"):
         read_banned(written(tmp_path, "# no\n \n"))
-
-
-@pytest.mark.parametrize(
-    ("of_model", "of_file"),
-    [("en-US", "en"), ("eng_Latn", "en"), ("eng", "en-GB"), ("en", "eng"), ("en_US", "eng_Latn")],
-)
-def test_codes_of_one_language_are_alike(tmp_path: Path, of_model: str, of_file: str) -> None:
-    path = written(tmp_path, TBX_3.replace('"en"', f'"{of_file}"'), "terms.tbx")
-    assert read_glossary(path, Direction(of_model, "deu_Latn")) == [Entry(("dog",), ("Hund",))]
-    with pytest.raises(DataError, match="no concept has terms"):
-        read_glossary(path, Direction("fr", "de"))
-
-
-def test_the_exact_code_comes_first(tmp_path: Path) -> None:
-    several = TBX_3.replace(
-        '<langSec xml:lang="en">',
-        '<langSec xml:lang="en-US"><termSec><term>pup</term></termSec></langSec><langSec xml:lang="en">',
-    )
-    path = written(tmp_path, several, "terms.tbx")
-    for language, terms in {"en": ("dog",), "en-us": ("pup",), "eng": ("pup", "dog")}.items():
-        assert read_glossary(path, Direction(language, "de")) == [Entry(terms, ("Hund",))]
 
 
 def test_many_targets_of_one_source_are_each_kept_once() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import each_row
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning.cleaner import Tally, judge, set_aside_marks
@@ -117,7 +118,7 @@ def test_only_what_is_worth_scoring_is_chosen(tmp_path: Path) -> None:
     assert sorted((pair.source, pair.target) for pair in valid) == sorted(good)
 
 
-@pytest.mark.parametrize("asked", ["0", "1.5", "0.51", "-0.1", "-3", "0.0", "1e3"])
+@each_row("asked", ["0", "1.5", "0.51", "-0.1", "-3", "0.0", "1e3"])
 def test_what_is_no_size(tmp_path: Path, asked: str) -> None:
     with pytest.raises(ConfigError, match=rf"corpus.valid \({asked}\) must be the name of a text, or .*\(0.01, at mo"):
         config(tmp_path, ["x.tsv"], valid=[asked]).open()

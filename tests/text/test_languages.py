@@ -1,6 +1,7 @@
 """Which of several languages a text is in."""
 
 import pytest
+from rows import each_row
 
 from tolka.text.languages import code_of_text
 
@@ -18,6 +19,6 @@ def test_of_several_codes_the_likeliest_is_taken_where_it_is_beyond_doubt() -> N
     assert code_of_text(["Собака спит под старым деревом, и никто ему не мешает."], CODES) == "rus_Cyrl"
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["1234 ..."], ["ok"], ["Χαίρετε, τι κάνετε σήμερα;"]])
+@each_row("texts", [[], [""], ["1234 ..."], ["ok"], ["Χαίρετε, τι κάνετε σήμερα;"]])
 def test_nobody_can_say(texts: list[str]) -> None:
     assert code_of_text(texts, CODES) == ""

@@ -5,6 +5,7 @@ import codecs
 import gzip
 import hashlib
 import io
+import itertools
 import lzma
 import tracemalloc
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rows import each_row
 
 from tolka.errors import DataError
 from tolka.text.encodings import conversion
@@ -35,7 +37,7 @@ def written(folder: Path, content: bytes, name: str = "text") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "lines"),
     [
         (b"", []),
@@ -59,13 +61,7 @@ def test_lines(tmp_path: Path, content: bytes, lines: list[str] | None) -> None:
     assert count_and_digest(path) == (len(expected), hashlib.sha256(content).hexdigest())
 
 
-def test_gzip_reads_like_plain(tmp_path: Path) -> None:
-    path = written(tmp_path, gzip.compress("één\n\nzwei\n".encode()), "text.gz")
-    assert list(read_lines(path)) == ["één", "", "zwei"]
-    assert count_and_digest(path)[0] == 3
-
-
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         (b"one\ntw\xe4\n", ":2: not UTF-8 (byte 0xe4 at column 3)"),
@@ -106,7 +102,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", COMPRESS)
+@each_row("kind", COMPRESS)
 def test_two_compressed_streams_are_one_text(tmp_path: Path, kind: str) -> None:
     lines = [f"line {number * number}" for number in range(50_000)]  # more than a block is read
     content = "".join(f"{line}\n" for line in lines).encode()
@@ -115,8 +111,7 @@ def test_two_compressed_streams_are_one_text(tmp_path: Path, kind: str) -> None:
     assert count_and_digest(path) == (50_000, hashlib.sha256(content).hexdigest())
 
 
-@pytest.mark.parametrize("tail", [b"junk", b"\0\0junk\n" * 20_000, None], ids=["junk", "much", "cut"])
-@pytest.mark.parametrize("kind", COMPRESS)
+@each_row(("kind", "tail"), itertools.product(COMPRESS, [b"junk", b"\0\0junk\n" * 20_000, None]))
 def test_what_follows_compressed_text_is_an_error(tmp_path: Path, kind: str, tail: bytes | None) -> None:
     whole = COMPRESS[kind](b"one\ntwo\n")
     path = written(tmp_path, whole[:-5] if tail is None else whole + tail, f"text.{kind}")
@@ -124,12 +119,6 @@ def test_what_follows_compressed_text_is_an_error(tmp_path: Path, kind: str, tai
         list(read_lines(path))
     with pytest.raises(DataError, match=rf"text.{kind}(:1)?: cannot be read (to its end|further)"):
         count_and_digest(path)
-
-
-@pytest.mark.parametrize("kind", ["gz", "xz", "bz2"])
-def test_zeros_after_compressed_text_are_padding(tmp_path: Path, kind: str) -> None:
-    path = written(tmp_path, COMPRESS[kind](b"one\n") + b"\0" * 100_000, f"text.{kind}")
-    assert list(read_lines(path)) == ["one"]
 
 
 @pytest.mark.parametrize("order", ["le", "be"])
@@ -242,7 +231,7 @@ def test_a_tilde_is_home_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch
 FOUR = LineLimit(4, "some.key")
 
 
-@pytest.mark.parametrize("content", [b"four\nab\n", b"four\r\nab", codecs.BOM_UTF8 + b"four\r\nab", "é누\n".encode()])
+@each_row("content", [b"four\nab\n", b"four\r\nab", codecs.BOM_UTF8 + b"four\r\nab", "é누\n".encode()])
 def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content)
     limit = LineLimit(5) if "é".encode() in content else FOUR
@@ -250,9 +239,7 @@ def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path, content: bytes) -> N
     assert count_and_digest(path, limit)[0] == len(content.split())
 
 
-@pytest.mark.parametrize(
-    "content", [b"five5\n", b"five5", codecs.BOM_UTF8 + b"five5\r\n", "누누\n".encode(), b"five5" * 99]
-)
+@each_row("content", [b"five5\n", b"five5", codecs.BOM_UTF8 + b"five5\r\n", "누누\n".encode(), b"five5" * 99])
 def test_a_line_beyond_the_limit(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, b"four\n" + content.removeprefix(codecs.BOM_UTF8))
     with pytest.raises(DataError, match=r":2: the line is longer than 4 bytes \(some.key\)"):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from rows import each_row
 
 from tolka.errors import ConfigError
 from tolka.text.new_languages import check_new_languages, code_hint, known_as
@@ -71,7 +72,7 @@ def test_another_code_of_a_language_is_refused_with_that_of_the_model() -> None:
                 check_known("target", code, NLLB)
 
 
-@pytest.mark.parametrize("code", ["lat_Latn", "kok_Deva", "doi_Deva", "zho_Latn", "srp_Latn", "swc_Latn", "tyv_Cyrl"])
+@each_row("code", ["lat_Latn", "kok_Deva", "doi_Deva", "zho_Latn", "srp_Latn", "swc_Latn", "tyv_Cyrl"])
 def test_a_language_that_the_model_lacks_is_new(code: str) -> None:
     check_new_languages([code], NLLB, "")
 

@@ -143,7 +143,7 @@ def test_more_characters_than_subwords(vocab_size: int) -> None:
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"type": "bep"}, r"tokenizer.type \('bep'\) is unknown. Did you mean 'bpe'"),

@@ -100,7 +100,7 @@ def test_which_checkpoints_stay(options: dict[str, Any], expected: list[int]) ->
     assert set(to_average(KEPT, config)) <= to_keep(KEPT, {}, config).keys()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nll", "best"),
     [
         ({"200": 3.0, "500": 2.0}, "500"),

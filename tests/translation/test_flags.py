@@ -1,8 +1,6 @@
 """What a person should check: sentences as translators meet them, in several languages."""
 
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -240,11 +238,6 @@ def test_odd_lines_take_no_longer_than_their_length_allows(text: str) -> None:
     assert "missing_number" not in of(text, text)
     of(text, "Keine.")
     of("None.", text)
-
-
-def test_flags_need_no_torch() -> None:
-    code = "import sys, tolka.translation.flags; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_page_names_every_flag() -> None:

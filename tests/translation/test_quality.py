@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rows import each_row
 from sacrebleu import sentence_chrf
 
 from tolka.errors import CheckpointError
@@ -78,7 +79,7 @@ def test_the_forecast_of_a_file_is_the_prediction_interval_of_a_regression() -> 
     assert CALIBRATION.forecast(np.array([1.0, 1.0, 1.0])).high == 100
 
 
-@pytest.mark.parametrize(
+@each_row(
     "damage",
     [
         {"plain": None},

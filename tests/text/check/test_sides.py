@@ -53,7 +53,7 @@ def test_by_letters(direction: Direction, source: list[str], target: list[str], 
         assert bool(fault) == bool(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("direction", "source", "target", "expected"),
     [
         (("en", "de"), ENGLISH, GERMAN, ""),

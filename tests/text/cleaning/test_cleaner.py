@@ -227,7 +227,7 @@ def test_scripts() -> None:
     assert letters_of("xa") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "complaint"),
     [
         ({"control": "maybe"}, "cleaning.control"),
@@ -242,7 +242,7 @@ def test_bad_options(options: dict[str, Any], complaint: str) -> None:
         CleaningConfig(**options)
 
 
-@pytest.mark.parametrize("reference", ["&#10;", "&NewLine;", "&#9;", "&#13;", "&#x2028;"])
+@each_row("reference", ["&#10;", "&NewLine;", "&#9;", "&#13;", "&#x2028;"])
 def test_stripped_references_leave_no_line_break(reference: str) -> None:
     (kept,) = clean([Pair(f"a{reference}b", "c")], CleaningConfig(markup="strip"), Direction("en", "de"), Tally())
     assert kept == Pair("a b", "c")

@@ -13,6 +13,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 from one_pass_cleaning import clean
+from rows import each_row
 
 from tolka.errors import ConfigError, DataError
 from tolka.text.cleaning.cleaner import Tally, read_held_out
@@ -126,7 +127,7 @@ def test_a_row_of_a_data_set_has_the_ceiling_of_a_line(monkeypatch: pytest.Monke
         next(pairs)
 
 
-@pytest.mark.parametrize("code", ["", "../x", "a/b", "x a"])
+@each_row("code", ["", "../x", "a/b", "x a"])
 def test_language_codes(code: str) -> None:
     with pytest.raises(ConfigError, match="must be a language code"):
         FilesConfig(source=code)

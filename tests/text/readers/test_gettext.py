@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rows import each_row
 
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -44,7 +45,7 @@ def of_msgfmt(path: Path) -> list[str]:
 
 
 @needs_msgfmt
-@pytest.mark.parametrize(
+@each_row(
     ("body", "charset"),
     [
         ('msgid "a" "b"\nmsgstr "c" "d"\n"e" "f"\n', "UTF-8"),
@@ -88,7 +89,7 @@ def test_twenty_catalogues_of_sphinx_are_read_as_msgfmt_reads_them(tmp_path: Pat
 PLURAL = 'msgid "one file"\nmsgid_plural "%d files"\n'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "forms", "sources"),
     [
         ("nplurals=1; plural=0;", 1, ["%d files"]),  # ja, ko, zh, th, vi, id

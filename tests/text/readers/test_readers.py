@@ -153,7 +153,7 @@ def wmt(source: list[str], *references: list[str]) -> str:
 LONG = "x" * 101
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "complaint"),
     [
         ("a.tsv", f"en\tde\na\tb\n{LONG}\tb\n", ":3: the line is longer"),
@@ -176,7 +176,7 @@ def test_a_text_beyond_the_limit(tmp_path: Path, name: str, content: str, compla
         list(reader(path, "t", LANGUAGES, (), LineLimit(100)).read())
 
 
-@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
+@each_row(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)])
 def test_compressed(tmp_path: Path, ending: str, pack: Any) -> None:
     path = write(tmp_path / f"a.tsv{ending}", pack(b"en\tde\na\tb\n"))
     assert read(path) == [Pair("a", "b")]
@@ -237,7 +237,7 @@ UNIT = """<tmx><body><tu><tuv xml:lang="en"><seg>An {}.</seg></tuv>
 <tuv xml:lang="de"><seg>Ein {}.</seg></tuv></tu></body></tmx>"""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "text"),
     [
         ("EUC-KR", "뷁 나는"),  # 뷁 is in Windows' extension of it alone
@@ -278,7 +278,7 @@ def tmx(path: Path, *units: str) -> list[Pair]:
     return read(write(path, f"<tmx>\n<body>{''.join(made)}</body></tmx>"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("segment", "text"),
     [
         # Types and elements of TMX 1.4b, sections "type" and "Content markup".
@@ -320,7 +320,7 @@ def test_inline_codes_part_what_they_separate(tmp_path: Path, segment: str, text
     assert tmx(tmp_path / "a.tmx", f"{segment}|x") == [Pair(text, "x")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("segment", "why"),
     [
         ("&#x1F;", "reference to invalid character number"),
@@ -372,7 +372,7 @@ def test_bytes_of_another_encoding_cost_their_unit(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "first"),
     [("de", "DE"), ("de-AT", "AT"), ("de_AT", "AT"), ("de-CH", "DE"), ("deu", "DE"), ("de-DE", "DE"), ("zh-CN", "")],
 )
@@ -439,7 +439,7 @@ def test_undeclared_entities_have_html_s_meaning_or_are_refused(tmp_path: Path, 
     assert tally.summary() == f"1 pair, 0 kept, 1 left out: 1 {flaw}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ("<tmx>\n<body>\n<tu>", r"a.tmx:3: not XML \(<body> has no end\); is the file complete\?"),
@@ -465,7 +465,7 @@ def test_gettext(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ('msgid "a"\nmsgstr b\n', "a.po:2: a keyword and a text in quotes are expected"),
@@ -486,7 +486,7 @@ def test_columns_by_number_and_by_name(tmp_path: Path) -> None:
     assert read(path, ("English", "German")) == [Pair("a", "b")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "columns", "complaint"),
     [
         ("a.tsv", "a\tb\n", (), r"a.tsv:1: no column is called 'en'.*corpus.columns=\[1,2\]"),
@@ -609,26 +609,6 @@ def test_files_by_pattern(tmp_path: Path) -> None:
         corpus_of(tmp_path, "x.tmx")
 
 
-@pytest.mark.parametrize(
-    ("outside", "inside", "flaw"),
-    [
-        ("", "", ""),
-        ("", 'approved="no"', "not approved"),
-        ("", 'approved="yes"', ""),
-        ("", 'translate="no"', "not to be translated"),
-        ('translate="no"', "", "not to be translated"),
-        ('translate="no"', 'translate="yes"', ""),
-    ],
-)
-def test_xliff_units_that_nobody_stands_for(tmp_path: Path, outside: str, inside: str, flaw: str) -> None:
-    one = "<source>a</source><target>b</target>"
-    units = f"<group {outside}><trans-unit {inside}>{one}</trans-unit></group><trans-unit>{one}</trans-unit>"
-    assert read(write(tmp_path / "a.xlf", XLIFF.format(units))) == [Pair("a", "b", flaw), Pair("a", "b")]
-    # A broken unit says nothing of the next.
-    broken = units.replace("<source>a", "<source>a & b", 1)
-    assert read(write(tmp_path / "b.xlf", XLIFF.format(broken)))[1:] == [Pair("a", "b")]
-
-
 def test_an_ending_in_capitals_is_compressed_too(tmp_path: Path) -> None:
     path = write(tmp_path / "a.TSV.GZ", gzip.compress(b"en\tde\na\tb\n"))
     assert read(path) == [Pair("a", "b")]
@@ -649,73 +629,6 @@ def test_a_quotation_mark_that_is_closed_much_later_takes_no_line_in_silence(tmp
     assert [pair.flaw for pair in pairs] == ["a cell of 20 lines or more", ""]
     assert pairs[0].target.startswith("y a0,b0 a1,b1")
     assert pairs[1] == Pair("c", "d")
-
-
-@pytest.mark.parametrize(
-    ("version", "unit", "pair"),
-    [
-        ("1.2", '<source>a</source><target state="translated">b</target>', Pair("a", "b")),
-        ("1.2", "<source>a</source>", Pair("a", "", "untranslated")),
-        ("1.2", '<source>a</source><target state="new">b</target>', Pair("a", "b", "untranslated")),
-        *(
-            ("1.2", f"<source>a</source><target {attributes}>b</target>", Pair("a", "b", flaw))
-            for attributes, flaw in (
-                ('state="needs-review-translation"', "needs review"),
-                ('state-qualifier="fuzzy-match"', "needs review"),
-                ('state="signed-off" state-qualifier="rejected-grammar"', "rejected"),
-                ('state-qualifier="rejected-length"', "rejected"),
-                ('state="translated" state-qualifier="leveraged-mt"', "machine translation"),
-                ('state-qualifier="mt-suggestion"', "machine translation"),
-                ('state="final" state-qualifier="leveraged-mt"', ""),
-                ('state="translated" state-qualifier="exact-match"', ""),
-            )
-        ),
-        ("1.2", "<source>a</source><seg-source>x</seg-source><target>b</target>", Pair("a", "b")),
-        (
-            "1.2",
-            "<source>a</source><target>b</target><alt-trans><source>x</source><target>y</target></alt-trans>",
-            Pair("a", "b"),
-        ),
-        # The elements of XLIFF 1.2, section 2.4 (inline).
-        (
-            "1.2",
-            '<source>a<x id="1" ctype="lb"/>b</source><target>c<g id="2" ctype="bold">d</g></target>',
-            Pair("a b", "cd"),
-        ),
-        ("1.2", '<source>a<x id="1"/>b <ph id="2">%s</ph></source><target>c</target>', Pair("a b %s", "c")),
-        ("1.2", '<source>a <x id="1" equiv-text="{{name}}"/></source><target>c</target>', Pair("a {{name}}", "c")),
-        ("2.0", '<source>a <ph id="1" equiv="{0}"/></source><target>c</target>', Pair("a {0}", "c")),
-        (
-            "1.2",  # as Angular writes it
-            '<source>a<x id="START_BOLD_TEXT" ctype="x-b" equiv-text="&lt;b&gt;"/>b</source><target>c</target>',
-            Pair("ab", "c"),
-        ),
-        ("2.0", "<source>a</source><target>b</target>", Pair("a", "b")),
-        ("2.0", '<source>a<ph id="1" type="fmt" subType="xlf:lb"/>b</source><target>c</target>', Pair("a b", "c")),
-        ("2.0", '<source>a<pc id="1" type="fmt" subType="xlf:b">b</pc></source><target>c</target>', Pair("ab", "c")),
-        ("2.0", "<source>a</source>", Pair("a", "", "untranslated")),
-    ],
-)
-def test_xliff(tmp_path: Path, version: str, unit: str, pair: Pair) -> None:
-    if version == "1.2":
-        content = XLIFF.format(f'<group><trans-unit id="1">{unit}</trans-unit></group>')
-    else:
-        unit = f'<unit id="1"><segment>{unit}</segment><ignorable><source> </source></ignorable></unit>'
-        content = f'<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{unit}</file></xliff>'
-    assert read(write(tmp_path / "a.xlf", content)) == [pair]
-    assert [p.flaw for p in read(write(tmp_path / "b.xlf", content.replace("<source>a", "<source>a & b")))] == [
-        "not XML (not well-formed (invalid token); first in line 1)"
-    ]
-
-
-def test_languages_of_xliff(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.xlf", XLIFF.format(XLIFF_UNIT.format("a", "b")))
-    reader = reader_of(path)
-    assert reader
-    assert list(reader(path, "t", Direction("de", "en-GB"), ()).read()) == [Pair("b", "a")]
-    assert list(reader(path, "t", Direction("en", "ko"), ()).read()) == [
-        Pair("a", "b", "no pair in en and ko (the first such unit is from en to de-DE)")
-    ]
 
 
 def test_test_sets_of_wmt(tmp_path: Path) -> None:
@@ -776,7 +689,7 @@ def test_segments_of_two_sgm_files(tmp_path: Path) -> None:
         corpus_of(tmp_path, ["none.txt", "news.de.sgm"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         '[{"en": "a", "de": "b"}, {"translation": {"en": "c", "de": "d"}}]',
@@ -799,7 +712,7 @@ def test_a_long_list_in_one_line_of_json(tmp_path: Path) -> None:
     assert source.count() == 5000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "complaint"),
     [
         ('[{"en": "a",\n"de": "b"},\n {"en": c}]', "a.json: not JSON .*line 3 "),
@@ -819,7 +732,7 @@ def test_json_that_cannot_be_read(tmp_path: Path, content: str | bytes, complain
         list(reader(path, "t", LANGUAGES, (), LineLimit(100)).read())
 
 
-@pytest.mark.parametrize("first", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
+@each_row("first", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
 def test_the_separator_that_excel_names_first(tmp_path: Path, first: str) -> None:
     path = write(tmp_path / "a.csv", f'{first}\r\nen;de\r\n"a, b, c";d\r\n')
     assert read(path) == [Pair("a, b, c", "d")]
