@@ -211,7 +211,6 @@ FREE_TEXTS = {
         "tracking.names",
         "trainer.device",
         "decoding.device",
-        "trainer.best_direction",
     )
 }
 

@@ -182,9 +182,6 @@ class TrainConfig:
                 "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: "
                 f"set them, or scheduler.horizon={updates} to have it fall until trainer.updates"
             )
-        codes = [direction.code for direction in self.corpus.directions]
-        if trainer.best_direction and trainer.best_direction not in codes:
-            yield f"trainer.best_direction ({trainer.best_direction}) must be one that is trained: {', '.join(codes)}"
         if trainer.metric == COMMAND and not self.metrics.command:
             command = "'COMMAND {hypothesis} {reference}'"
             yield f"trainer.metric=command needs metrics.command, as in metrics.command={command}"

@@ -6,7 +6,6 @@ The whole configuration goes no further down than this package: what a stage cal
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -66,8 +65,7 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
     Leaves the best model in `best/` of that folder. say: receives the lines of the log. ConfigError as `claim`;
     StoppedError, with the state saved, when a signal asked for an end.
     """
-    timeout = timedelta(minutes=config.trainer.timeout)
-    with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
+    with movable_native_lines() as move_native_lines, process_group(), others_present():
         ranks = joined()
         run = RunFolder(config.run.folder, ranks.rank, say)
         # Before the folder is claimed: a device that does not exist leaves no run behind.

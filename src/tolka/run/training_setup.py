@@ -264,7 +264,6 @@ def _validator(
         precision,
         metrics,
         trainer.metric,
-        trainer.best_direction,
         trainer.samples,
         gradient_flow_meter(inputs, facts.characters, precision.device) if trainer.gradient_flow else None,
         ranks,
