@@ -10,7 +10,7 @@ from tolka.errors import ConfigError
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (["hydra/launcher=joblibs"], "unknown hydra/launcher 'joblibs'. mt-train --info plugins shows"),
+        (["hydra/launcher=joblibs"], "unknown hydra/launcher 'joblibs'. Did you mean 'joblib'?"),
         (["model=lstn"], "unknown model 'lstn'. Did you mean 'lstm'?"),
         (["trainer.patiance=3"], "unknown key 'trainer.patiance'. Did you mean 'trainer.patience'?"),
         (

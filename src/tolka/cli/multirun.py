@@ -1,26 +1,23 @@
-"""Several trainings by one command, which Hydra's sweeper and launcher start: mt-train -m model=rnn,lstm."""
+"""Several trainings by one command, which a launcher of Hydra's starts: mt-train -m model=rnn,lstm."""
 
-import importlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import torch
+from hydra._internal.callbacks import Callbacks
 from hydra.core.plugins import Plugins
+from hydra.types import HydraContext, RunMode
 
 from tolka.api.train import train
-from tolka.cli.hydra_main import hydra_main
-from tolka.config.compose import ConfigSource
-from tolka.config.optuna_sweeper import TARGET
+from tolka.config.compose import ConfigSource, hydra_of
 from tolka.config.plugins import load_plugins
-from tolka.config.sweep import PlannedTraining, SweepPlan, plan
-from tolka.config.typed import quote_value
+from tolka.config.sweep import PlannedTraining, SweepPlan, is_of_hydra, plan
+from tolka.config.typed import quote_setting, quote_value
 from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
 from tolka.report.runs import read_run
@@ -31,6 +28,11 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 _JOBS = "jobs"  # folder with one file for each training that this command has ended
+# Hydra makes no folder, writes no log and keeps no copy of the settings: a run's folder has all of these.
+_NOTHING_OF_ITS_OWN = (
+    *("hydra.sweep.subdir=.", "hydra.output_subdir=null"),
+    *("hydra/job_logging=none", "hydra/hydra_logging=none"),
+)
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ class SweepJob:
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
         try:
             outcome = Outcome(one.label, one.folder, "", train(one.config).state.best)
-        except StoppedError:  # ends the sweep; other errors are those of one training
-            raise
+        except StoppedError as error:  # ends the sweep; other errors are those of one training
+            raise _Stop(error) from None
         except TolkaError as error:
             say(f"error: {one.label}: {error}")
             outcome = Outcome(one.label, one.folder, str(error))
@@ -92,24 +94,36 @@ def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource)
     planned = plan(settings, source, say)
     if planned.trainings:  # a sweeper that draws the values continues with those of an earlier call
         shutil.rmtree(planned.base / _JOBS, ignore_errors=True)
-    _let_hydra_import(TARGET)
-    folder = f"hydra.sweep.dir={quote_value(str(planned.base))}"
-    hydra_main(SweepJob(planned, tuple(plugins)), [*settings, folder], source, ["--multirun"])
+    own = [*map(quote_setting, filter(is_of_hydra, settings)), f"hydra.sweep.dir={quote_value(str(planned.base))}"]
+    with hydra_of(source) as hydra:
+        loader = hydra.config_loader
+        config = loader.load_configuration(source.primary or "train", [*own, *_NOTHING_OF_ITS_OWN], RunMode.MULTIRUN)
+        launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=HydraContext(loader, Callbacks()),
+            task_function=SweepJob(planned, tuple(plugins)),
+            config=config,
+        )
+
+        def launch(jobs: Sequence[Sequence[str]], first: int) -> list[float | None]:
+            return [each.return_value for each in launcher.launch(jobs, initial_job_idx=first)]
+
+        try:
+            if planned.search:
+                planned.search.run(planned.base, launch, say)
+            else:
+                launch([list(each.settings) for each in planned.trainings], 0)
+        except _Stop as stop:
+            raise stop.error from None
     return read_outcomes(planned.base)
 
 
-def _let_hydra_import(target: str) -> None:
-    """Put a registered plugin where Hydra looks its class up."""
-    path, _, name = target.rpartition(".")
-    top, _, module = path.partition(".")
-    try:
-        parent = importlib.import_module(top)
-    except ModuleNotFoundError:  # there are no plugins of Hydra's in this environment
-        parent = sys.modules[top] = ModuleType(top)
-        parent.__path__ = []  # a package without modules, in which Hydra looks for plugins
-    home = sys.modules[path] = ModuleType(path)
-    setattr(parent, module, home)
-    setattr(home, name, Plugins.instance().class_name_to_class[target])
+class _Stop(BaseException):
+    """What a signal asks for, on its way through a launcher."""
+
+    # Not an Exception: after one of these a launcher starts the next training.
+    def __init__(self, error: StoppedError) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 def read_outcomes(base: Path) -> list[Outcome]:

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from tolka.config.compose import ConfigSource
     from tolka.text.direction import Direction
 
-_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
-_INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "info", "shell_completion")
+_INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "shell_completion")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -34,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
 
     # Before the settings are composed: a completed line has half a setting.
     if options.shell_completion:
-        return _ask_hydra(arguments, options, options.settings)
+        return _ask_hydra(options, options.settings)
 
     from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
@@ -55,8 +54,8 @@ def run(arguments: Sequence[str]) -> int:
         if options.multirun or "hydra.mode=MULTIRUN" in settings:
             return _train_several(settings, plugins, source, options.print_config)
         config = train_config(settings, source, trains=not (options.check or options.prepare), say=say)
-        if options.cfg or options.info:
-            return _ask_hydra(arguments, options, settings)
+        if options.cfg:
+            return _ask_hydra(options, settings)
     if options.print_config:
         return _print_configs([config.as_dict()])
 
@@ -73,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.rerun:
         for difference in unlike_before(options.rerun, config.corpus, config.run.prepared_folder, config.trainer):
             say(f"note: different from the run before: {difference}")
-    _start(lambda: say(train(config).summary()), settings, options)
+    say(train(config).summary())
     return DONE
 
 
@@ -89,21 +88,6 @@ def _follow_recipe(settings: Sequence[str], options: argparse.Namespace) -> int:
     if result.model.is_dir() and not options.check:
         say(result.useless or f"next: mt-translate {shlex.quote(str(result.model.parent))} FILE -o OUT")
     return DONE
-
-
-def _start(training: Callable[[], object], settings: Sequence[str], options: argparse.Namespace) -> None:
-    """Start a training, by Hydra if that has something to do. settings: those that it was composed from."""
-    from tolka.cli.hydra_main import hydra_main
-    from tolka.config.compose import CONFIGS
-
-    # Hydra composes the settings twice more, so only for what it does beside that; what it composes for its own job is
-    # dropped. Settings in a run's folder never pass through it, since it would resolve ${...} in them.
-    source = _source(options)
-    names_hydra = source != CONFIGS or any(setting.lstrip("+~").startswith("hydra") for setting in settings)
-    if names_hydra and not options.rerun:
-        hydra_main(lambda composed: training(), settings, source)
-    else:
-        training()
 
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -147,9 +131,6 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     own.add_argument("-cd", "--config-dir", metavar="DIR", help="a folder with YAML files of your own, beside configs/")
     own.add_argument("-cn", "--config-name", metavar="NAME", help="the YAML file to begin with, instead of train")
     own.add_argument("-c", "--cfg", choices=("job", "hydra", "all"), help="print the settings as Hydra composes them")
-    own.add_argument("-p", "--package", metavar="KEY", help="with --cfg: a part of them, as in -p model")
-    own.add_argument("--resolve", action="store_true", help="with --cfg: with ${...} resolved")
-    own.add_argument("-i", "--info", nargs="?", const="all", metavar="WHAT", choices=_INFO, help=f"{', '.join(_INFO)}")
     own.add_argument("-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script")
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
@@ -162,10 +143,8 @@ def _check_together(options: argparse.Namespace) -> None:
     # A shell variable that is not set makes one.
     if empty := [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value == ""]:
         raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")
-    if (options.package or options.resolve) and not options.cfg:
-        raise ConfigError("--package and --resolve go with --cfg job")
     again = "--rerun" if options.rerun else "--resume" if options.resume else ""
-    if again and (options.config_dir or options.config_name or options.cfg or options.info):
+    if again and (options.config_dir or options.config_name or options.cfg):
         raise ConfigError(f"{again} takes the settings from a run's folder: leave out Hydra's options")
     if options.resume and (options.rerun or re.search(r"^run\.(dir|name)=", "\n".join(options.settings), re.MULTILINE)):
         raise ConfigError("--resume goes on in the run's own folder: leave out --rerun, run.dir and run.name")
@@ -218,18 +197,18 @@ def _source(options: argparse.Namespace) -> "ConfigSource":
     return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
 
 
-def _ask_hydra(arguments: Sequence[str], options: argparse.Namespace, settings: Sequence[str]) -> int:
-    """Let Hydra print its composition (--cfg), what it knows of itself (--info), or what a shell completes.
+def _ask_hydra(options: argparse.Namespace, settings: Sequence[str]) -> int:
+    """Let Hydra print its composition (--cfg), or what a shell completes."""
+    from tolka.config.compose import hydra_of
+    from tolka.config.typed import quote_setting
 
-    arguments: all that was typed. settings: to use in place of those among them.
-    """
-    from tolka.cli.hydra_main import hydra_main
-
-    own_options = [each for each in arguments if each not in options.settings]
-    try:
-        hydra_main(lambda config: None, settings, _source(options), own_options)
-    except SystemExit as left:  # after its help, and for a part of the settings that is not there
-        return int(left.code or DONE)
+    source = _source(options)
+    name, quoted = source.primary or "train", list(map(quote_setting, settings))
+    with hydra_of(source) as hydra:
+        if options.cfg:
+            hydra.show_cfg(name, quoted, options.cfg, package=None)
+        else:
+            hydra.shell_completion(name, quoted)
     return DONE
 
 

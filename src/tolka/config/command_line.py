@@ -31,7 +31,7 @@ _ABBREVIATIONS = {
 def train_config(
     overrides: Settings = (), source: ConfigSource = CONFIGS, *, trains: bool = True, say: Say = silent, **settings: Any
 ) -> TrainConfig:
-    """Return the configuration of mt-train; ConfigError with all complaints in one line.
+    """Return the configuration of mt-train; ConfigError in one line.
 
     overrides: as they are typed, or a mapping. source: YAML files of the user's own. trains: whether there are notes on
     the schedule. say: is given notes. settings: further ones as keywords, a mapping for a group.
