@@ -470,21 +470,6 @@ def test_a_damaged_model_is_told_without_python_s_words(command: Command, traine
     assert "tokenizer.model" in command("mt-translate", best).error
 
 
-def test_what_a_killed_export_has_left_is_named(command: Command, trained: Path, tmp_path: Path) -> None:
-    left = tmp_path / ".out[1].0123abcd.partial"
-    left.mkdir()
-    found = command("mt-train", "quantise", trained, "-o", tmp_path / "out[1]")
-    assert found.err.startswith(f"note: {left} is what a command that was killed has left of {tmp_path / 'out[1]'}")
-
-
-def test_a_current_folder_that_was_removed(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    for words in (("mt-train", "--print-config"), ("mt-train", "model=lstm")):
-        assert command(*words).error == "the current folder was removed: change to another one (cd)"
-
-
 def test_what_is_no_model(command: Command, tmp_path: Path) -> None:
     assert "is not a model directory: it has no manifest.json. Give a run directory" in refused(command, tmp_path)
     assert "there is no such model directory" in refused(command, tmp_path / "nowhere")

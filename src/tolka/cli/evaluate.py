@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, models_of, print_json, separate_files, settings_help
+from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, print_json, separate_files, settings_help
 from tolka.errors import ConfigError, DataError
-from tolka.model_directory.names import check_outside
+from tolka.model_directory.names import check_outside, models_of
 from tolka.system.atomic import check_output, whole_file
 from tolka.system.progress import say
 from tolka.text.lines import user_path

@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -254,8 +253,6 @@ def _new_folder(typed: str | None, command: str, models: Sequence[Path]) -> Path
     if os.path.lexists(out):  # a link to nothing, too
         raise ConfigError(f"{out} is there already; name another folder to write")
     check_outside(out, models)
-    if left := sorted(out.parent.glob(f".{glob.escape(out.name)}.*.partial")):
-        say(f"note: {left[0]} is what a command that was killed has left of {out}: remove it, unless one runs now")
     return out
 
 

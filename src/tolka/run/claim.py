@@ -1,6 +1,5 @@
 """Claiming a run's folder: to begin a run in it, or to continue the one that is there."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -30,23 +29,13 @@ def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
         try:
             resuming = run.claim(config.as_dict(), _completed, config.run.override, config.may_change_on_resume)
         except TolkaError as found:
-            # A mistyped path differs from the run's own, too: that the file is missing says more.
-            error = _error_of(config.corpus.open) or _error_of(config.tokenizer.load_given) or found
+            error = found
     resuming, run.overridden, error = ranks.of_first((resuming, run.overridden, error))
     if error:
         raise error
     if run.overridden:
         run.log(f"run.override: from here on other settings hold: {'; '.join(run.overridden)}")
     return bool(resuming)
-
-
-def _error_of(opened: Callable[[], object]) -> TolkaError | None:
-    """Return the error that a call raises."""
-    try:
-        opened()
-    except TolkaError as error:
-        return error
-    return None
 
 
 def _completed(saved: Any) -> Any:

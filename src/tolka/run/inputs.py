@@ -19,8 +19,7 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.evidence import FEW_PAIRS
 from tolka.model_directory.verify import LengthRatio, TrainingSources
-from tolka.run.direction_checks import check_directions
-from tolka.run.parents import Parents, load_parents
+from tolka.run.parents import Parents, check_directions, load_parents
 from tolka.run.text_faults import TextFaults, faults_of
 from tolka.run.texts import RunTexts, note_all, open_corpus, read_texts
 from tolka.system.progress import Say
@@ -80,7 +79,7 @@ def read_inputs(config: TrainConfig, log: Say, ranks: Ranks = ALONE, *, resuming
     parents = load_parents(config.run.init_from, config.trainer.teacher, corpus, bool(config.tokenizer.extend))
     if parents.start:
         config.finetuning.check(parents.start.model)
-    check_directions(corpus, parents.start, parents.new_languages, config.corpus.like)
+    check_directions(corpus, parents, config.corpus.like)
     texts = read_texts(corpus, config.cleaning.characters, config.metrics, log)
     faults = faults_of(texts, config.cleaning)
     if not resuming:

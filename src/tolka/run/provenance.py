@@ -5,10 +5,9 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +35,12 @@ def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "origin": _origin(sys.argv),
         "folder": str(Path.cwd()),
         "versions": versions(),
         "machine": machine(device),
         "texts": texts(corpus),
         "project": project(Path.cwd()),
     }
-
-
-def _origin(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """Return what the first call of the run that --rerun repeats recorded of its command; None without one."""
-    run = next((after for word, after in pairwise(arguments) if word == "--rerun"), "")
-    calls = recorded(Path(run)) if run else []
-    return {key: calls[0].get(key) for key in ("command", "origin")} if calls else None
 
 
 def recorded(run: Path) -> list[dict[str, Any]]:
