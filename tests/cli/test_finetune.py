@@ -344,8 +344,6 @@ def test_other_complaints(command: Command, tiny: list[str], trained: Path, tmp_
     assert (outcome.code, "no such model directory" in outcome.error) == (1, True)
     outcome = command("mt-train", f"run.init_from={trained}")
     assert (outcome.code, "run.init_from needs text to train on" in outcome.error) == (2, True)
-    outcome = command("mt-train", *tiny, "-o", tmp_path / "x")
-    assert (outcome.code, "-o OUT goes with a command, as in" in outcome.error) == (2, True)
     for lonely in ("finetuning.lora_rank=4", "finetuning.freeze=[encoder]"):
         outcome = command("mt-train", *tiny, lonely)
         assert (outcome.code, "name the model to start from" in outcome.error) == (2, True)

@@ -47,7 +47,7 @@ RARE = [  # as on the page: what is typed, the result, and the error message
     ("--print-config 'trainer.updates=int(50.0)'", "works", ""),
     ("--print-config model=null", "refused", "unknown model 'null'"),
     ("--print-config 'experiment=[]'", "refused", "unknown experiment '[]'"),
-    ("--print-config +model@other=lstm", "refused", "unknown group 'other'"),
+    ("--print-config +model@other=lstm", "refused", "is not a setting; write key=value"),
     ("--print-config '~experiment'", "works", ""),
     (
         "--print-config 'run.name=${trainer.nothing}'",
@@ -62,8 +62,8 @@ RARE = [  # as on the page: what is typed, the result, and the error message
     ("--print-config --config-dir conf --config-name other", "refused", "Cannot find primary config 'other'"),
     ("--cfg hydra", "works", ""),
     ("--cfg all", "works", ""),
-    ("--print-config hydra.verbose=true", "refused", "the log is train.log in the run's folder"),
-    ("--print-config hydra/job_logging=disabled", "refused", "the log is train.log in the run's folder"),
+    ("--print-config hydra.verbose=true", "refused", "with its settings and train.log"),
+    ("--print-config hydra/job_logging=disabled", "refused", "with its settings and train.log"),
     ("--print-config hydra.launcher._target_=os.getcwd", "refused", "would let a setting choose which code runs"),
     ("--print-config +model._target_=os.getcwd", "refused", "would let a setting choose which code runs"),
 ]

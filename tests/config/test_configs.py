@@ -268,14 +268,6 @@ def opened(config: Any) -> None:
     config.corpus.open()
 
 
-def test_positions_that_would_be_shared_are_said() -> None:
-    notes: list[str] = []
-    train_config(["model.positions=learned", "batching.max_length=512"], say=notes.append)
-    assert "the model has 512 positions, and a sentence may have 513" in notes.pop()
-    train_config(["model.positions=learned", "batching.max_length=511"], say=notes.append)
-    assert notes == []
-
-
 def test_the_other_commands() -> None:
     assert translate_config(["search=greedy", "decoding.tokens=7"]).decoding.tokens == 7
     config: Any = evaluate_config(["files.source=a b", "search.beam_size=2"])

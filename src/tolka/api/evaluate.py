@@ -193,4 +193,6 @@ def calibrate(
     values = calibration.beside(saved.scores, translator.direction) if of_several else calibration.as_dict()
     scores = {**saved.scores, QUALITY: values}
     rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
+    if calibration.with_agreement is None:
+        say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
     return result

@@ -37,12 +37,11 @@ _NOTHING_OF_ITS_OWN = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """The folder of a training, and its error, if it failed. value: the best of trainer.metric."""
+    """The folder of a training, and its error, if it failed."""
 
     label: str
     folder: Path
     error: str
-    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,23 +65,24 @@ class SweepJob:
         _share_threads(int(hydra.launcher.get("n_jobs") or 1))
         one = self.sweep.training(number, list(hydra.overrides.task))
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
+        value, fault = None, ""
         try:
-            outcome = Outcome(one.label, one.folder, "", train(one.config).state.best)
+            value = train(one.config).state.best
         except StoppedError as error:  # ends the sweep; other errors are those of one training
             raise _Stop(error) from None
         except TolkaError as error:
             say(f"error: {one.label}: {error}")
-            outcome = Outcome(one.label, one.folder, str(error))
+            fault = str(error)
         # In files, as the jobs may be other processes, and launchers return their values in the end only.
         (base / _JOBS).mkdir(parents=True, exist_ok=True)
-        record = {"label": one.label, "error": outcome.error, "value": outcome.value}
+        record = {"label": one.label, "error": fault, "value": value}
         replace_text(base / _JOBS / f"{number:04}.json", json.dumps(record, ensure_ascii=False))
         if one.config.report.page:
             try:
                 say(f"all so far: {_page(base, self.sweep.trainings, read_outcomes(base), one.config.report.plots)}")
             except (OSError, TolkaError) as error:
                 say(f"note: the page about all is not written: {error}")
-        return outcome.value
+        return value
 
 
 def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource) -> list[Outcome]:
@@ -129,7 +129,7 @@ class _Stop(BaseException):
 def read_outcomes(base: Path) -> list[Outcome]:
     """Return what the jobs have recorded so far."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((base / _JOBS).glob("*.json"))]
-    return [Outcome(each["label"], base / each["label"], each["error"], each["value"]) for each in records]
+    return [Outcome(each["label"], base / each["label"], each["error"]) for each in records]
 
 
 def _share_threads(jobs: int) -> None:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tolka.config.compose import ConfigSource
     from tolka.text.direction import Direction
 
-_INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "shell_completion")
-
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
@@ -98,40 +96,45 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
-    parser.add_argument(
+    parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
+    runs = parser.add_mutually_exclusive_group()
+    runs.add_argument(
         "-m", "--multirun", action="store_true", help="train every combination of the values listed: model=rnn,lstm"
     )
-    parser.add_argument("-o", "--output", help=argparse.SUPPRESS)  # refused by name: it belongs to the subcommands
-    parser.add_argument(
-        "--print-config",
-        action="store_true",
-        help="show the settings that would be used and who sets each, with -m those of each training, and stop",
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
-    )
-    parser.add_argument(
-        "--prepare",
-        action="store_true",
-        help="instead of training, only prepare the text, for trainings with the same run.prepared",
-    )
-    parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
-    parser.add_argument(
+    runs.add_argument(
         "--rerun",
         type=Path,
         metavar="RUN",
         help="train what a run's folder says once more, in RUN-again or run.dir; settings that are given hold instead",
     )
-    parser.add_argument(
+    runs.add_argument(
         "--resume", type=Path, metavar="RUN", help="go on with a run; settings that are given hold from here on"
+    )
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument(
+        "--print-config",
+        action="store_true",
+        help="show the settings that would be used and who sets each, with -m those of each training, and stop",
+    )
+    actions.add_argument(
+        "--check",
+        action="store_true",
+        help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
+    )
+    actions.add_argument(
+        "--prepare",
+        action="store_true",
+        help="instead of training, only prepare the text, for trainings with the same run.prepared",
     )
     own = parser.add_argument_group("Hydra's options")
     own.add_argument("-cd", "--config-dir", metavar="DIR", help="a folder with YAML files of your own, beside configs/")
     own.add_argument("-cn", "--config-name", metavar="NAME", help="the YAML file to begin with, instead of train")
-    own.add_argument("-c", "--cfg", choices=("job", "hydra", "all"), help="print the settings as Hydra composes them")
-    own.add_argument("-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script")
+    actions.add_argument(
+        "-c", "--cfg", choices=("job", "hydra", "all"), help="print the settings as Hydra composes them"
+    )
+    actions.add_argument(
+        "-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script"
+    )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = f"{subcommands_help()}\n{examples('train')}{settings_help('train')}{settings_help('recipe')}"
@@ -139,26 +142,19 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _check_together(options: argparse.Namespace) -> None:
-    """Raise ConfigError for options that do not go together."""
+    """Raise ConfigError for options that do not go together, beside those of which the parser takes one alone."""
     # A shell variable that is not set makes one.
     if empty := [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value == ""]:
         raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")
     again = "--rerun" if options.rerun else "--resume" if options.resume else ""
     if again and (options.config_dir or options.config_name or options.cfg):
         raise ConfigError(f"{again} takes the settings from a run's folder: leave out Hydra's options")
-    if options.resume and (options.rerun or re.search(r"^run\.(dir|name)=", "\n".join(options.settings), re.MULTILINE)):
-        raise ConfigError("--resume goes on in the run's own folder: leave out --rerun, run.dir and run.name")
-    if options.output:
-        raise ConfigError(
-            "-o OUT goes with a command, as in mt-train average A B -o OUT; a run's folder is run.dir=OUT"
-        )
+    if options.resume and re.search(r"^run\.(dir|name)=", "\n".join(options.settings), re.MULTILINE):
+        raise ConfigError("--resume goes on in the run's own folder: leave out run.dir and run.name")
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
-    actions = [f"--{name.replace('_', '-')}" for name in _INSTEAD_OF_TRAINING if getattr(options, name)]
-    if len(actions) > 1:
-        raise ConfigError(f"{' and '.join(actions)} are two different things to do: leave all but one out")
-    if options.multirun and (again or actions not in ([], ["--print-config"])):
-        raise ConfigError(f"{again or actions[0]} is about one training: leave out -m")
+    if options.multirun and (options.check or options.prepare or options.cfg or options.shell_completion):
+        raise ConfigError("-m trains several models, and goes with --print-config alone: leave one of the options out")
     # query is what an installed completion calls itself, with the line so far in COMP_LINE.
     completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
     if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):

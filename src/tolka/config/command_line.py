@@ -19,7 +19,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.system.progress import Say, silent
 from tolka.text.lines import user_path
 from tolka.text.scripts import check_code
-from tolka.training.saved_settings import flat, saved_settings
+from tolka.training.saved_settings import saved_settings
 
 _ABBREVIATIONS = {
     # A switch of its own: an experiment's number of tokens still says how large an update is.
@@ -79,8 +79,8 @@ def train_config(
 
 
 def check_groups(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError where a configuration of the user's own lacks a group."""
-    groups = [field.name for field in fields(TrainConfig)]
+    """Raise ConfigError where a configuration of the user's own lacks a group, or has a value in its place."""
+    groups = dict.fromkeys([*(field.name for field in fields(TrainConfig)), *values])
     if missing := [group for group in groups if not isinstance(values.get(group), Mapping)]:
         raise ConfigError(
             f"the configuration lacks its groups {', '.join(missing)}: a file for --config-name begins with defaults: "
@@ -125,7 +125,8 @@ def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> Trai
     again = f"{run.resolve().name}-again" if "run.dir" not in typed else user_path(typed["run.dir"]).resolve().name
     folder = {} if "run.name" in typed else {"run.dir": str(run.resolve().parent / again)}
     before = saved if isinstance(saved := values.get("run", {}).get("origins"), Mapping) else {}
-    origins = {key: Origin(Rank.EXPERIMENT, str(before.get(key, DEFAULT.by))) for key in flat(values)}
+    keys = [f"{group}.{key}" for group, own in values.items() if isinstance(own, Mapping) for key in own]
+    origins = {key: Origin(Rank.EXPERIMENT, str(before.get(key, DEFAULT.by))) for key in keys}
     composed = Composition(dict(values), {}, origins)
     for key, value in {"run.name": again, "run.dir": "", "run.override": False, **folder, **typed}.items():
         composed.replace(key, value, TYPED if key in typed else DEFAULT, Rank.TYPED)

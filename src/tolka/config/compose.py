@@ -28,20 +28,14 @@ if TYPE_CHECKING:
     from hydra._internal.hydra import Hydra
     from hydra.core.override_parser.types import Override
 
-# Hydra's own settings that have an effect in mt-train, and why others have none.
-_HYDRA_SETTINGS = (*("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.mode"),)
-_HYDRA_REFUSED = {
-    ("hydra.run.", "hydra.sweep."): "the folder of a run, or of several, is run.dir, or run.name below runs/",
-    ("hydra.output_subdir",): "config.yaml in a run's folder has its settings",
-    ("hydra.job.env",): "set a variable before the command, as in NAME=value mt-train",
-    ("hydra.searchpath",): "--config-dir names a folder with files of your own",
-    ("hydra.job.chdir",): "paths are relative to the folder in which the command is typed",
-    ("hydra.callbacks", "hydra/callbacks"): "'plugins=[my_module]' adds code of one's own",
-    ("hydra/job_logging", "hydra/hydra_logging", "hydra.verbose"): "the log is train.log in the run's folder",
-}
+# Hydra's own settings that have an effect in mt-train, and what takes the place of others.
+_HYDRA_SETTINGS = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.mode")
+_HYDRA_REFUSED = (
+    "a run's folder is run.dir, with its settings and train.log; --config-dir names YAML files of your own, NAME=value "
+    "before the command sets a variable, and 'plugins=[my_module]' adds code"
+)
 
-_NAMES = r"\[\s*(?!null\b)[A-Za-z][\w/.-]*(\s*,\s*(?!null\b)[A-Za-z][\w/.-]*)*\s*\]"
-_LISTS_OF_NAMES = rf"{_NAMES}(,{_NAMES})*"  # several for -m
+_NAME = r"(?!null\b)[A-Za-z][\w/.-]*"  # of a choice in a group; of experiments there can be several
 
 
 @dataclass(frozen=True)
@@ -98,7 +92,14 @@ def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS, implied: S
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
-    _check_form(overrides)
+    groups = defaults_of("train")
+    for override in overrides:
+        change, key, _, value = _check_setting("train", override)
+        name = rf"{_NAME}|\[{_NAME}(\s*,\s*{_NAME})*\]" if key == "experiment" else _NAME
+        if change.startswith("+") and re.split("[./]", key)[0] not in groups:
+            raise ConfigError(unknown_key(key, value, "train"))
+        if key in groups and not change and not re.fullmatch(name, value):
+            raise ConfigError(unknown_choice(key, value, "train"))
     try:
         with hydra_of(source) as own_hydra:
             quoted = [quote_setting(override) for override in (*implied, *overrides)]
@@ -188,16 +189,16 @@ def plain_settings(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]
     """Return the keys and values of settings that may be key=value alone; ConfigError for others."""
     typed = []
     for override in overrides:
-        change, key, package, _, value = _check_setting(name, override)
-        if change or package:
-            raise ConfigError(f"{override}: settings are key=value here, without {change or package}")
+        change, key, _, value = _check_setting(name, override)
+        if change:
+            raise ConfigError(f"{override}: settings are key=value here, without {change}")
         typed.append((key, value))
     return typed
 
 
 def _check_setting(name: str, override: str) -> TypedSetting:
     """Return the parts of a setting; ConfigError for what cannot be a setting of the command `name`."""
-    change, key, _, equals, value = split = split_setting(override)
+    change, key, equals, value = split = split_setting(override)
     kind = literal_kind(key)
     if not (kind and kind.any_bytes) and not is_utf8(override):
         raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
@@ -210,38 +211,9 @@ def _check_setting(name: str, override: str) -> TypedSetting:
         )
     if "_target_" in key:
         raise ConfigError(f"{key} would let a setting choose which code runs; 'plugins=[my_module]' adds one's own")
-    if re.match(r"hydra\b", key) and not (name == "train" and key.startswith(_HYDRA_SETTINGS)):
-        reason = next((why for starts, why in _HYDRA_REFUSED.items() if key.startswith(starts)), "leave it out")
-        raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; {reason}")
+    if re.match(r"hydra\b", key) and (name != "train" or change or not key.startswith(_HYDRA_SETTINGS)):
+        raise ConfigError(f"{key} is Hydra's own setting, which has no effect here: {_HYDRA_REFUSED}")
     return split
-
-
-def _check_form(overrides: Sequence[str]) -> None:
-    """Raise ConfigError for what cannot be a setting of mt-train, and for a group without a choice."""
-    groups = defaults_of("train")
-    for override in overrides:
-        change, key, package, _, value = _check_setting("train", override)
-        # +group.key of a group that is not there would be composed, and then refused as a whole.
-        # A launcher or sweeper would fail with a traceback.
-        if change.startswith("+") and (
-            re.split("[./]", key)[0] not in {*groups, "hydra"} or re.match(r"hydra\.(launcher|sweeper)\.", key)
-        ):
-            raise ConfigError(unknown_key(key, value, "train"))
-        if key not in groups or package:
-            continue
-        if change.startswith("+"):
-            raise ConfigError(f"{override}: there is a choice of {key} already; leave out the {change}")
-        if change == "~" and key != "experiment":
-            raise ConfigError(f"{override} would leave out a group that is needed; its settings are {key}.key=value")
-        if not change and not _may_choose(key, value):
-            raise ConfigError(unknown_choice(key, value, "train"))
-
-
-def _may_choose(group: str, value: str) -> bool:
-    """Return whether a value has the form of a choice in a group; Hydra decides whether there is one of that name."""
-    if group == "experiment" and value.startswith("["):  # of experiments alone there can be several
-        return re.fullmatch(_LISTS_OF_NAMES, value) is not None
-    return value != "null" and re.fullmatch(r"[A-Za-z].*", value) is not None
 
 
 def parsed_overrides(settings: Sequence[str], source: ConfigSource = CONFIGS) -> "list[Override]":
@@ -249,7 +221,8 @@ def parsed_overrides(settings: Sequence[str], source: ConfigSource = CONFIGS) ->
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
-    _check_form(settings)
+    for setting in settings:
+        _check_setting("train", setting)
     with hydra_of(source) as hydra:
         parser = OverridesParser.create(config_loader=hydra.config_loader)
         try:

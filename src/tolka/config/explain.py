@@ -33,9 +33,7 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
         return unknown_choice(group, wanted, "train")
     rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if rejected:
-        key, _, package = rejected[1].partition("@")
-        if package:
-            return f"{rejected[1]}: nothing of {key} is at {package}; leave out @{package}"
+        key = rejected[1]
         if key.startswith("hydra."):
             return f"unknown key '{key}'; mt-train --cfg hydra shows those that there are"
         value = next((each.value for each in map(split_setting, overrides) if each.key == key), "")
@@ -46,7 +44,7 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
         return f"{text.partition('. Either')[0]}: leave out the +"
     # What is left are errors of the grammar, which do not say in which of the settings they are.
     for override in overrides:
-        _, key, _, _, value = split_setting(override)
+        _, key, _, value = split_setting(override)
         if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' {SEVERAL}"
         if not _parses(quote_setting(override)):

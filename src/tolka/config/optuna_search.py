@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tolka.errors import ConfigError
-from tolka.options.checks import at_least, at_most, one_of
+from tolka.options.checks import at_least
 from tolka.system.progress import Say
 
 if TYPE_CHECKING:
@@ -27,22 +27,18 @@ _INTERRUPTED = "interrupted"  # attribute of a trial: whether it was killed, and
 class OptunaConfig:
     """The settings hydra.sweeper.* of hydra/sweeper=optuna.
 
-    n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. direction:
-    maximize or minimize; "" = as trainer.metric is better. seed: of Optuna's sampler (TPE). params: key -> range, as on
-    the command line.
+    n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. seed: of
+    Optuna's sampler (TPE). params: key -> range, as on the command line.
     """
 
     n_trials: int = 20
     n_jobs: int = 1
-    direction: str = ""
     seed: int = 1
     params: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         at_least(self, "hydra.sweeper", 1, "n_trials", "n_jobs")
         at_least(self, "hydra.sweeper", 0, "seed")
-        at_most(self, "hydra.sweeper", 2**31 - 1, "seed")
-        one_of(self, "hydra.sweeper", "direction", ("", "maximize", "minimize"))
         if not isinstance(self.params, Mapping):
             raise ConfigError(f"hydra.sweeper.params ({self.params}) must be a mapping of settings to ranges")
 
@@ -68,7 +64,7 @@ class Search:
         """
         optuna = _optuna()
         folder.mkdir(parents=True, exist_ok=True)
-        direction = self.options.direction or ("minimize" if self.lowers else "maximize")
+        direction = "minimize" if self.lowers else "maximize"
         study = _study(optuna, folder / JOURNAL, direction, self.options.seed, say)
         number = _ended_trials(study)
         while (wanted := self.options.n_trials - _ended_trials(study)) > 0:

@@ -154,13 +154,6 @@ class TrainConfig:
                 f"the rate ({self.optimizer.lr:g}) suits a Transformer; with optimizer.lr=0.004 a recurrent model had "
                 "23 BLEU instead of 15 on 10 000 pairs"
             )
-        # One more than max_length, for </s>.
-        longest, limit = self.batching.max_length + 1, self.model.longest
-        if limit is not None and limit < longest:
-            yield (
-                f"the model has {limit} positions, and a sentence may have {longest} tokens, </s> included "
-                "(batching.max_length): those beyond share the last one"
-            )
 
     def check(self) -> None:
         """Raise ConfigError for the first settings of different groups that do not go together."""

@@ -68,7 +68,7 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
     from hydra.errors import HydraException
 
     for setting in settings:
-        _, key, _, _, value = split_setting(setting)
+        _, key, _, value = split_setting(setting)
         if literal_kind(key) is None and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
             raise ConfigError(f"'{setting}' lists an empty value")
     overrides = parsed_overrides(settings, source)

@@ -116,7 +116,7 @@ def _typed(calls: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     settings = [split_setting(word) for word in words]
     if program not in _PROGRAMS or not all(each.key and each.equals and not each.change for each in settings):
         return {}
-    return {each.key + each.package: each.value for each in settings}
+    return {each.key: each.value for each in settings}
 
 
 def _command(typed: Mapping[str, str], name: str) -> str:
