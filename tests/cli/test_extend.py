@@ -168,7 +168,6 @@ def test_without_a_new_language_the_new_subwords_are_of_the_first_text(
         (["tokenizer.extend=-1"], "tokenizer.extend (-1)"),
         (["tokenizer.extend=40", "tokenizer.extend_from=middle"], "tokenizer.extend_from"),
         (["tokenizer.sample=10"], "tokenizer.sample (1000000, now 10)"),
-        (["tokenizer.sample=10"], "or set tokenizer.extend=N, which learns N more subwords by them"),
     ],
 )
 def test_what_does_not_go_together(

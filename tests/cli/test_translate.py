@@ -216,8 +216,6 @@ def test_a_closed_pipe_is_silent(trained: Path, tmp_path: Path) -> None:
     "words, complaint",
     [
         ("translate {model} {text} > /dev/full", "input or output: No space left on device"),
-        ("train --help > /dev/full", "input or output: No space left on device"),
-        ("eval --version > /dev/full", "input or output: No space left on device"),
         ("translate {model} <&-", "standard input is closed; name a file to translate"),
         ("translate {model} {text} >&-", "standard output is closed; name a file with -o"),
         ("eval hypothesis=- reference={text} <&-", "- is standard input, and that is closed"),

@@ -65,9 +65,8 @@ class EvaluateResult:
     def as_text(self, form: Form = "text") -> str:
         """Return the table of the scores, and the perplexity."""
         parts = [score_table(self.scores, form)]
-        if form != "csv":
-            parts += [str(self.perplexity)] if self.perplexity else []
-            parts += [flag_table(self.flagged, form)] if self.flagged else []
+        parts += [str(self.perplexity)] if self.perplexity else []
+        parts += [flag_table(self.flagged, form)] if self.flagged else []
         return "\n\n".join(parts)
 
     @cached_property

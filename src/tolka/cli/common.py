@@ -143,10 +143,6 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options
 
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or a version; argparse would swallow the error of a full disk."""
-        print(message, end="", file=file)
-
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError instead of printing a usage text of several lines."""
         raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")

@@ -53,7 +53,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
     forms = parser.add_mutually_exclusive_group()
-    for form, words in (("json", "JSON"), ("markdown", "Markdown"), ("csv", "CSV")):
+    for form, words in (("json", "JSON"), ("markdown", "Markdown")):
         forms.add_argument(
             f"--{form}", dest="form", action="store_const", const=form, default="text", help=f"print {words} instead"
         )

@@ -16,7 +16,7 @@ from hydra.types import HydraContext, RunMode
 from tolka.api.train import train
 from tolka.config.compose import ConfigSource, hydra_of
 from tolka.config.plugins import load_plugins
-from tolka.config.sweep import PlannedTraining, SweepPlan, is_of_hydra, plan
+from tolka.config.sweep import SweepPlan, is_of_hydra, plan
 from tolka.config.typed import quote_setting, quote_value
 from tolka.errors import StoppedError, TolkaError
 from tolka.report.page import PAGE, write_page
@@ -79,7 +79,7 @@ class SweepJob:
         replace_text(base / _JOBS / f"{number:04}.json", json.dumps(record, ensure_ascii=False))
         if one.config.report.page:
             try:
-                say(f"all so far: {_page(base, self.sweep.trainings, read_outcomes(base), one.config.report.plots)}")
+                say(f"all so far: {_page(base, one.config.report.plots)}")
             except (OSError, TolkaError) as error:
                 say(f"note: the page about all is not written: {error}")
         return value
@@ -139,17 +139,14 @@ def _share_threads(jobs: int) -> None:
         torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
 
 
-def _page(base: Path, planned: Sequence[PlannedTraining], outcomes: Sequence[Outcome], plots: bool) -> Path:
+def _page(base: Path, plots: bool) -> Path:
     """Write the page that compares all finished runs, of earlier calls as well; failures of this call are named.
 
     plots: whether it has pictures.
     """
-    folders = {each.label: each.folder for each in planned}
-    # Earlier calls may have had other settings: their runs come first, in the order in which they began.
-    failed = {outcome.label: outcome.error for outcome in outcomes if outcome.error}
-    others = [path.parent for path in base.glob("*/config.yaml") if path.parent not in folders.values()]
-    others.sort(key=lambda folder: (folder / "config.yaml").stat().st_mtime)
-    all_folders = {**{folder.name: folder for folder in others}, **folders}
-    finished = [label for label, folder in all_folders.items() if label not in failed and (folder / PAGE).is_file()]
-    runs = [read_run(all_folders[label], label) for label in finished]
-    return write_page(base, base.resolve().name, runs, failed, plots)
+    failed = {outcome.label: outcome.error for outcome in read_outcomes(base) if outcome.error}
+    # In the order in which they began: those of earlier calls, which may have had other settings, come first.
+    begun = sorted(base.glob("*/config.yaml"), key=lambda path: path.stat().st_mtime)
+    folders = [path.parent for path in begun if path.parent.name not in failed]
+    finished = [each for each in folders if (each / PAGE).is_file()]
+    return write_page(base, base.resolve().name, [read_run(each, each.name) for each in finished], failed, plots)

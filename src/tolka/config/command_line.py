@@ -73,7 +73,7 @@ def train_config(
         if "model.d_model" in typed:
             raise ConfigError("model.parameters chooses model.d_model: set one of them")
         config = config.sized()
-    for note in config.notes(typed, composed.choices["experiment"]):
+    for note in config.notes(typed):
         say(f"note: {note}")
     return config
 

@@ -8,8 +8,6 @@ from tolka.errors import ConfigError
 from tolka.formats.any_model import settings_of
 from tolka.model_directory.names import models_of
 from tolka.model_directory.read import direction_of
-from tolka.model_directory.settings import find_model_folder, is_of_transformers
-from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.progress import Say
 from tolka.text.direction import is_named
@@ -54,12 +52,10 @@ def inherit_model(composed: Composition, say: Say) -> None:
             if _unlisted(own.get(key)) != _unlisted(now.get(key)) and not _may_differ(group, key, now)
         }
     if differing:
-        are_for_new_subwords = differing.keys() <= {f"tokenizer.{key}" for key in _LEARNING_KEYS}
         raise ConfigError(
             f"run.init_from ({folder}) has other sizes than were requested: "
             f"{', '.join(f'{key} {sizes}' for key, sizes in differing.items())}. "
             "Leave these settings out to continue with the model's own"
-            + (", or set tokenizer.extend=N, which learns N more subwords by them" if are_for_new_subwords else "")
         )
 
 
@@ -68,11 +64,7 @@ def inherit_tokenizer(composed: Composition) -> None:
     teacher = str(composed.get("trainer.teacher"))
     if others := sorted(key for key in composed.typed() if key.split(".")[0] == "tokenizer"):
         raise ConfigError(f"{others[0]}: the subwords are those of trainer.teacher ({teacher}); leave it out")
-    models = models_of(teacher)
-    for model in models:
-        if not is_of_transformers(model) and read_json(find_model_folder(model) / MANIFEST).get("weights") == "int8":
-            raise ConfigError(f"{model} has its weights in int8, for translating only: name the model it was made from")
-    composed.values["tokenizer"] = settings_of(models[0])["tokenizer"]
+    composed.values["tokenizer"] = settings_of(models_of(teacher)[0])["tokenizer"]
     origin = Origin(Rank.MODEL, "trainer.teacher")
     composed.origins |= {f"tokenizer.{key}": origin for key in composed.values["tokenizer"]}
 

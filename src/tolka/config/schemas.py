@@ -133,16 +133,11 @@ class TrainConfig:
                 if needed not in self.run.open_settings and not attrgetter(needed)(self):
                     yield f"{group}.{name}", words
 
-    def notes(self, typed: Collection[str], experiment: str) -> Iterator[str]:
+    def notes(self, typed: Collection[str]) -> Iterator[str]:
         """Yield notes on settings that are allowed but seldom intended. typed: the keys that were typed."""
         for key, lacking in self.settings_without_effect():
             if key in typed:
                 yield f"{key} has no effect without {lacking}"
-        if self.run.init_from and experiment != "finetune" and "optimizer.lr" not in typed:
-            yield (
-                f"the rate ({self.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
-                "without an experiment, run.init_from has one chosen by the number of pairs"
-            )
         values = self.as_dict()
         optimizer = values["optimizer"]
         is_default = (optimizer["name"], optimizer["lr"]) == ("adamw", 0.001) and self.scheduler.uses_lr

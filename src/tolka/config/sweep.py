@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tolka.config.choices import literal_kind
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
 from tolka.config.optuna_search import BASIC, OptunaConfig, Search, search_space
@@ -67,10 +66,6 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.errors import HydraException
 
-    for setting in settings:
-        _, key, _, value = split_setting(setting)
-        if literal_kind(key) is None and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
-            raise ConfigError(f"'{setting}' lists an empty value")
     overrides = parsed_overrides(settings, source)
     swept = swept_settings(overrides)
     try:

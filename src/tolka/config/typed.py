@@ -140,8 +140,6 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     """
     typed = []
     for group, value in settings.items():
-        if not isinstance(group, str):
-            raise TypeError(f"the names of settings are texts, and not {type(group).__name__}")
         if not isinstance(value, Mapping):
             typed.append(f"{group}={value}" if isinstance(value, str) else f"{group}={_typed(group, value)}")
             continue
