@@ -120,7 +120,7 @@ SETTINGS: list[tuple[list[str], list[str]]] = [
     (["updates"], ["'updates' is not a setting; write key=value, as in trainer.updates=1000"]),
     (["=5"], ["'=5' is not a setting"]),
     (["+foo=1"], ["unknown key 'foo'"]),
-    (["~model"], ["~model would leave out a group that is needed"]),
+    (["~model"], ["the chosen model has no key model.d_model"]),
     (["hydra.run.dir=x"], ["hydra.run.dir is Hydra's own setting"]),
     (["trainer.updates=[1"], ["cannot read 'trainer.updates=[1'"]),
     (["tokenizer.type=a(b"], ["cannot read 'tokenizer.type=a(b'", "\"tokenizer.type='a(b'\""]),

@@ -1,7 +1,6 @@
 """A run tells where it comes from, can be run again, and can be taken over with other settings."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -118,24 +117,6 @@ def test_a_run_can_be_taken_over_with_other_settings(command: Command, begun: li
     assert "resuming from update 5" in outcome.err
     assert [len(call["other_settings"]) for call in calls(tmp_path / "run")] == [0, 1]
     assert "lr: 0.5" in (tmp_path / "run" / "config.yaml").read_text()
-
-
-def test_the_state_of_the_user_s_project(tmp_path: Path) -> None:
-    assert provenance.project(tmp_path) is None
-
-    def git(*arguments: str) -> None:
-        name = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", *name, "-C", str(tmp_path), *arguments], check=True, capture_output=True)
-
-    git("init")
-    (tmp_path / "recipe.sh").write_text("one\n")
-    git("add", ".")
-    git("commit", "-m", "one")
-    assert provenance.project(tmp_path)["changed"] == []  # type: ignore[index]
-    (tmp_path / "recipe.sh").write_text("two\n")
-    found = provenance.project(tmp_path)
-    assert found is not None
-    assert (len(found["commit"]), found["changed"]) == (40, ["recipe.sh"])
 
 
 def test_what_cannot_be_read_is_as_good_as_nothing(tmp_path: Path) -> None:

@@ -4,13 +4,12 @@ import argparse
 import csv
 import io
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, print_json, separate_files, settings_help
-from tolka.errors import ConfigError, DataError
+from tolka.errors import ConfigError
 from tolka.model_directory.names import check_outside, models_of
 from tolka.system.atomic import check_output, whole_file
 from tolka.system.progress import say
@@ -23,8 +22,6 @@ _SUBCOMMANDS = ("compare", "calibrate", "robustness")
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, score, and print a table or JSON on stdout."""
     options = _parse_arguments(arguments)
-    if sys.stdout is None:
-        raise DataError("standard output is closed, where scores are printed")
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
     if word in _SUBCOMMANDS:  # a model's folder of such a name is ./compare
@@ -107,14 +104,12 @@ def _write_lines(lines: Sequence[dict[str, Any]], path: Path) -> None:
     if path.suffix == ".tsv":
         count = len(lines[0]["references"])
         names = ["reference" if count == 1 else f"reference {number + 1}" for number in range(count)]
-        rows = [{**row, **dict(zip(names, row["references"], strict=True))} for row in lines]
-        for row in rows:
-            if "flags" in row:
-                row["flags"] = " ".join(row["flags"])
-        keys = [key for key in rows[0] if key != "references"]
-        writer = csv.DictWriter(text, keys, extrasaction="ignore", dialect="excel-tab", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        keys = [key for key in lines[0] if key != "references"]
+        writer = csv.writer(text, dialect="excel-tab", lineterminator="\n")
+        writer.writerow([*keys, *names])
+        for row in lines:
+            cells = (" ".join(row[key]) if key == "flags" else row[key] for key in keys)
+            writer.writerow([*cells, *row["references"]])
     else:
         text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in lines)
     with whole_file(path) as stream:

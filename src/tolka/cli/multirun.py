@@ -36,15 +36,6 @@ _NOTHING_OF_ITS_OWN = (
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The folder of a training, and its error, if it failed."""
-
-    label: str
-    folder: Path
-    error: str
-
-
-@dataclass(frozen=True)
 class SweepJob:
     """What Hydra calls for each training, with joblib in a process of its own.
 
@@ -85,8 +76,8 @@ class SweepJob:
         return value
 
 
-def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource) -> list[Outcome]:
-    """Train every combination of the values that settings list, each in its own folder; a failure stops no other.
+def sweep(settings: Sequence[str], plugins: Sequence[str], source: ConfigSource) -> dict[Path, str]:
+    """Train every combination of the values that settings list, each in its own folder; return folder -> error, or "".
 
     All configurations are checked before the first training begins: ConfigError as `plan`. StoppedError when a signal
     asks for an end: the same command resumes where it stopped.
@@ -126,10 +117,10 @@ class _Stop(BaseException):
         self.error = error
 
 
-def read_outcomes(base: Path) -> list[Outcome]:
-    """Return what the jobs have recorded so far."""
+def read_outcomes(base: Path) -> dict[Path, str]:
+    """Return what the jobs have recorded so far: the folder of each training, and its error, "" if it succeeded."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((base / _JOBS).glob("*.json"))]
-    return [Outcome(each["label"], base / each["label"], each["error"]) for each in records]
+    return {base / each["label"]: each["error"] for each in records}
 
 
 def _share_threads(jobs: int) -> None:
@@ -144,7 +135,7 @@ def _page(base: Path, plots: bool) -> Path:
 
     plots: whether it has pictures.
     """
-    failed = {outcome.label: outcome.error for outcome in read_outcomes(base) if outcome.error}
+    failed = {folder.name: error for folder, error in read_outcomes(base).items() if error}
     # In the order in which they began: those of earlier calls, which may have had other settings, come first.
     begun = sorted(base.glob("*/config.yaml"), key=lambda path: path.stat().st_mtime)
     folders = [path.parent for path in begun if path.parent.name not in failed]

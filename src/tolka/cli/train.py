@@ -221,12 +221,11 @@ def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "Con
     if launch().size > 1:  # each of the processes would start all of the trainings
         raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)
-    finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if not outcome.error]
-    if finished:
+    if finished := [read_run(folder, folder.name) for folder, error in outcomes.items() if not error]:
         say(comparison_table(finished))
-    failed = [outcome for outcome in outcomes if outcome.error]
-    for outcome in failed:
-        say(f"error: {outcome.label} failed: {outcome.error}")
+    failed = {folder.name: error for folder, error in outcomes.items() if error}
+    for label, error in failed.items():
+        say(f"error: {label} failed: {error}")
     return FAILED if failed else DONE
 
 

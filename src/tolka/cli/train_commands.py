@@ -245,7 +245,5 @@ def subcommands_help() -> str:
     """Return one line for each command: its arguments and what it does."""
     lines = []
     for name, command in SUBCOMMANDS.items():
-        typed = f"  mt-train {name} {command.usage}"
-        # A long one has its summary on the next line, so that all summaries are one column.
-        lines.append(f"{typed:<48}{command.summary}" if len(typed) < 47 else f"{typed}\n{'':<48}{command.summary}")
+        lines.append(f"  mt-train {name} {command.usage}\n        {command.summary}")
     return "\n".join(["commands (each has its own --help):", *lines, ""])

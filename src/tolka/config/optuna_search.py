@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Not the published plugin (hydra-optuna-sweeper 1.4.0rc3, for Hydra 1.4 alone), which resumes no study: after a study
 # of 5 trainings that was killed in the third, two more calls of the same command make 10 trainings in place of 3, draw
 # the same values again with the same seed, and never end the killed one. Nor does it know which way a metric is better.
-OPTUNA = "tolka.config.optuna_search.Search"
+OPTUNA = "tolka.config.optuna_search.OptunaSearch"
 SWEEPERS = (BASIC := "hydra._internal.core_plugins.basic_sweeper.BasicSweeper", OPTUNA)
 """What hydra.sweeper._target_ may name; nothing is imported by it."""
 JOURNAL = "optuna.journal"
@@ -44,7 +44,7 @@ class OptunaConfig:
 
 
 @dataclass(frozen=True)
-class Search:
+class OptunaSearch:
     """A search that asks Optuna for the values to train with, and tells it the best value of trainer.metric.
 
     space: setting -> what its values are drawn from. fixed: the others. lowers: whether lower values are better.

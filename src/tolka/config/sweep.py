@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
-from tolka.config.optuna_search import BASIC, OptunaConfig, Search, search_space
+from tolka.config.optuna_search import BASIC, OptunaConfig, OptunaSearch, search_space
 from tolka.config.origins import OPEN
 from tolka.config.schemas import TrainConfig, check_name
 from tolka.config.typed import split_setting
@@ -46,7 +46,7 @@ class SweepPlan:
 
     base: Path
     trainings: tuple[PlannedTraining, ...]
-    search: Search | None
+    search: OptunaSearch | None
     source: ConfigSource
 
     def training(self, number: int, settings: Sequence[str]) -> PlannedTraining:
@@ -141,7 +141,7 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS, say: Say = sil
     overrides = parsed_overrides(settings, source)
     swept_settings(overrides)
     fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
-    search = Search(options, search_space(overrides), fixed, single.get("trainer.metric") in MINIMIZED)
+    search = OptunaSearch(options, search_space(overrides), fixed, single.get("trainer.metric") in MINIMIZED)
     return SweepPlan(base, (), search, source)
 
 
