@@ -15,7 +15,7 @@ from tolka.errors import ConfigError
         (["trainer.patiance=3"], "unknown key 'trainer.patiance'. Did you mean 'trainer.patience'?"),
         (
             ["hydra.sweeper.n_trial=3"],
-            "unknown key 'hydra.sweeper.n_trial'; mt-train --cfg hydra",
+            "unknown key 'hydra.sweeper.n_trial'; Hydra's documentation",
         ),
         (
             ["+trainer.patience=3"],

@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
 
     # Before the settings are composed: a completed line has half a setting.
     if options.shell_completion:
-        return _ask_hydra(options, options.settings)
+        return _complete(options)
 
     from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
@@ -48,12 +48,9 @@ def run(arguments: Sequence[str]) -> int:
         source = _source(options)
         plugins = [setting for setting in settings if setting.startswith("plugins=")]
         settings = expand_abbreviations(with_recipe(load_plugins(settings, say), source))
-        # hydra.mode=MULTIRUN is Hydra's other way to write -m.
-        if options.multirun or "hydra.mode=MULTIRUN" in settings:
+        if options.multirun:
             return _train_several(settings, plugins, source, options.print_config)
         config = train_config(settings, source, trains=not (options.check or options.prepare), say=say)
-        if options.cfg:
-            return _ask_hydra(options, settings)
     if options.print_config:
         return _print_configs([config.as_dict()])
 
@@ -130,9 +127,6 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     own.add_argument("-cd", "--config-dir", metavar="DIR", help="a folder with YAML files of your own, beside configs/")
     own.add_argument("-cn", "--config-name", metavar="NAME", help="the YAML file to begin with, instead of train")
     actions.add_argument(
-        "-c", "--cfg", choices=("job", "hydra", "all"), help="print the settings as Hydra composes them"
-    )
-    actions.add_argument(
         "-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script"
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -147,13 +141,13 @@ def _check_together(options: argparse.Namespace) -> None:
     if empty := [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value == ""]:
         raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")
     again = "--rerun" if options.rerun else "--resume" if options.resume else ""
-    if again and (options.config_dir or options.config_name or options.cfg):
+    if again and (options.config_dir or options.config_name):
         raise ConfigError(f"{again} takes the settings from a run's folder: leave out Hydra's options")
     if options.resume and re.search(r"^run\.(dir|name)=", "\n".join(options.settings), re.MULTILINE):
         raise ConfigError("--resume goes on in the run's own folder: leave out run.dir and run.name")
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
-    if options.multirun and (options.check or options.prepare or options.cfg or options.shell_completion):
+    if options.multirun and (options.check or options.prepare or options.shell_completion):
         raise ConfigError("-m trains several models, and goes with --print-config alone: leave one of the options out")
     # query is what an installed completion calls itself, with the line so far in COMP_LINE.
     completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
@@ -193,18 +187,13 @@ def _source(options: argparse.Namespace) -> "ConfigSource":
     return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
 
 
-def _ask_hydra(options: argparse.Namespace, settings: Sequence[str]) -> int:
-    """Let Hydra print its composition (--cfg), or what a shell completes."""
+def _complete(options: argparse.Namespace) -> int:
+    """Let Hydra print what a shell completes, or the script that lets the shell ask."""
     from tolka.config.compose import hydra_of
-    from tolka.config.typed import quote_setting
 
     source = _source(options)
-    name, quoted = source.primary or "train", list(map(quote_setting, settings))
     with hydra_of(source) as hydra:
-        if options.cfg:
-            hydra.show_cfg(name, quoted, options.cfg, package=None)
-        else:
-            hydra.shell_completion(name, quoted)
+        hydra.shell_completion(source.primary or "train", options.settings)
     return DONE
 
 

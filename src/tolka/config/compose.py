@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
 # Hydra's own settings that have an effect in mt-train, and what takes the place of others.
-_HYDRA_SETTINGS = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.mode")
+_HYDRA_SETTINGS = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.")
 _HYDRA_REFUSED = (
     "a run's folder is run.dir, with its settings and train.log; --config-dir names YAML files of your own, NAME=value "
     "before the command sets a variable, and 'plugins=[my_module]' adds code"

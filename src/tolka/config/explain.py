@@ -35,7 +35,7 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
     if rejected:
         key = rejected[1]
         if key.startswith("hydra."):
-            return f"unknown key '{key}'; mt-train --cfg hydra shows those that there are"
+            return f"unknown key '{key}'; Hydra's documentation of hydra/{key.split('.')[1]} has those that there are"
         value = next((each.value for each in map(split_setting, overrides) if each.key == key), "")
         return unknown_key(key, value, "train")
     if unresolved := re.search(r"Interpolation key '([^']*)' not found full_key: (\S+)", text):
