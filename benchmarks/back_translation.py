@@ -38,7 +38,6 @@ WAYS: dict[str, tuple[str, dict[str, Any], float]] = {
     "sampled": ("sampling", {}, 0.5),
     "no_tag": ("beam", {"tag": False}, 0.5),
     "no_filter": ("beam", {"filter": False}, 0.5),
-    "third_dropped": ("beam", {"drop": 1 / 3}, 0.5),
     "all_of_it": ("beam", {}, 0.0),
     "second_round": ("second", {}, 0.5),
 }
@@ -87,10 +86,6 @@ def synthetic(corpus: Path, out: Path, way: str) -> Path:
     prefix = out / f"pairs_{way}"
     if not Path(f"{prefix}.{source}").exists():
         texts = [out / f"{search}.{source}", out / f"lines.{target}"]
-        if "drop" in pairs:
-            scores = out / f"{search}.scores"
-            tolka.translate_files(out / "alone", texts, ["decoding.threads=1"], scores, score=True)
-            texts.append(scores)
         print(texts_of(corpus, out).synthetic(texts, prefix, **pairs)["words"])
     return prefix
 

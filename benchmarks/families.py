@@ -22,8 +22,7 @@ from safetensors.torch import load_file
 from tolka.engines.options import DecodingConfig
 from tolka.formats.huggingface.family import read_foreign
 from tolka.interchange.export_ctranslate2 import export_checked
-from tolka.interchange.export_huggingface import export_huggingface
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.interchange.parity import TolkaSide, compare, direction_to_compare
 from tolka.interchange.transformers_side import TransformersSide
 from tolka.model_directory.read import load_model

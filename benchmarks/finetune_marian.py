@@ -14,7 +14,7 @@ from pathlib import Path
 
 from forgetting import REPLAY, WAYS
 from kept_runs import cell, signatures, trained, write_pairs
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import import_huggingface
 from tolka.system.progress import say
 from tolka.text.direction import Direction
 

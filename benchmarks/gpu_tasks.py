@@ -20,8 +20,8 @@ from tolka.data.batch import Flat
 from tolka.data.buckets import BatchingConfig, longest_first
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.engines.dtypes import convert_model
 from tolka.engines.options import DecodingConfig
+from tolka.engines.torch_engine import convert_model
 from tolka.errors import TolkaError
 from tolka.models.transformer import TransformerConfig
 from tolka.models.transformer.model import Transformer

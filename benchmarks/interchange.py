@@ -23,8 +23,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from tolka.formats.any_model import load_any
 from tolka.formats.huggingface.marian import Marian
-from tolka.interchange.export_huggingface import export_huggingface
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.interchange.parity import Parity, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide
 from tolka.system.package_data import sample_dir

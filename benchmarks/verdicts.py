@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tolka.evaluation.evidence import Evidence
 from tolka.evaluation.verdict import verdict
+from tolka.evaluation.verdict_evidence import Evidence
 
 TEST_LINES, VALID_LINES = 500, 300
 TINY = ["model=transformer_tiny", "model.dropout=0.3", "tokenizer.vocab_size=1000"]
@@ -287,7 +287,7 @@ def judged(name: str, out: Path) -> str:
     if error := (out / f"{name}.err").read_text(encoding="utf-8").strip():
         return f"{name}: not trained: {error.splitlines()[-1]}"
     scores = json.loads((out / name / "best" / "scores.json").read_text(encoding="utf-8"))
-    found = verdict(Evidence.of(scores["verdict"]["figures"]))
+    found = verdict(Evidence(**scores["verdict"]["figures"]))
     is_right = found.cause in RUNS[name].expected and found.level in RUNS[name].levels
     word = "right" if is_right else "WRONG"
     return f"{name}: {word} ({found.level}, {found.cause or 'by its score'})\n  {found.sentences[0]}"

@@ -2,20 +2,18 @@
 
     python scripts/ladder_figures.py runs/ladder
 
-Needs the extra `plots`, and a font with Korean letters.
+Needs the extra `plots`, and Noto Sans CJK for the Korean letters.
 """
 
 import argparse
 import tempfile
 from pathlib import Path
 
-from tolka.report.comparison import compare_runs
-from tolka.report.fonts import families_for
-from tolka.report.plots import new_figure, save_figure
+from tolka.report.curves import draw_curves, new_figure, save_figure
 from tolka.report.runs import FinishedRun, read_run
 
 MODELS = ("rnn", "lstm", "lstm_attention", "transformer_tiny")
-CURVES = ("bleu_over_updates", "bleu_by_length_test_unseen", "gradient_flow_last")
+CURVES = ("bleu_over_updates", "bleu_by_length_test_unseen")
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 SHOWN = 1  # which of the sentences that all runs have translated
 
@@ -29,9 +27,8 @@ def maps(runs: list[FinishedRun], path: Path) -> None:
         axes.set_xticks(range(len(found["columns"])), found["columns"], rotation=60, ha="left", rotation_mode="anchor")
         axes.set_yticks(range(len(found["rows"])), found["rows"])
         axes.xaxis.tick_top()
-        families = families_for([*found["rows"], *found["columns"]])
         for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-            label.set_fontfamily(families)
+            label.set_fontfamily(["DejaVu Sans", "Noto Sans CJK KR"])
         axes.set_xlabel(f"{run.label}: {'gradients' if found['map'] == 'gradient' else 'attention'}")
     save_figure(figure, path)
 
@@ -43,7 +40,7 @@ def main() -> None:
     folder = parser.parse_args().folder
     runs = [read_run(folder / model, model) for model in MODELS]
     with tempfile.TemporaryDirectory() as drawn:
-        for picture in compare_runs(runs, Path(drawn)):
+        for picture in draw_curves(runs, Path(drawn)):
             if picture.path.stem in CURVES:
                 (FIGURES / f"ladder_{picture.path.name}").write_bytes(picture.path.read_bytes())
     maps(runs, FIGURES / "ladder_maps.png")

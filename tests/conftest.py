@@ -263,8 +263,7 @@ def begun(trained: Path, tmp_path: Path) -> list[str]:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The commands of a recipe's steps, which run in this process: one of their own takes seconds."""
-    from tolka.recipes import steps, task
-    from tolka.recipes.pace import Pace
+    from tolka.recipes import steps
 
     names: list[str] = []
     commands: dict[str, Callable[[Sequence[str]], int]] = {"train": train.run, "translate": translate.run}
@@ -277,7 +276,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise error
 
     monkeypatch.setattr(steps, "run_command", run)
-    monkeypatch.setattr(task, "measure", lambda *_: Pace(2.0, 60, 10.0, 1e6))
     return names
 
 

@@ -144,7 +144,7 @@ def test_only_commands_and_the_api_s_defaults_print_notes() -> None:
     rooms = {path.relative_to(PACKAGE).parts[0] for path in named}
     assert rooms == {"api", "cli", "recipes"}
     # Those of recipes do so in a process that a recipe starts.
-    assert {path.name for path in named if path.parent.name == "recipes"} == {"pace.py", "processes.py", "speed.py"}
+    assert {path.name for path in named if path.parent.name == "recipes"} == {"outcome.py", "steps.py"}
     for path in named:
         if path.parent.name == "api":
             tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -7,25 +7,27 @@ from typing import Any
 
 import pytest
 
+from tolka.report.attention import write_maps
+from tolka.text.direction import Direction
+
 Command = Callable[..., Any]
 LINES = b"ferry lantern .\n\nvelvet\n"
 
 
 @pytest.mark.slow
-def test_a_picture_and_the_numbers_of_each_line(command: Command, trained: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+def test_a_page_and_the_numbers_of_each_line(command: Command, trained: Path, tmp_path: Path) -> None:
     plain = command("mt-translate", trained, stdin=LINES)
     outcome = command("mt-translate", trained, "--attention", tmp_path / "a" / "maps", stdin=LINES)
     assert (outcome.code, outcome.out) == (0, plain.out)
     assert f"attention maps: {tmp_path}/a/maps (3 lines)" in outcome.err
     names = sorted(path.name for path in (tmp_path / "a" / "maps").iterdir())
     assert names == [
+        "000001.html",
         "000001.json",
-        "000001.png",
         "000002.json",
+        "000003.html",
         "000003.json",
-        "000003.png",
-    ]  # nothing to draw of a blank
+    ]  # nothing to lay out of a blank
     first = json.loads((tmp_path / "a" / "maps" / "000001.json").read_text(encoding="utf-8"))
     assert (first["source"], first["translation"]) == ("ferry lantern .", plain.out.splitlines()[0])
     (shown,) = first["maps"]
@@ -36,7 +38,11 @@ def test_a_picture_and_the_numbers_of_each_line(command: Command, trained: Path,
         "</s>",
     )
     assert all(sum(row) == pytest.approx(1.0, abs=1e-4) for row in shown["weights"])
-    assert (tmp_path / "a" / "maps" / "000001.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "a" / "maps" / "000001.html").read_text(encoding="utf-8")
+    assert '<h1 dir="auto">ferry lantern .</h1>' in page
+    assert "decoder.0.cross, mean over the heads" in page
+    assert page.count("<td style=") == len(shown["rows"]) * len(shown["columns"])
+    assert f'title="{shown["weights"][0][0]:.2f}"' in page
 
 
 def test_alignments_follow_a_tab(command: Command, trained: Path) -> None:
@@ -51,13 +57,14 @@ def test_alignments_follow_a_tab(command: Command, trained: Path) -> None:
         assert bool(targets) is (text != "")
 
 
-def test_without_matplotlib_the_numbers_are_written_and_it_is_said(
-    command: Command, trained: Path, tmp_path: Path, without_matplotlib: None
-) -> None:
-    outcome = command("mt-translate", trained, "--attention", tmp_path, stdin=LINES)
-    assert outcome.code == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["000001.json", "000002.json", "000003.json"]
-    assert outcome.err.count("matplotlib is not installed") == 1
+def test_a_map_that_is_too_large_has_its_numbers_alone(tmp_path: Path) -> None:
+    names = ["a"] * 300
+    maps = [{"map": "m", "rows": names, "columns": names[:2], "weights": [[0.0] * 2] * 300}]
+    write_maps(tmp_path / "01", "<s>", "t", maps, Direction("en", "ko"))
+    page = (tmp_path / "01.html").read_text("utf-8")
+    assert "300 by 2 subwords: too many to lay out" in page
+    assert '<h1 dir="auto">&lt;s&gt;</h1>' in page
+    assert len(json.loads((tmp_path / "01.json").read_text("utf-8"))["maps"][0]["weights"]) == 300
 
 
 def test_models_without_a_map(command: Command, tiny: list[str], trained: Path, tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_a_model_with_a_missing_or_changed_file(command: Command, model: Path, n
 
 def test_a_model_of_a_later_format(command: Command, model: Path) -> None:
     rewrite(model, format=3)
-    assert "has format 3, this tolka reads up to 2; install a newer tolka" in refused(command, model)
+    assert "has format 3, this tolka reads up to 1; install a newer tolka" in refused(command, model)
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "a/../../outside"])

@@ -68,7 +68,7 @@ def test_weights_sizes_and_tokenizer_are_the_models(
         trained / "best" / "tokenizer.model"
     ).read_bytes()
     changes = json.loads((tmp_path / "run" / "best" / "scores.json").read_text())["test"]["test"]["changes"]
-    assert "against the model before (p: paired approximate randomisation):" in outcome.out + outcome.err
+    assert "against the model before, test, p by paired approximate randomisation" in outcome.out + outcome.err
     assert [(c["name"], c["after"] - c["before"], c["p_value"]) for c in changes] == [
         (name, 0.0, 1.0) for name in ("BLEU", "chrF2", "chrF2++", "TER")
     ]

@@ -143,14 +143,10 @@ def test_a_run_s_name_is_not_taken_for_several(
 
 @pytest.mark.slow
 def test_the_ladder_s_rungs_are_of_one_size() -> None:
-    """And gradient flow is recorded where there is a recurrence, without a complaint where there is none."""
-    flows = {}
     for model in ("rnn", "bilstm_deep_attention", "transformer_tiny"):
         config = train_config(["experiment=ladder", f"model={model}"])
         size = config.tokenizer.vocab_size
         assert config.model.build(size, size, True).parameter_count() == pytest.approx(1_600_000, rel=0.05)
-        flows[model] = config.trainer.gradient_flow
-    assert flows == {"rnn": True, "bilstm_deep_attention": True, "transformer_tiny": False}
 
 
 def test_all_are_checked_before_the_first_begins(command: Command, tiny: list[str], tmp_path: Path) -> None:

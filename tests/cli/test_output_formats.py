@@ -205,10 +205,10 @@ def test_an_ensemble_has_no_alignments(command: Command, trained: Path) -> None:
     assert all(each["token_scores"] for each in (found[0], found[2]))
 
 
-def test_pictures_beside_jsonl(command: Command, trained: Path, tmp_path: Path, without_matplotlib: None) -> None:
+def test_maps_beside_jsonl(command: Command, trained: Path, tmp_path: Path) -> None:
     outcome = command("mt-translate", trained, *QUICK, "output.format=jsonl", "--attention", tmp_path, stdin=LINES)
     assert (outcome.code, outcome.out.count("\n")) == (0, 3)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["000001.json", "000002.json", "000003.json"]
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["000001.json", "000002.json", "000003.json"]
 
 
 @pytest.mark.parametrize("name", ["text", "nbest", "jsonl"])

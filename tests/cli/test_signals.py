@@ -18,7 +18,7 @@ from guarded_command import guarded
 from tolka.data.shards import Shard
 from tolka.evaluation import tester
 from tolka.evaluation.validator import Validator
-from tolka.report import comparison, page
+from tolka.report import curves, page
 from tolka.system import interrupts
 from tolka.tokenizer import training as tokenizer_training
 from tolka.training.trainer import Trainer
@@ -35,7 +35,7 @@ STAGES = {
     "training": (Trainer, "_train_step"),
     "validation": (Validator, "__call__"),
     "test": (tester.Tester, "__call__"),
-    "plots": (comparison, "new_figure"),
+    "plots": (curves, "new_figure"),
     "report": (page, "render"),
 }
 
@@ -48,7 +48,8 @@ def listening() -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
     interrupts.listen()
     yield
-    interrupts.forget_signal()
+    interrupts._received.clear()
+    interrupts._swallowed.clear()
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
 

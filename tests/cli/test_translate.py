@@ -256,15 +256,14 @@ def test_a_model_of_single_sentences_gets_them_one_by_one(command: Command, trai
 def test_a_model_that_does_not_say_what_it_was_trained_on_gets_lines_whole(
     command: Command, trained: Path, tmp_path: Path
 ) -> None:
-    older = tmp_path / "older"
-    shutil.copytree(trained / "best", older)
-    manifest = json.loads((older / "manifest.json").read_text())
-    del manifest["several_sentences"]
-    (older / "manifest.json").write_text(json.dumps(manifest))
-    outcome = command("mt-translate", older, stdin=SEVERAL)
+    silent = tmp_path / "silent"
+    shutil.copytree(trained / "best", silent)
+    manifest = json.loads((silent / "manifest.json").read_text())
+    (silent / "manifest.json").write_text(json.dumps({**manifest, "several_sentences": None}))
+    outcome = command("mt-translate", silent, stdin=SEVERAL)
     assert outcome.out == command("mt-translate", trained, "decoding.split=length", stdin=SEVERAL).out
     assert "note: 1 of 2 lines have several sentences, translated at once: the model does not say" in outcome.err
-    apart = command("mt-translate", older, "decoding.split=sentences", stdin=SEVERAL)
+    apart = command("mt-translate", silent, "decoding.split=sentences", stdin=SEVERAL)
     assert apart.out == command("mt-translate", trained, stdin=SEVERAL).out
 
 
@@ -274,7 +273,7 @@ def test_the_manifest_has_the_ratio_of_lengths_in_the_training_text(trained: Pat
         *((trained.parent / f"corpus/train.{side}").read_text().splitlines() for side in ("xa", "xb")), strict=True
     )
     logarithms = [math.log(len(target) / len(source)) for source, target in pairs]
-    mean, deviation = json.loads((trained / "best" / "manifest.json").read_text())["length_ratio"]
+    [[*_, mean, deviation]] = json.loads((trained / "best" / "manifest.json").read_text())["length_ratios"]
     assert mean == pytest.approx(statistics.fmean(logarithms))
     assert deviation == pytest.approx(statistics.stdev(logarithms))
     ratio = open_model(trained).length_ratio
@@ -283,25 +282,25 @@ def test_the_manifest_has_the_ratio_of_lengths_in_the_training_text(trained: Pat
     assert open_model([trained, trained]).length_ratio == ratio
 
 
-@pytest.mark.parametrize("ratio", [3, [1.0], ["a", 1.0], [0.0, -1.0], [1e9, 1.0]])
+@pytest.mark.parametrize("ratio", [[], [1.0], ["a", 1.0], [0.0, -1.0], [1e9, 1.0]])
 def test_a_ratio_of_lengths_that_is_none_is_refused(
-    command: Command, trained: Path, tmp_path: Path, ratio: object
+    command: Command, trained: Path, tmp_path: Path, ratio: list[object]
 ) -> None:
     shutil.copytree(trained / "best", tmp_path / "odd")
     path = tmp_path / "odd" / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "length_ratio": ratio}))
-    assert f"length_ratio is {ratio!r}" in command("mt-translate", tmp_path / "odd", stdin=b"a\n").error
+    path.write_text(json.dumps({**json.loads(path.read_text()), "length_ratios": [["xa", "xb", *ratio]]}))
+    assert f"a length ratio is {ratio!r}" in command("mt-translate", tmp_path / "odd", stdin=b"a\n").error
 
 
 def test_the_manifest_says_the_directions_that_the_model_knows(command: Command, trained: Path, tmp_path: Path) -> None:
-    """One of an earlier version does not: its config.yaml has its only one."""
+    """That of an imported one does not: its config.yaml has its only one."""
     assert json.loads((trained / "best" / "manifest.json").read_text())["directions"] == [["xa", "xb"]]
     shutil.copytree(trained / "best", tmp_path / "odd")
     path = tmp_path / "odd" / "manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "directions": [["xb", "xa"]]}))
     assert load_model(tmp_path / "odd").facts.directions == (("xb", "xa"),)
-    path.write_text(json.dumps({key: value for key, value in manifest.items() if key != "directions"}))
+    path.write_text(json.dumps({**manifest, "directions": []}))
     assert load_model(tmp_path / "odd").facts.directions == (("xa", "xb"),)
     path.write_text(json.dumps({**manifest, "directions": ["xa"]}))
     assert "a direction is 'xa'" in command("mt-translate", tmp_path / "odd", stdin=b"a\n").error

@@ -6,7 +6,7 @@ from rows import each_row
 from torch import Tensor, nn
 
 from tolka.data.batch import EOS
-from tolka.engines.dtypes import check_dtype, convert_model
+from tolka.engines.torch_engine import check_dtype, convert_model
 from tolka.errors import ConfigError
 from tolka.kernels.quantized import Int8Matrix, QuantizedEmbedding, QuantizedLinear, has_vnni
 from tolka.models.base import ModelConfig, Seq2Seq
@@ -183,6 +183,6 @@ def test_what_a_device_cannot_do_is_refused(name: str, device: str, words: str) 
 
 
 def test_a_build_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tolka.engines.dtypes.supports_int8", lambda: False)
+    monkeypatch.setattr("tolka.engines.torch_engine.supports_int8", lambda: False)
     with pytest.raises(ConfigError, match="this build of torch has no int8 matrix"):
         check_dtype("int8", CPU, "decoding.precision")

@@ -13,9 +13,9 @@ from evidences import BLIND, BORDERS, COMMANDS, SOUND, WEAK, made
 from rows import each_row
 
 from tolka.data.store import TokenStore
-from tolka.evaluation.evidence import Evidence
-from tolka.evaluation.measuring import LearningCurve, Losses, near_copies, unigram_loss
 from tolka.evaluation.verdict import FIGURES, RULES, advice_of, figures_of, verdict
+from tolka.evaluation.verdict_evidence import Evidence
+from tolka.evaluation.verdict_measurements import LearningCurve, Losses, near_copies, unigram_loss
 
 
 @each_row("cause", BORDERS)
@@ -219,7 +219,7 @@ def test_few_pairs_are_told_of_a_model_to_begin_with() -> None:
 def test_figures_have_names_for_readers_and_survive_scores_json() -> None:
     stored = json.loads(json.dumps(verdict(SOUND).as_dict()))
     assert [label for label, _ in figures_of(stored)] == [*FIGURES.values()]
-    assert verdict(Evidence.of(stored["figures"])).sentences == stored["sentences"]
+    assert verdict(Evidence(**stored["figures"])).sentences == stored["sentences"]
     # A model that tells few pairs apart finds unrelated ones everywhere.
     blind = [label for label, _ in figures_of(verdict(BLIND).as_dict())]
     assert FIGURES["unrelated"] not in blind

@@ -23,8 +23,7 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any
 from tolka.formats.hub import local_folder
 from tolka.formats.huggingface.marian import check_expressible
-from tolka.interchange.export_huggingface import export_huggingface
-from tolka.interchange.import_huggingface import import_huggingface
+from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import PRESETS, TransformerConfig
 
@@ -91,8 +90,7 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"activation_function": ["swish"]}, "activation_function (['swish']) must be one of swish, silu"),
         ({"activation_function": {}}, "activation_function ({}) must be one of swish, silu"),
         ({"encoder_ffn_dim": 0, "decoder_ffn_dim": 0}, "encoder_ffn_dim (0) must be at least 1"),
-        ({"normalize_before": True}, "normalize_before=True (pre-norm) is not a setting"),
-        ({"normalize_before": "\x1b[31m" * 99}, r"normalize_before='\x1b[31m\x1b"),
+        ({"activation_function": "\x1b[31m" * 99}, r"activation_function ('\x1b[31m\x1b"),
         ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
         ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),
         ({"eos_token_id": 7}, "(eos_token_id, decoder_start_token_id) they are (7,"),
@@ -340,7 +338,7 @@ def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_pa
 def test_a_recurrent_model_is_refused(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = load_model(trained)
     recurrent = dataclasses.replace(saved, config={**saved.config, "model": {"name": "rnn"}})
-    monkeypatch.setattr("tolka.interchange.export_huggingface.load_any", lambda name: recurrent)
+    monkeypatch.setattr("tolka.interchange.huggingface.load_any", lambda name: recurrent)
     with pytest.raises(ConfigError, match=r"is model\.name=rnn: train with model=transformer_marian, which fits"):
         export_huggingface(trained, tmp_path / "out", "float32", [], lambda line: None)
 

@@ -38,7 +38,7 @@ class Made:
 def test_equal_sides_pass() -> None:
     zeros = [np.zeros((3, 5), dtype=np.float32)]
     found = compare(Made(["a b", "c"], zeros, "tolka"), Made(["a b", "c"], zeros), ["x", "y"])
-    assert (found.share, found.bleu.value, found.logits, found.first) == (1.0, 100.0, 0.0, None)
+    assert (found.identical, found.bleu.value, found.logits, found.first) == (2, 100.0, 0.0, None)
     found.check(FP32)
     assert "2 lines, made 1.0 and tolka translate 2 identically (greedy), to 2 different texts; " in found.as_markdown()
     assert "BLEU between both is 100.00" in found.as_markdown()

@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from conftest import Command, sentences
 from tolka.data.batch import EOS
-from tolka.engines.dtypes import convert_model
 from tolka.engines.options import DecodingConfig
+from tolka.engines.torch_engine import convert_model
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.read import load_model
@@ -74,7 +74,7 @@ def test_it_is_a_quarter_of_the_size(trained: Path, tmp_path: Path) -> None:
     before, after = ((each / "model.safetensors").stat().st_size for each in (folder, tmp_path / "int8"))
     assert 0.25 < after / before < 0.27
     manifest = json.loads((tmp_path / "int8" / "manifest.json").read_text())
-    assert (manifest["format"], manifest["weights"]) == (2, "int8")
+    assert (manifest["format"], manifest["weights"]) == (1, "int8")
 
 
 def test_it_says_what_its_scores_are_of(command: Command, trained: Path, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_on_a_gpu_s_machine_it_takes_the_cpu(trained: Path, tmp_path: Path, monk
 
 def test_where_torch_has_no_int8(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quantise_model(trained, tmp_path / "int8")
-    monkeypatch.setattr("tolka.model_directory.int8_weights.supports_int8", lambda: False)
+    monkeypatch.setattr("tolka.model_directory.weights.supports_int8", lambda: False)
     with pytest.raises(CheckpointError, match="this build of torch has no int8 multiplication"):
         load_model(tmp_path / "int8", or_int8=True)
 

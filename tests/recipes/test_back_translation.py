@@ -73,7 +73,6 @@ def test_its_steps_can_be_looked_at_first(recipe: list[str], tmp_path: Path, com
     assert names == [
         *("texts", "monolingual", "forward", "reverse", "check", "translated", "synthetic", "final", "outcome"),
     ]
-    assert "together" in found.err
 
 
 @pytest.mark.slow
@@ -101,14 +100,10 @@ def test_a_given_model_makes_the_sources(
     assert (command("mt-train", *given).code, calls) == (2, [])
     (tmp_path / "more.xb").write_text("".join(f"{source}\n" for source, _ in sentences(30, 77)), encoding="utf-8")
     exchanged = [each for each in given if not each.startswith(("corpus.source", "corpus.target"))]
-    own = ["corpus.source=xb", "corpus.target=xa", "recipe.search=sampling", "recipe.drop=0.5"]
+    own = ["corpus.source=xb", "corpus.target=xa", "recipe.search=sampling"]
     found = command("mt-train", *exchanged, *own)
     assert found.code == 0, found.err
-    assert calls == ["train", "translate", "translate", "train"]
-    # Half of them are left out by the score that the model of the real pairs gives each.
-    scores = (tmp_path / "run" / "steps" / "scored" / "lines.txt").read_text(encoding="utf-8").splitlines()
-    (words,) = [line for line in found.err.splitlines() if "synthetic pairs, " in line]
-    assert f"{len(scores) // 2} unlikely" in words
+    assert calls == ["train", "translate", "train"]
 
 
 @pytest.mark.slow
@@ -122,7 +117,7 @@ def test_a_run_that_stands_is_not_trained_again(
     assert command("mt-train", *stands, both, test, f"run.dir={tmp_path / 'stands'}").code == 0
     calls.clear()
     forward = f"recipe.forward={tmp_path / 'stands'}"
-    found = command("mt-train", *recipe, both, test, forward, "recipe.drop=0.2")
+    found = command("mt-train", *recipe, both, test, forward)
     assert found.code == 0, found.err
     assert calls.count("train") == (2 if both.endswith("false") else 1)
     outcome = json.loads((tmp_path / "run" / "steps" / "outcome.json").read_text(encoding="utf-8"))["figures"]
@@ -220,7 +215,7 @@ def test_typed_symbols_stay_beside_the_tag(recipe: list[str], tmp_path: Path, co
     assert [word for word in step.command if word.startswith("tokenizer.symbols")] == [
         "tokenizer.symbols=['<br>','⟦bt⟧']"
     ]
-    translated = task.translate("made", "", "model", [tmp_path / "more.xb"], task.direction.swapped, {}, 9)
+    translated = task.translate("made", "", "model", tmp_path / "more.xb", task.direction.swapped, {})
     assert "decoding.threads=3" in translated.command
 
 

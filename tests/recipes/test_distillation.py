@@ -7,9 +7,12 @@ import pytest
 import yaml
 
 from conftest import Command, write_corpus
+from tolka.errors import ConfigError
 from tolka.metrics.pairwise import chrf_of
+from tolka.model_directory.read import load_tokenizer
 from tolka.recipes import outcome
-from tolka.recipes.speed import chosen_student, translated
+from tolka.recipes.distillation import DistillationConfig
+from tolka.recipes.outcome import translated
 from tolka.recipes.task import RecipeTask
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
@@ -32,11 +35,7 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
         return {name: 10.0 * (number + 1) for number, name in enumerate(models)}
 
     monkeypatch.setattr(outcome, "translated", both)
-    learnt = [*lesson, "recipe.hypotheses=3", "recipe.probabilities=0.5"]
-    refused = command("mt-train", *learnt)
-    assert (refused.code, calls) == (2, [])
-    assert "gives the student its teacher's tokenizer" in refused.err
-    found = command("mt-train", *(each for each in learnt if not each.startswith("tokenizer")))
+    found = command("mt-train", *lesson, "recipe.hypotheses=3")
     assert found.code == 0, found.err
     assert calls[:2] == ["translate", "train"]
     steps = tmp_path / "run" / "steps"
@@ -52,8 +51,6 @@ def test_the_nearest_translations_are_taught_and_all_forms_are_compared(
     for source, reference, texts in zip(sources, references, lists.values(), strict=True):
         scores = {text: chrf_of(text, reference) for text in texts}
         assert any(scores[text] == max(scores.values()) and (not text or (source, text) in taught) for text in texts)
-    saved = yaml.safe_load((steps / "student" / "config.yaml").read_text(encoding="utf-8"))["trainer"]
-    assert (saved["teacher"], saved["teacher_weight"]) == (lesson[-1].partition("=")[2], 0.5)
     figures = json.loads((steps / "outcome.json").read_text(encoding="utf-8"))["figures"]
     assert [row[0] for row in figures["rows"]][:3] == ["teacher", "student", "int8"]
     assert figures["rows"][1][3] == "2.0"
@@ -86,16 +83,28 @@ def test_any_scores_compare_the_student_with_its_teacher(
     assert first in said[-1]
 
 
+@pytest.mark.parametrize(("family", "layers"), [("transformer", "3"), ("rnn", "1")])
+def test_the_widest_student_that_is_small_enough_is_chosen(
+    family: str, layers: str, compared: list[str], trained: Path
+) -> None:
+    """It has all of the teacher's subwords where it may be as large, and half of them where that leaves it wider."""
+    task = RecipeTask("distillation", [f"model.family={family}"], print)
+    saved = yaml.safe_load((trained / "best" / "config.yaml").read_text("utf-8"))
+    width, rows = max(32, round(saved["model"]["d_model"] / 32) * 32), load_tokenizer(trained).target_size
+    found = DistillationConfig(teacher=str(trained), size=10.0)._student(task)
+    assert (found["model.family"], found["model.layers"]) == (family, layers)
+    assert (found["model.d_model"], found["tokenizer.vocab_size"]) == (str(width), str(rows))
+    assert ("model.decoder_layers" in found) == (family == "transformer")
+    typed = RecipeTask("distillation", [f"model.family={family}", "tokenizer.vocab_size=90"], print)
+    assert "tokenizer.vocab_size" not in DistillationConfig(teacher=str(trained), size=10.0)._student(typed)
+    with pytest.raises(
+        ConfigError, match=r"no student has at most 1% of the teacher's [\d,]+ parameters: raise recipe\.size"
+    ):
+        DistillationConfig(teacher=str(trained), size=0.01)._student(task)
+
+
 @pytest.mark.slow
-def test_models_are_timed_and_a_student_is_chosen_in_a_process_of_its_own(trained: Path, tmp_path: Path) -> None:
-    student = chosen_student(str(trained), size=10.0, speed=0.01)
-    assert student["model.family"] == "transformer"
-    assert student["model.layers"] >= 3
-    assert student["model.decoder_layers"] == 1
-    # Of another kind than the teacher, and with its subwords.
-    recurrent = chosen_student(str(trained), size=10.0, speed=0.01, family="rnn", halves=False)
-    width = yaml.safe_load((trained / "config.yaml").read_text("utf-8"))["model"]["d_model"]
-    assert recurrent == {"model.family": "rnn", "model.d_model": max(32, round(width / 32) * 32), "model.layers": 1}
+def test_models_are_timed_in_a_process_of_its_own(trained: Path, tmp_path: Path) -> None:
     write_corpus(tmp_path)
     models = {"one": str(trained), "two": f"{trained},{trained}"}
     rates = translated(models, tmp_path / "test.xa", tmp_path, Direction("xa", "xb"))
@@ -106,8 +115,6 @@ def test_models_are_timed_and_a_student_is_chosen_in_a_process_of_its_own(traine
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["recipe.speed=fast"], "recipe.speed (fast) must be how many times as fast, as in 3x"),
-        (["student.speed=0x"], "recipe.speed (0x) must be"),
         (["recipe.hypotheses=0"], "recipe.hypotheses (0) must be from 1 to 100"),
         (["recipe.size=0"], "recipe.size (0) must be above 0"),
         (["recipe.teacher="], "needs a model to learn from: teacher=MODEL"),

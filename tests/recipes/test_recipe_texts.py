@@ -77,17 +77,9 @@ def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_pat
     assert found["left out"]["with other numbers"] == 1
     # Not checked, only what is blank is left out.
     assert texts.synthetic(made, tmp_path / "raw", filter=False, tag=False)["kept"] == 5
-    # A third of what is left goes by its score for each character: the longest has the lowest sum, and not the worst.
-    scores = tmp_path / "scores"
-    scores.write_text(
-        "".join(f"{-len(target) - 2 * (number == 1)}\t{target}\n" for number, (_, target) in enumerate(pairs))
-    )
-    found = texts.synthetic([*made, scores], tmp_path / "likely", filter=False, drop=0.2)
-    assert found["left out"] == {"unlikely": 1, "untranslated": 1}
     raw = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("raw*.x?")}
     assert raw["raw.xa"] == raw["raw-to-train.xa"]
     assert raw["raw.xb"] == raw["raw-to-train.xb"]
-    assert pairs[1][1] not in (tmp_path / "likely.xb").read_text(encoding="utf-8").splitlines()
 
 
 def test_a_held_out_line_is_one_however_it_is_cleaned(corpus: Path, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tolka.errors import CheckpointError
-from tolka.report import comparison
-from tolka.report.comparison import compare_runs
+from tolka.report import curves
+from tolka.report.curves import draw_curves
 from tolka.report.page import write_page
 from tolka.report.runs import EXAMPLES, LINES, FinishedRun, read_run
 
@@ -81,11 +81,8 @@ def write_run(folder: Path, attention: str = "none", tests: bool = True, bleu: f
     }
     scores = {"facts": facts, "test": {"fresh": test} if tests else {}}
     (folder / "best" / "scores.json").write_text(json.dumps(scores))
-    flow = [{"layer": "encoder.0.forward", "state": state, "norms": [1.0, 0.5], "sentences": [2, 2]} for state in "hC"]
     lines: list[dict[str, Any]] = [
-        {"update": 0, "gradient_flow": flow},
         *({"update": n, "train_loss": 2.0, "tokens_per_second": 100.0 * n, "seconds": 60.0 * n} for n in (1, 2, 3)),
-        {"update": 3, "gradient_flow": flow},
         {"update": 3, "valid_loss": 3.0, "bleu": 7.0, "seconds": 240.0, "signatures": {"bleu": "greedy"}},
     ]
     if tests:
@@ -133,15 +130,13 @@ def test_nothing_is_fetched_and_pictures_lie_beside(ladder: Path) -> None:
     pytest.importorskip("matplotlib")
     text = ladder.read_text("utf-8")
     page = Reader(text)
-    assert (text.count("<svg "), text.count("<img")) == (7, 0)
+    assert (text.count("<svg "), text.count("<img")) == (5, 0)
     assert all(address.startswith("#") for address in page.addresses)
     assert "url(http" not in text
     assert sorted(path.name for path in (ladder.parent / "plots").iterdir()) == [
         "bleu_by_length_fresh.png",
         "bleu_over_minutes.png",
         "bleu_over_updates.png",
-        "gradient_flow_first.png",
-        "gradient_flow_last.png",
         "nll_over_minutes.png",
         "nll_over_updates.png",
     ]
@@ -165,7 +160,7 @@ def test_the_verdict_and_its_figures_stand_at_the_top(tmp_path: Path) -> None:
         "sentences": ["It is <useless>.", "It has BLEU 0.1."],
         "next": [{"words": "Longer:", "command": "mt-train --rerun {run}"}],
     }
-    scores["verdict"] = {**sentences, "figures": {"fit": {"gain": 0.01234}}}
+    scores["verdict"] = {**sentences, "figures": {"gain": 0.01234}}
     (folder / "best" / "scores.json").write_text(json.dumps(scores))
     text = " ".join(
         Reader(write_page(tmp_path, "one", [read_run(folder, "a")], {}, False).read_text("utf-8")).text.split()
@@ -187,12 +182,12 @@ def test_a_short_page_in_markdown_has_verdict_lines_and_tables(ladder: Path) -> 
 def test_each_figure_says_what_it_is_and_which_way_is_better(ladder: Path) -> None:
     pytest.importorskip("matplotlib")
     page = Reader(ladder.read_text("utf-8"))
-    assert len(page.captions) == 7
+    assert len(page.captions) == 5
     assert all(" better" in caption for caption in page.captions)
     for sentence in ("from 0 to 100; higher is better.", "moved; lower is better.", "neither is better."):
         assert page.text.count(sentence) == 1
     linked = {address.removeprefix("#") for address in page.addresses}
-    glossary = {"bleu", "ter", "ppl", "decoding", "interval", "speed", "loss", "length", "flow", "attention"}
+    glossary = {"bleu", "ter", "ppl", "decoding", "interval", "speed", "loss", "length", "attention"}
     assert glossary <= linked
     assert sorted(glossary) == sorted(page.anchors)
 
@@ -227,7 +222,7 @@ def test_before_and_after_of_going_on_from_a_model(tmp_path: Path) -> None:
         ["chrF2++ ↑ ", "50.0 ", "50.0 ", "+0.0 ", "0.050 ", "may be chance "],
     ]
     assert "started from, runs/<old>" in page.text
-    assert "fresh, p by sacreBLEU's paired bootstrap" in page.text
+    assert "fresh, p by paired approximate randomisation" in page.text
     assert "p" in page.anchors
 
 
@@ -248,9 +243,9 @@ def test_each_run_keeps_its_colour_and_is_dashed_without_attention(
     pytest.importorskip("matplotlib")
     runs = two_runs(tmp_path)
     drawn: dict[str, Any] = {}
-    monkeypatch.setattr(comparison, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
-    monkeypatch.setattr(comparison, "svg_of", lambda _: "<svg></svg>")
-    compare_runs(runs, tmp_path / "plots")
+    monkeypatch.setattr(curves, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
+    monkeypatch.setattr(curves, "svg_of", lambda _: "<svg></svg>")
+    draw_curves(runs, tmp_path / "plots")
     styles = set()
     for picture in drawn.values():
         (axes,) = picture.axes
@@ -262,8 +257,6 @@ def test_each_run_keeps_its_colour_and_is_dashed_without_attention(
     assert len(styles) == len({color for _, color, _ in styles}) == 2
     (axes,) = drawn["bleu_over_minutes"].axes
     assert list(axes.lines[0].get_xdata()) == [4.0]
-    (axes,) = drawn["gradient_flow_last"].axes
-    assert (axes.get_yscale(), [list(line.get_ydata()) for line in axes.lines]) == ("log", [[1.0, 0.5]] * 4)
     (axes,) = drawn["bleu_by_length_fresh"].axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1-4", "5"]
 
@@ -273,9 +266,9 @@ def test_a_run_alone_has_its_loss_in_training_beside_that_in_validation(
 ) -> None:
     pytest.importorskip("matplotlib")
     drawn: dict[str, Any] = {}
-    monkeypatch.setattr(comparison, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
-    monkeypatch.setattr(comparison, "svg_of", lambda _: "<svg></svg>")
-    compare_runs(two_runs(tmp_path)[:1], tmp_path / "plots")
+    monkeypatch.setattr(curves, "save_figure", lambda figure, path: drawn.update({path.stem: figure}) or path)
+    monkeypatch.setattr(curves, "svg_of", lambda _: "<svg></svg>")
+    draw_curves(two_runs(tmp_path)[:1], tmp_path / "plots")
     assert {"bleu_over_updates", "nll_over_updates"} == {name for name in drawn if "_over_" in name}
     validation, training = drawn["nll_over_updates"].axes[0].lines
     assert (list(validation.get_xdata()), list(validation.get_ydata())) == ([3], [3.0])

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from tolka.report.page_head import page_head
+from tolka.report.page import page_head
 from tolka.report.runs import FinishedRun
-from tolka.report.sweep_tables import ranked_systems
 
 
 def run(label: str, chrf: list[float], bleu: float, seed: int = 1) -> FinishedRun:
@@ -27,7 +26,7 @@ def test_the_order_and_p_are_of_one_score(tmp_path: Path) -> None:
         run("lstm", base, 30.0),
         run("copy", [value + (-1) ** n - 0.04 for n, value in enumerate(base)], 29.0),
     ]
-    best, copy, gru = page_head(runs, ranked_systems(runs), tmp_path, "report.html")["ranking"]
+    best, copy, gru = page_head(runs, tmp_path)["ranking"]
     assert (best["label"], best["page"], best["chance"]) == ("lstm", "lstm/report.html", "")
     assert best["score"] == "chrF2 of a line 48.5, BLEU 30.0 (29.0 to 31.0)"
     assert copy["chance"].startswith("+0.0 (p = ")
@@ -38,7 +37,7 @@ def test_the_order_and_p_are_of_one_score(tmp_path: Path) -> None:
 def test_trainings_of_several_seeds_are_one_system(tmp_path: Path) -> None:
     base = [20.0 + 3 * n for n in range(20)]
     seeds = [run(f"lstm-seed={seed}", [value + seed for value in base], 30.0 + seed, seed) for seed in (1, 2, 3)]
-    ranked = page_head(runs := [*seeds, run("gru", base, 29.0)], ranked_systems(runs), tmp_path, "report.html")
+    ranked = page_head([*seeds, run("gru", base, 29.0)], tmp_path)
     best, gru = ranked["ranking"]
     assert (best["label"], best["score"]) == ("lstm", "chrF2 of a line 50.5 ± 1.0, BLEU 32.0 ± 1.0 (3 seeds)")
     assert (gru["label"], gru["score"]) == ("gru", "chrF2 of a line 48.5, BLEU 29.0 (28.0 to 30.0)")

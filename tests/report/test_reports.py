@@ -6,7 +6,7 @@ import pytest
 
 from tolka.errors import TolkaError
 from tolka.model_directory.card import model_card
-from tolka.report.comparison import compare_runs
+from tolka.report.curves import draw_curves
 from tolka.report.runs import FinishedRun
 from tolka.report.summary import closing_words
 
@@ -23,7 +23,7 @@ TESTS = {
 @pytest.mark.usefixtures("without_matplotlib")
 def test_without_matplotlib_one_line_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(TolkaError, match=r"pip install 'tolka\[plots\]'"):
-        compare_runs([FinishedRun("a", {"model": {}}, {}, [{"update": 1, "train_loss": 5.0}], [])], tmp_path)
+        draw_curves([FinishedRun("a", {"model": {}}, {}, [{"update": 1, "train_loss": 5.0}], [])], tmp_path)
 
 
 def test_the_card_has_every_score_with_its_signature() -> None:

@@ -1,13 +1,12 @@
 """Tables over several trainings: their order, and means over seeds."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tolka.report.runs import FinishedRun
-from tolka.report.sweep_tables import differing_settings, ranked_systems, seed_tables, sweep_tables
+from tolka.report.sweep_tables import differing_settings, ranked_systems, sweep_tables
 
 
 def run(label: str, dropout: float, seed: int, bleu: float, metric: str = "bleu") -> FinishedRun:
@@ -37,7 +36,7 @@ RUNS = [
 
 
 def cells(table: Any) -> list[tuple[str, list[str]]]:
-    return [(row.label, [text for text, _ in row.cells]) for row in table.rows]
+    return [(row.label, list(row.cells)) for row in table.rows]
 
 
 def test_only_what_differs() -> None:
@@ -45,20 +44,19 @@ def test_only_what_differs() -> None:
 
 
 def test_from_the_best_to_the_worst_and_over_seeds() -> None:
-    """A row for what differs by more than its seed: the test score, mean and deviation; the seeds' own are no rows."""
-    [ranked], [means] = sweep_tables(RUNS), seed_tables(ranked_systems(RUNS))
+    """A system is what differs by more than its seed, with the scores of all of its seeds."""
+    [ranked] = sweep_tables(RUNS)
     assert cells(ranked)[0] == ("b-seed=2", ["34.00", "2", "0.3"])
     assert [row.label for row in ranked.rows] == ["b-seed=2", "b-seed=1", "a-seed=2", "a-seed=1"]
-    columns = ["chrF2 of a line", "deviation", "seeds", "beside the best", "p", "parameters"]
-    assert [column.name for column in means.columns] == columns
+    best, other = ranked_systems(RUNS)
     # The lines' mean is 35, and BLEU less 20.
-    best, other = cells(means)
-    assert best == ("b", ["47.00", f"{math.sqrt(8):.2f}", "2", "", "", "3M"])
-    assert other[1][:4] == ["26.00", f"{math.sqrt(2):.2f}", "2", "-21.0"]
-    assert other[1][5] == "1M"
+    assert (best.label, best.name, best.scores, best.beside) == ("b", "chrF2 of a line", [45.0, 49.0], None)
+    assert (other.label, other.scores) == ("a", [25.0, 27.0])
+    assert other.beside is not None
+    assert other.beside[0] == pytest.approx(-21.0)
     # Two seeds each with deviations of 2.8 and 1.4: a difference of 21 is 13 standard errors, with 2 degrees of
     # freedom; p by Student 0.005.
-    assert 0.001 <= float(other[1][4]) <= 0.02
+    assert 0.001 <= other.beside[1] <= 0.02
 
 
 def test_the_best_is_by_what_is_tested_and_lines_with_one_source_stay_apart() -> None:
@@ -70,24 +68,10 @@ def test_the_best_is_by_what_is_tested_and_lines_with_one_source_stay_apart() ->
     assert other.beside is not None
     assert other.beside[0] == pytest.approx(-20)
     assert other.beside[1] < 0.05
-    assert seed_tables([best, other]) == []
     # Of trainings with other test lines nothing is said, and the first score ranks them.
     fewer = replace(lower, lines=lower.lines[:5])
     best, other = ranked_systems([RUNS[0], fewer])
     assert (best.label, best.name, best.beside, other.beside) == ("a-seed=1", "BLEU", None, None)
-
-
-def test_many_settings_stand_one_below_the_other() -> None:
-    """As of models of different kinds, whose columns no screen has room for."""
-    runs = [
-        replace(each, config={**each.config, "model": {f"x{n}": f"{each.label}{n}" for n in range(7)}})
-        for each in RUNS[2:]
-    ]
-    ranked = sweep_tables(runs)[0]
-    assert ranked.heading == "setting"
-    assert [column.name for column in ranked.columns] == ["b-seed=2", "b-seed=1"]
-    assert cells(ranked)[0] == ("BLEU, validation", ["34.00", "30.00"])
-    assert cells(ranked)[-1] == ("model.x6", ["b-seed=26", "b-seed=16"])
 
 
 def test_a_lower_loss_is_better() -> None:

@@ -33,7 +33,7 @@ def advised(run: Path, began_as: str) -> Iterator[list[str]]:
         longer = go_on(TrainerConfig(updates=5), state, 0)
         commands = Commands(*longer, on_more_text(calls, "mine"), from_parent(calls, "mine", "PARENT"))
         for evidence in (*(evidence for evidence, _ in BORDERS.values()), *MORE.values()):
-            if began_as or not evidence.course.began_as:
+            if began_as or not evidence.began_as:
                 found = verdict(made(evidence, began_as=began_as), commands)
                 yield from (shlex.split(each.command) for each in advice_of(found.as_dict(), run))
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tolka.evaluation.evidence import Evidence
 from tolka.evaluation.perplexity import Perplexity
 from tolka.evaluation.tester import TestResult
 from tolka.evaluation.verdict import verdict
+from tolka.evaluation.verdict_evidence import Evidence
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
 from tolka.run.judgement import elsewhere, forgotten, shifted, weakest
@@ -26,12 +26,12 @@ from tolka.training.state import TrainState
 def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Path) -> None:
     scores = json.loads((trained / "best" / "scores.json").read_text("utf-8"))
     stored = scores["verdict"]
-    again = verdict(Evidence.of(stored["figures"]))
+    again = verdict(Evidence(**stored["figures"]))
     assert (again.level, again.cause, again.sentences) == (stored["level"], stored["cause"], stored["sentences"])
     assert stored["sentences"][0] in (trained / "best" / "README.md").read_text("utf-8")
     # As the validation measured it, in batches and from one pass over them.
-    assert stored["figures"]["fit"]["valid_loss"] == pytest.approx(scores["validation"]["valid_loss"], rel=1e-3)
-    assert stored["figures"]["fit"]["bleu"] == scores["test"]["test"]["metrics"][0]["score"]
+    assert stored["figures"]["valid_loss"] == pytest.approx(scores["validation"]["valid_loss"], rel=1e-3)
+    assert stored["figures"]["bleu"] == scores["test"]["test"]["metrics"][0]["score"]
 
 
 @pytest.mark.parametrize(

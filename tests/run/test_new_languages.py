@@ -20,7 +20,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.preparation import Order, prepare
 from tolka.errors import ConfigError
 from tolka.formats.huggingface.family import read_foreign
-from tolka.interchange.export_huggingface import export_huggingface
+from tolka.interchange.huggingface import export_huggingface
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import load_model
 from tolka.model_directory.verify import TrainingSources

@@ -20,7 +20,8 @@ def guarded(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) -
     try:
         return exit_code(command, arguments)
     finally:
-        interrupts.forget_signal()
+        interrupts._received.clear()
+        interrupts._swallowed.clear()
         for number, handler in replaced.items():
             signal.signal(number, handler)
         sys.excepthook, sys.unraisablehook = hooks

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from tolka.training.data_position import DataPosition
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.run_folder import RunFolder
-from tolka.training.step import TrainStep
+from tolka.training.step import RAW, TrainStep
 from tolka.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -159,6 +159,13 @@ def through_a_file(state: ResumeState, path: Path) -> ResumeState:
     return ResumeState(load_file(path), json.loads(json.dumps(state.facts)))
 
 
+def with_weights(state: ResumeState, weights: Mapping[str, torch.Tensor]) -> ResumeState:
+    """The state with the weights of the model that was saved with it, unless it has its own."""
+    return dataclasses.replace(
+        state, tensors={**{f"{RAW}{name}": each for name, each in weights.items()}, **state.tensors}
+    )
+
+
 def goes_on_to_the_same_weights(
     first: Bench,
     straight: Bench,
@@ -170,9 +177,7 @@ def goes_on_to_the_same_weights(
     """A new process takes up what `first` saved, and ends where `straight` did, bit for bit."""
     assert first.last is not None
     second = Bench(folder, seed=99, optimizer=optimizer, updates=updates, **options)
-    second.trainer.resume(
-        through_a_file(first.last, folder / "state.safetensors"), lambda: second.model.load_state_dict(first.weights)
-    )
+    second.trainer.resume(with_weights(through_a_file(first.last, folder / "state.safetensors"), first.weights))
     second.trainer.fit()
     for name, value in straight.model.state_dict().items():
         assert torch.equal(value, second.model.state_dict()[name]), name

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tolka.system.atomic import one_at_a_time, readable_folder, recover, replaced_files, whole_folder
+from tolka.system.atomic import one_at_a_time, readable_folder, recover, replace_text, replaced_files, whole_folder
 
 
 def write(folder: Path, text: str) -> None:
@@ -103,3 +103,33 @@ def test_one_at_a_time_and_no_file_left(tmp_path: Path) -> None:
     assert set(most) == {1}
     assert waits
     assert not list(tmp_path.iterdir())
+
+
+def test_content_reaches_the_disk_before_its_name_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file and folder is synced under its temporary name, and the folder above after the rename."""
+    events: list[str] = []
+    real_sync, real_rename, real_replace = os.fsync, Path.rename, os.replace
+
+    def sync(handle: int) -> None:
+        events.append(f"sync {Path(os.readlink(f'/proc/self/fd/{handle}')).name}")
+        real_sync(handle)
+
+    def rename(path: Path, target: Path) -> Path:
+        events.append("rename")
+        return real_rename(path, target)
+
+    def replace(source: Path, target: Path) -> None:
+        events.append("rename")
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(os, "replace", replace)
+    write(tmp_path / "model", "one")
+    before, after = events[: events.index("rename")], events[events.index("rename") :]
+    assert {"sync file", "sync sub"} <= {*before}
+    assert sum(event.endswith(".partial") for event in before) == 1
+    assert after == ["rename", f"sync {tmp_path.name}"]
+    events.clear()
+    replace_text(tmp_path / "text", "one")
+    assert [event.split()[0] for event in events] == ["sync", "rename"]

@@ -63,8 +63,8 @@ def test_as_one_process(size: int, formats: Sequence[str], tmp_path: Path) -> No
                     assert ranks[0]["weights"] == pytest.approx(alone["weights"], rel=1e-9, abs=1e-9)
                 assert sum(rank["positions"] for rank in ranks) <= alone["positions"]
     assert results["after_nan"] == [[number != 4 for number in range(1, 9)]] * size
-    whole, shards, from_shards = results["resaved"]
-    assert whole == shards == from_shards
+    whole, gathered, again = results["resaved"]
+    assert whole == gathered == again
     straight, resumed = results["resumed"]
     assert straight == resumed
     assert all(rank == straight[0] for rank in straight)

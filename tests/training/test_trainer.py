@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,17 @@ import pytest
 import torch
 from rows import each_row
 from safetensors.torch import load_file
-from trainer_bench import CPU, ROWS, Bench, Shot, assert_same, copied, goes_on_to_the_same_weights, through_a_file
+from trainer_bench import (
+    CPU,
+    ROWS,
+    Bench,
+    Shot,
+    assert_same,
+    copied,
+    goes_on_to_the_same_weights,
+    through_a_file,
+    with_weights,
+)
 
 from tolka.data.batch import Batch, collate
 from tolka.errors import ConfigError
@@ -122,7 +131,7 @@ def test_the_state_comes_back_where_and_as_it_was(tmp_path: Path, name: str) -> 
     first.trainer.fit()
     second = Bench(tmp_path / "b", seed=99, optimizer=OPTIMIZERS.get(name)(), updates=3)
     assert first.last is not None
-    second.trainer.resume(through_a_file(first.last, tmp_path / "state.safetensors"), lambda: None)
+    second.trainer.resume(with_weights(through_a_file(first.last, tmp_path / "state.safetensors"), first.weights))
     pairs = zip(first.model.parameters(), second.model.parameters(), strict=True)
     states = [(first.trainer.step.optimizer.state[a], second.trainer.step.optimizer.state[b]) for a, b in pairs]
     assert all(before for before, _ in states)
@@ -212,7 +221,7 @@ def test_a_state_that_knows_no_loss_of_its_best_goes_on(tmp_path: Path, bleu: fl
     for key in ("best_nll", "kept_nll"):
         del first.last.facts["train"][key]
     again = Bench(tmp_path, scores=[bleu], updates=20)
-    again.trainer.resume(first.last, lambda: again.model.load_state_dict(first.weights))
+    again.trainer.resume(with_weights(first.last, first.weights))
     assert again.trainer.fit().best_update == best
 
 
@@ -438,7 +447,7 @@ def test_a_mean_does_not_lengthen_a_finished_run(tmp_path: Path) -> None:
     assert bench.trainer.fit().update == 30
     again = Disk(tmp_path, **options)
     assert bench.last is not None
-    again.trainer.resume(bench.last, lambda: again.model.load_state_dict(bench.weights))
+    again.trainer.resume(with_weights(bench.last, bench.weights))
     assert again.trainer.fit().update == 30
     assert [line for line in again.trainer.run.history() if "mean_of_updates" in line][1:] == []
 
@@ -460,7 +469,7 @@ def test_a_resumed_run_averages_what_both_parts_kept(tmp_path: Path) -> None:
     (tmp_path / "b" / "checkpoints" / ".0000030.x.partial").mkdir()  # as a crash leaves it
     second = Disk(tmp_path / "b", updates=40, **options)
     assert first.last is not None
-    second.trainer.resume(through_a_file(first.last, tmp_path / "state"), lambda: None)
+    second.trainer.resume(through_a_file(first.last, tmp_path / "state"))
     second.trainer.fit()
     kept = sorted(path.name for path in (tmp_path / "b" / "checkpoints").iterdir())
     assert kept == sorted(path.name for path in (tmp_path / "a" / "checkpoints").iterdir())
@@ -558,7 +567,7 @@ def test_a_schedule_by_the_clock_ends_with_the_minutes(tmp_path: Path, monkeypat
     clock.now += 500.0
     second = clock.drives(Bench(tmp_path / "b", schedule=schedule, **options))
     weights = first.weights
-    second.trainer.resume(first.last, lambda: second.model.load_state_dict(weights))
+    second.trainer.resume(with_weights(first.last, weights))
     assert second.trainer.fit().update == 20
     assert rates(second)[8:] == pytest.approx(expected[8:], abs=1e-12)
 
@@ -586,7 +595,7 @@ def test_a_chosen_warm_up_is_a_tenth_of_the_updates_that_fit(tmp_path: Path, mon
         first.trainer.fit()
         assert first.last is not None
         second = clock.drives(Bench(folder, **options))
-        second.trainer.resume(first.last, partial(second.model.load_state_dict, first.weights))
+        second.trainer.resume(with_weights(first.last, first.weights))
         second.trainer.expect(0, chosen)
         second.trainer.fit()
         assert rates(second) == pytest.approx(rates(straight), abs=1e-12)

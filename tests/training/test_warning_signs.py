@@ -1,9 +1,7 @@
 """Warnings while training: each where it belongs, said once, and again only after it was gone."""
 
 import pytest
-from rows import each_row
 
-from tolka.evaluation.validator import is_repetitive
 from tolka.metrics.validation import Validation
 from tolka.training.warning_signs import Watch
 
@@ -77,20 +75,3 @@ def test_copies_and_loops_are_expected_of_the_young_only(found: Validation, expe
     said.watch.validation(2200, validation())
     said.watch.validation(2300, found)
     assert len(said.messages) == 2
-
-
-@each_row(
-    ("text", "again"),
-    [
-        ("the man the man the man", True),
-        ("ha ha ha ha ha", True),
-        ("나는 나는 나는 나는 간다", True),
-        ("..............", True),
-        ("no no no", False),  # too short to be sure
-        ("a man and a woman and a child", False),
-        ("", False),
-        ("1000000", False),
-    ],
-)
-def test_what_says_something_over_and_over(text: str, again: bool) -> None:
-    assert is_repetitive(text) is again

@@ -15,7 +15,7 @@ from tolka.errors import ConfigError
 from tolka.evaluation.input_notes import NamedText, blank_note, notes_on, told
 from tolka.metrics import significance
 from tolka.metrics.contrast import Contrast, contrasts
-from tolka.metrics.significance import Comparison, paired_test
+from tolka.metrics.significance import PAIRED_TEST, Comparison
 from tolka.metrics.tables import Form, interval_text, table
 from tolka.model_directory.names import models_of
 from tolka.system.progress import Say, say
@@ -57,10 +57,10 @@ class CompareResult:
         legend = [f"{letter}: {name}" for letter, (name, _) in zip(letters, self.systems, strict=True)]
         blocks = ["\n".join(legend), self._scores(letters, form), self._differences(letters, form)]
         signatures = {each.name: each.signature for each in self.comparisons}
-        test = paired_test(self.comparisons[0].signature)
         several = "p (Holm): the same for all pairs together\n" if len(self.systems) > 2 else ""
         blocks.append(
-            f"p: how often so large a difference comes by chance ({test}); below 0.05 is taken as real\n{several}"
+            f"p: how often so large a difference comes by chance ({PAIRED_TEST}); below 0.05 is taken as real\n"
+            f"{several}"
             "found from: differences this large are found in four of five test sets of this size\n"
             + "\n".join(f"{name}: {signature}" for name, signature in signatures.items())
         )

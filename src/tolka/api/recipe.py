@@ -11,10 +11,9 @@ from tolka.config.recipe_settings import RecipeConfig
 from tolka.config.schemas import build_groups
 from tolka.config.typed import Settings, split_setting, typed_settings
 from tolka.errors import ConfigError
-from tolka.evaluation.evidence import USELESS
+from tolka.evaluation.verdict_evidence import USELESS
 from tolka.model_directory.file_names import CONFIG, SCORES
 from tolka.model_directory.verify import read_json
-from tolka.recipes.pace import check_room
 from tolka.recipes.settings import split_recipe
 from tolka.recipes.steps import Figures, Steps
 from tolka.recipes.task import RecipeTask
@@ -55,7 +54,6 @@ def follow_recipe(settings: Settings = (), *, only_plan: bool = False, say: Say 
     steps = Steps(task.steps, [*recipe.steps(task)], say)
     say(f"{steps.table()}\n")
     if not only_plan:
-        check_room(task.folder, steps.trainings * task.pace.bytes)
         with one_at_a_time(task.steps / ".lock", lambda: say(f"waiting for the process that works in {task.folder}")):
             steps.run()
         say(f"{steps.table()}\n")

@@ -69,7 +69,7 @@ def _import(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
     from tolka.config.typed import value_of
     from tolka.formats.hub import local_folder
-    from tolka.interchange.import_huggingface import import_huggingface
+    from tolka.interchange.huggingface import import_huggingface
     from tolka.text.direction import Direction
     from tolka.text.lines import user_path
     from tolka.text.scripts import check_code
@@ -104,7 +104,7 @@ def _export(options: argparse.Namespace) -> None:
         raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
     (model,), sample = options.models, _sample(options)
     if options.to == "huggingface":
-        from tolka.interchange.export_huggingface import export_huggingface
+        from tolka.interchange.huggingface import export_huggingface
 
         export_huggingface(model, options.output, options.dtype, sample, say)
     else:

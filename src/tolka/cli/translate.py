@@ -54,7 +54,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         "--attention",
         type=Path,
         metavar="DIR",
-        help="write attention maps there: a picture and a JSON file for each line",
+        help="write attention maps there: a page and a JSON file for each line",
     )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):

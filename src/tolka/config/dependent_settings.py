@@ -8,7 +8,6 @@ from typing import Any, TypeGuard
 from tolka.config.origins import Composition, Origin, Rank
 from tolka.config.schemas import REGISTRIES, RunConfig
 from tolka.errors import TolkaError
-from tolka.models.options import MODELS
 from tolka.system.progress import Say, silent
 from tolka.training.options import TrainerConfig
 from tolka.training.saved_settings import begun_settings
@@ -74,13 +73,6 @@ def _of_short_run(composed: Composition) -> dict[str, Any]:
     return {f"scheduler.{key}": value for key, value in fitted.items()}
 
 
-def _of_architecture(composed: Composition) -> dict[str, Any]:
-    """Return what an experiment may have switched on and this architecture does not have."""
-    name = composed.get("model.name")
-    has_flow = name in MODELS.names() and MODELS.get(name).SUPPORTS_GRADIENT_FLOW
-    return {"trainer.gradient_flow": False} if composed.get("trainer.gradient_flow") and not has_flow else {}
-
-
 RULES = (
     DependentSettings("trainer.epochs", Rank.EXPERIMENT, Rank.TYPED, _of_epochs),
     DependentSettings("the run as it began", Rank.BEGUN, Rank.TYPED, _of_begun_run),
@@ -91,7 +83,6 @@ RULES = (
         _of_short_run,
         "shortened to fit into the training: {settings}; type a value to choose it yourself",
     ),
-    DependentSettings("the architecture", Rank.EXPERIMENT, Rank.TYPED, _of_architecture),
 )
 
 

@@ -48,7 +48,7 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
         if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' {SEVERAL}"
         if not _parses(quote_setting(override)):
-            return f"cannot read '{override}'; a text with such characters needs quotes: \"{key}='{value}'\""
+            return f"cannot read '{override[:80]}'; a text with such characters needs quotes: \"{key}='{value[:80]}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
             return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
     cause = str(error.__cause__ or "").partition("\n")[0]

@@ -186,13 +186,7 @@ class TrainConfig:
 
     def _model_conflicts(self) -> Iterator[str]:
         """Yield what the chosen architecture does not support."""
-        trainer, model = self.trainer, self.model
-        if trainer.gradient_flow and not model.SUPPORTS_GRADIENT_FLOW:
-            yield (
-                "trainer.gradient_flow=true looks along the states of a recurrent encoder, and this model has none: "
-                "choose model=rnn, lstm or gru, or leave it out"
-            )
-        if trainer.recompute and not model.SUPPORTS_RECOMPUTE:
+        if self.trainer.recompute and not self.model.SUPPORTS_RECOMPUTE:
             yield (
                 "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to "
                 "save: leave it out, or lower batching.tokens and raise trainer.accumulate"

@@ -6,18 +6,20 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, unsupported_reason
+from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, spelt, unsupported_reason
 from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import GreedyConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
+from tolka.system.workers import cores
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.special_tokens import EOS
 
@@ -55,7 +57,6 @@ class CTranslate2Engine(Engine):
         self.translator, self.vocabulary = translator, vocabulary
         self._threads = threads
         self._batch_size = _CPU_BATCH if threads else 0  # 0 = BatchDecoder's batches
-        self._is_finite = False  # True once that was checked
 
     @classmethod
     def of(
@@ -73,7 +74,8 @@ class CTranslate2Engine(Engine):
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
         kind = _compute_type(decoding, dtype)
         # BatchDecoder translates two batches in parallel: each has half of the threads.
-        threads = decoding.threads or _default_threads()
+        variable = os.environ.get("OMP_NUM_THREADS", "")
+        threads = decoding.threads or (int(variable) if variable.isdecimal() else 0) or cores()
         workers = min(threads, _WORKERS)
         at_once = {"inter_threads": workers, "intra_threads": max(1, threads // workers)} if device == "cpu" else {}
         level = ctranslate2.get_log_level()
@@ -116,8 +118,8 @@ class CTranslate2Engine(Engine):
         if any(wish.terms or wish.banned for wish in wishes):
             raise ConfigError("CTranslate2 is used with no glossary and no banned phrases: set decoding.backend=torch")
         # Greedy search asks for no scores, which take up to a third more time; other searches drop NaN and inf.
-        if isinstance(search, GreedyConfig):
-            self._check_finite()
+        if isinstance(search, GreedyConfig) and not self._is_finite:
+            raise CheckpointError(NOT_FINITE)
         if isinstance(search, SamplingConfig):
             import ctranslate2
 
@@ -140,8 +142,8 @@ class CTranslate2Engine(Engine):
     ) -> list[list[float]] | None:
         try:
             results = self.translator.score_batch(
-                self.vocabulary.source_pieces(sources, tags.source),
-                self.vocabulary.target_pieces(targets, tags.target),
+                spelt(self.vocabulary.source, sources, tags.source),
+                spelt(self.vocabulary.target, targets, tags.target),
                 max_input_length=0,
             )
         except (RuntimeError, MemoryError) as error:
@@ -154,8 +156,8 @@ class CTranslate2Engine(Engine):
         """Return the logits (V,) of each target token and of `</s>`, given those before it, as arrays."""
         # CTranslate2 returns logits of translated tokens only: the target is a forced prefix, and one token follows.
         (result,) = self.translator.translate_batch(
-            self.vocabulary.source_pieces([source]),
-            target_prefix=self.vocabulary.target_pieces([target]),
+            spelt(self.vocabulary.source, [source]),
+            target_prefix=spelt(self.vocabulary.target, [target]),
             beam_size=1,
             max_decoding_length=len(target) + 1,
             min_decoding_length=0,
@@ -175,25 +177,14 @@ class CTranslate2Engine(Engine):
     def free_memory(self) -> None:
         """Do nothing: CTranslate2 releases what it allocated."""
 
-    def _check_finite(self) -> None:
-        """Raise CheckpointError if a sentence of subwords from all over the vocabulary has NaN or inf as a score."""
-        if self._is_finite:
-            return
+    @cached_property
+    def _is_finite(self) -> bool:
+        """Whether a sentence of subwords from all over the vocabulary has no NaN or inf as a score."""
         sources, targets = (
             range(EOS, len(side), len(side) // _PROBED + 1) for side in (self.vocabulary.source, self.vocabulary.target)
         )
         scores = self.score([list(sources)], [list(targets)])
-        if scores is not None and not all(math.isfinite(value) and value >= NEVER for value in scores[0]):
-            raise CheckpointError(NOT_FINITE)
-        self._is_finite = True
-
-
-def _default_threads() -> int:
-    """Return the number of threads: OMP_NUM_THREADS, or one for each core that this process may use."""
-    variable = os.environ.get("OMP_NUM_THREADS", "")
-    if variable.isdecimal() and int(variable):
-        return int(variable)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return scores is None or all(math.isfinite(value) and value >= NEVER for value in scores[0])
 
 
 def _compute_type(decoding: DecodingConfig, dtype: str) -> str:

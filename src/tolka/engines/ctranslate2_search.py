@@ -31,18 +31,15 @@ class Vocabularies:
     target: Sequence[str]
     positions: int
 
-    def source_pieces(self, rows: Sequence[Sequence[int]], before: Sequence[int] = ()) -> list[list[str]]:
-        """Return the subwords of each row of source ids, with those of `before` at its beginning."""
-        return [[self.source[number] for number in (*before, *row)] for row in rows]
-
-    def target_pieces(self, rows: Sequence[Sequence[int]], before: Sequence[int] = ()) -> list[list[str]]:
-        """Return the subwords of each row of target ids, with those of `before` at its beginning."""
-        return [[self.target[number] for number in (*before, *row)] for row in rows]
-
     @cached_property
     def target_ids(self) -> dict[str, int]:
         """The id of each target subword."""
         return {piece: number for number, piece in enumerate(self.target)}
+
+
+def spelt(vocabulary: Sequence[str], rows: Sequence[Sequence[int]], before: Sequence[int] = ()) -> list[list[str]]:
+    """Return the subwords of each row of ids, with those of `before` at its beginning."""
+    return [[vocabulary[number] for number in (*before, *row)] for row in rows]
 
 
 def unsupported_reason(search: SearchConfig) -> str:
@@ -171,12 +168,12 @@ class CTranslate2Search:
             }
         tags = self.tags
         if any(prefixes) or tags.target:
-            options["target_prefix"] = self.vocabulary.target_pieces(prefixes, tags.target)
+            options["target_prefix"] = spelt(self.vocabulary.target, prefixes, tags.target)
         if only_subwords:
             never = PAD, BOS, *tags.never
             options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in never]
         results = self.translator.translate_batch(
-            self.vocabulary.source_pieces(sources, tags.source),
+            spelt(self.vocabulary.source, sources, tags.source),
             max_decoding_length=limit + len(tags.target),
             min_decoding_length=0,
             max_input_length=0,  # no limit; the default cuts a source off without a word
@@ -205,8 +202,8 @@ class CTranslate2Search:
         """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
         vocabulary, before_target = self.vocabulary, self.tags.target
         scores = self.translator.score_batch(
-            vocabulary.source_pieces(sources, self.tags.source),
-            vocabulary.target_pieces(prefixes, before_target),
+            spelt(vocabulary.source, sources, self.tags.source),
+            spelt(vocabulary.target, prefixes, before_target),
             max_input_length=0,
         )
         first = len(before_target)

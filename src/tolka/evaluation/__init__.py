@@ -1,1 +1,1 @@
-"""Evaluation of a model: perplexity, scores of its translations, attention maps, gradient flow."""
+"""Evaluation of a model: perplexity, scores of its translations, and the verdict on a training."""

@@ -1,14 +1,12 @@
 """Validation during training."""
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.engines.torch_engine import TorchEngine
-from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter, exp_nats
 from tolka.metrics.metric import References
 from tolka.metrics.options import COMMAND, PRINTED_NAMES, MetricsConfig
@@ -19,18 +17,11 @@ from tolka.system.number_format import number_text
 from tolka.system.progress import bar
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
+from tolka.translation.flags import repeats
 from tolka.translation.request import Request
 from tolka.translation.translator import Translator
 
-_REPEATED = re.compile(r"(.{1,60}?)\1{2,}")
 _TIMED_EVERY = 10  # sentences, of which one is translated to time a validation
-_MIN_CHARACTERS = 10  # shorter ones are ordinary text: "...", "ha ha ha"
-
-
-def is_repetitive(text: str) -> bool:
-    """Return whether words or characters are repeated three times or more, over ten characters or more."""
-    # With a blank at the end, "no no no" is three times "no ".
-    return any(len(match.group()) >= _MIN_CHARACTERS for match in _REPEATED.finditer(f"{text} "))
 
 
 class Validator:
@@ -45,7 +36,6 @@ class Validator:
         metrics: MetricsConfig,
         metric: str,
         samples: int,
-        flow: GradientFlowMeter | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
         """metrics: its tokenizer and its command are used, its list is not. metric: measured beside BLEU and chrF.
@@ -59,7 +49,7 @@ class Validator:
         named = [name for name in self._names if name != COMMAND]
         command = metrics.command if metric == COMMAND else ""
         self._metrics = MetricsConfig(named, command, metrics.tokenizer, bootstrap=0)
-        self._samples, self._flow, self._ranks = samples, flow, ranks
+        self._samples, self._ranks = samples, ranks
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
         """Measure the current model. what: its name if it is not that of the update itself ("mean").
@@ -94,7 +84,6 @@ class Validator:
             *self._suspect_shares(texts),
             texts,
             self._pick_samples(texts),
-            self._flow(self._translator.engine.model) if self._flow and not what else [],
             details,
             {each.code: own for each, own in apart.items()},
         )
@@ -151,10 +140,7 @@ class Validator:
         form = self._translator.characters
         rewritten = (form.of(direction).pair(pair) for direction, pairs in self._sets.items() for pair in pairs)
         copied = [pair.source == text != pair.target for pair, text in zip(rewritten, hypotheses, strict=True)]
-        repeated = [
-            is_repetitive(text) and not is_repetitive(pair.target)
-            for pair, text in zip(self._pairs, hypotheses, strict=True)
-        ]
+        repeated = [repeats(pair.target, text) for pair, text in zip(self._pairs, hypotheses, strict=True)]
         return sum(copied) / len(copied), sum(repeated) / len(repeated)
 
     def rehearse(self) -> None:

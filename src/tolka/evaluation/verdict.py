@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tolka.evaluation.evidence import (
+from tolka.evaluation.verdict_evidence import (
     BLIND,
     FEW_LINES,
     FEW_PAIRS,
@@ -103,13 +103,13 @@ _RATE = _again("with a usual learning rate", "optimizer.lr={usual}")
 RULES = [
     Rule(
         "broken_test",
-        lambda e: bool(e.text.test_fault),
+        lambda e: bool(e.test_fault),
         "its score says little, as {test_fault}",
         Advice("Mend the test set, and test again:", "mt-train --resume {run}"),
     ),
     Rule(
         "one_target",
-        lambda e: e.text.one_target > 0.3 and e.fit.commonest > 0.3,
+        lambda e: e.one_target > 0.3 and e.commonest > 0.3,
         "{one_target:.0%} of its training targets are one and the same line, which it writes for most sources",
         Advice(
             "Remove the repeated target line from the training files ({again} to train). To see it:", _CHECK.command
@@ -117,28 +117,26 @@ RULES = [
     ),
     Rule(
         "copies",
-        lambda e: e.text.copies > 0.1 and e.fit.copied > 0.2 and e.is_at_most(ROUGH),
+        lambda e: e.copies > 0.1 and e.copied > 0.2 and e.is_at_most(ROUGH),
         "{copied:.0%} of its translations are their sources, as in {copies:.0%} of its training pairs",
         _again("without pairs of two equal sides", "cleaning.copies=true"),
     ),
     Rule(
         "sides",
-        lambda e: bool(e.text.sides) and e.is_at_most(WEAK),
+        lambda e: bool(e.sides) and e.is_at_most(WEAK),
         "{sides}",
         Advice("Mend that, and train again ({again}). To see the lines:", _CHECK.command),
     ),
     Rule(
         "shift",
         # A model that tells few pairs apart in any text says nothing against what the lengths show.
-        lambda e: (
-            bool(e.text.shift) and (e.fit.unrelated - e.fit.unrelated_valid > 0.05 or e.fit.unrelated_valid > 0.5)
-        ),
+        lambda e: bool(e.shift) and (e.unrelated - e.unrelated_valid > 0.05 or e.unrelated_valid > 0.5),
         "its training text stops to be parallel: {shift}",
         Advice("Mend the files there. Each range, with examples, shows:", _CHECK.command),
     ),
     Rule(
         "cut",
-        lambda e: not 0.75 < e.text.ratio < 1.33 and e.is_at_most(ROUGH),
+        lambda e: not 0.75 < e.ratio < 1.33 and e.is_at_most(ROUGH),
         "its training text has {ratio:.2f} times as many characters in a target for each one of its source as the "
         "validation set has: are texts cut off?",
         _CHECK,
@@ -148,8 +146,8 @@ RULES = [
         # Lengths show it before a model could have learnt anything, and whatever its size is.
         lambda e: (
             e.is_blind
-            and (e.noise > 0.75 if e.is_unlike_validation else e.has_had_time and e.course.width >= 64)
-            and e.fit.train_gain < 0.05 * e.fit.train_loss
+            and (e.noise > 0.75 if e.is_unlike_validation else e.has_had_time and e.width >= 64)
+            and e.train_gain < 0.05 * e.train_loss
         ),
         "it makes nothing of its source, so line by line its training files do not seem to be translations of each "
         "other",
@@ -157,19 +155,19 @@ RULES = [
     ),
     Rule(
         "high_rate",
-        lambda e: e.has_learnt_nothing and e.course.rate > _HIGH_RATE,
+        lambda e: e.has_learnt_nothing and e.rate > _HIGH_RATE,
         "it has learnt nothing, as the learning rate ({rate:g}) is far too high",
         _RATE,
     ),
     Rule(
         "low_rate",
-        lambda e: (e.has_learnt_nothing or e.is_blind) and 0 < e.course.peak < _LOW_RATE and not e.course.began_as,
+        lambda e: (e.has_learnt_nothing or e.is_blind) and 0 < e.peak < _LOW_RATE and not e.began_as,
         "it has learnt next to nothing, as the learning rate ({peak:g}) is far too low",
         _RATE,
     ),
     Rule(
         "few_pairs",
-        lambda e: e.is_blind and e.text.pairs < FEW_PAIRS and not e.course.began_as,
+        lambda e: e.is_blind and e.pairs < FEW_PAIRS and not e.began_as,
         "{pairs} pairs are far too few to learn a language from",
         _MORE_TEXT,
     ),
@@ -183,14 +181,14 @@ RULES = [
         "stopped_early",
         lambda e: (
             ((e.is_blind or e.has_learnt_nothing) and not e.has_had_time)
-            or (e.course.updates < e.course.warmup and e.is_at_most(WEAK))
+            or (e.updates < e.warmup and e.is_at_most(WEAK))
         ),
         "it was trained for {updates} updates ({passes:.1f} passes through its text), which is far too short",
         _LONGER,
     ),
     Rule(
         "narrow",
-        lambda e: e.is_blind and e.course.width < 64 and not e.course.began_as,
+        lambda e: e.is_blind and e.width < 64 and not e.began_as,
         "it is too small (model.d_model={width}) to make anything of its source",
         _LARGER,
     ),
@@ -203,52 +201,47 @@ RULES = [
     ),
     Rule(
         "brought_nothing",
-        lambda e: e.course.brought_nothing,
+        lambda e: e.brought_nothing,
         "training brought nothing, and it is {began_as} still: no validation was better than that of the start",
         _again("with a lower learning rate", "optimizer.lr={lower:.1g}"),
     ),
     Rule(
         "other_domain",
         lambda e: (
-            not e.fit.is_validation
-            and e.fit.lines >= FEW_LINES
-            and e.fit.chrf < OTHER_KIND * e.fit.valid[1]
-            and e.fit.valid[1] > 25.0
+            not e.is_validation and e.lines >= FEW_LINES and e.chrf < OTHER_KIND * e.valid[1] and e.valid[1] > 25.0
         ),
         "it was trained on text of another kind than the test set {test} (chrF2 {chrf:.1f}, not {valid[1]:.1f})",
         _OWN_KIND,
     ),
     Rule(
         "long_lines",
-        lambda e: e.text.too_long > 0.2 and e.is_at_most(ROUGH),
+        lambda e: e.too_long > 0.2 and e.is_at_most(ROUGH),
         "{too_long:.0%} of the lines of {set} have more than the {longest} subwords that it was trained on, and are "
         "translated in parts",
         _again("on longer lines, or give one sentence a line", "batching.max_length={twice_as_long}"),
     ),
     Rule(
         "subwords",
-        lambda e: (
-            e.text.subwords_per_word > 3.0 and e.text.vocabulary < 500 and e.is_at_most(ROUGH) and not e.course.began_as
-        ),
+        lambda e: e.subwords_per_word > 3.0 and e.vocabulary < 500 and e.is_at_most(ROUGH) and not e.began_as,
         "its vocabulary of {vocabulary} subwords cuts a word into {subwords_per_word:.1f}",
         _again("with a larger vocabulary", "tokenizer.vocab_size=2000"),
     ),
     Rule(
         "large_vocabulary",
-        lambda e: e.text.rare > 0.3 and e.text.vocabulary > 2000 and not e.course.began_as and e.is_at_most(ROUGH),
+        lambda e: e.rare > 0.3 and e.vocabulary > 2000 and not e.began_as and e.is_at_most(ROUGH),
         "its vocabulary of {vocabulary:,} subwords is too large for its text, in which {rare:.0%} of them come fewer "
         "than 5 times",
         _again("with a smaller vocabulary", "tokenizer.vocab_size={fewer}"),
     ),
     Rule(
         "by_heart",
-        lambda e: e.is_learnt_by_heart and e.course.dropout < 0.2 and not e.course.began_as and e.is_at_most(ROUGH),
+        lambda e: e.is_learnt_by_heart and e.dropout < 0.2 and not e.began_as and e.is_at_most(ROUGH),
         "it has learnt its training text by heart (loss {train_loss:.2f} there, {valid_loss:.2f} in validation)",
         _again("with more dropout, until validations bring nothing better", "model.dropout=0.3 trainer.patience=4"),
     ),
     Rule(
         "little_text",
-        lambda e: e.text.pairs < 20_000 and e.is_at_most(WEAK) and e.fit.train_loss < e.fit.valid_loss - 0.5,
+        lambda e: e.pairs < 20_000 and e.is_at_most(WEAK) and e.train_loss < e.valid_loss - 0.5,
         "{pairs:,} pairs are too little text {purpose}",
         _MORE_TEXT,
     ),
@@ -260,12 +253,7 @@ RULES = [
     ),
     Rule(
         "small_model",
-        lambda e: (
-            e.course.passes >= 10
-            and e.fit.train_loss > e.fit.valid_loss - 0.5
-            and e.is_at_most(ROUGH)
-            and not e.course.began_as
-        ),
+        lambda e: e.passes >= 10 and e.train_loss > e.valid_loss - 0.5 and e.is_at_most(ROUGH) and not e.began_as,
         "it is too small for its text: after {passes:.0f} passes it does not fit even the lines that it was trained on",
         _LARGER,
     ),
@@ -303,20 +291,20 @@ def verdict(evidence: Evidence, commands: Commands | None = None) -> Verdict:
     surely = "is" if least == level else "may be"
     sentences = [f"This model {surely} {_KINDS[level].format(**words)}: {reason}{end}"]
     if least != level:
-        few = f"{evidence.fit.lines} lines tell too little to be sure: it may as well be {_KINDS[least]}."
+        few = f"{evidence.lines} lines tell too little to be sure: it may as well be {_KINDS[least]}."
         sentences.append(few.format(**words))
     sentences += _more_sentences(evidence, rule)
     advice = [rule.advice] if rule else []
-    if evidence.fit.greedy:
+    if evidence.greedy:
         advice.append(_GREEDY)
     if rule and rule.cause == "by_heart":
         advice.append(_MORE_TEXT)
     elif evidence.is_improving and _LONGER not in advice:
         advice.append(_LONGER)
-    if evidence.course.forgotten:
+    if evidence.forgotten:
         advice.append(_OLD_TEXT)
     if not advice and level != GOOD:
-        has_little = evidence.text.pairs < 100_000 or evidence.course.began_as  # whose size stays as it is
+        has_little = evidence.pairs < 100_000 or evidence.began_as  # whose size stays as it is
         advice.append(_MORE_TEXT if has_little else _LARGER)
     if _is_worse_elsewhere(evidence) and level in (GOOD, USABLE, ROUGH) and _OWN_KIND not in advice:
         advice.append(_OWN_KIND)
@@ -356,7 +344,7 @@ FIGURES = {
 
 def figures_of(verdict: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the measured figures of a verdict in scores.json with their names for readers."""
-    figures = {key: each for record in verdict["figures"].values() for key, each in dict(record).items()}
+    figures = verdict["figures"]
     # A model that tells few pairs apart finds unrelated ones everywhere.
     if verdict.get("cause") != "noisy" and figures.get("unrelated_valid", 0.0) > BLIND:
         figures = {**figures, "unrelated": None, "unrelated_valid": None}
@@ -365,79 +353,75 @@ def figures_of(verdict: Mapping[str, Any]) -> list[tuple[str, float]]:
 
 def _is_worse_elsewhere(evidence: Evidence) -> bool:
     """Return whether other test sets are of another kind, and not only without lines of the training text."""
-    return bool(evidence.text.elsewhere) and not evidence.is_flattered
+    return bool(evidence.elsewhere) and not evidence.is_flattered
 
 
 def _score_text(evidence: Evidence) -> str:
     """Return what was scored, and how well."""
-    fit = evidence.fit
-    set_name = "the validation set, as there is no test set" if fit.is_validation else fit.test
-    interval = "" if fit.interval is None else f" ({fit.interval[0]:.1f} to {fit.interval[1]:.1f})"
-    of_bleu, of_chrf = (interval, "") if fit.scale == "BLEU" else ("", interval)
-    return f"BLEU {fit.bleu:.1f}{of_bleu} and chrF2 {fit.chrf:.1f}{of_chrf} on {set_name}"
+    set_name = "the validation set, as there is no test set" if evidence.is_validation else evidence.test
+    interval = "" if evidence.interval is None else f" ({evidence.interval[0]:.1f} to {evidence.interval[1]:.1f})"
+    of_bleu, of_chrf = (interval, "") if evidence.scale == "BLEU" else ("", interval)
+    return f"BLEU {evidence.bleu:.1f}{of_bleu} and chrF2 {evidence.chrf:.1f}{of_chrf} on {set_name}"
 
 
 def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
     """Yield what follows the first sentence: scores, fit, curve."""
-    fit, course = evidence.fit, evidence.course
     if rule:
         yield f"It has {_score_text(evidence)}."
-    if fit.greedy:
+    if evidence.greedy:
         yield "Greedy search is better here: {:.1f}, where beam search has {:.1f} on the same lines.".format(
-            *fit.greedy
+            *evidence.greedy
         )
-    if course.before:
-        yield "It began as {}, which has {} {:.1f} there.".format(course.began_as, *course.before)
-    if course.forgotten:
-        lost = ", ".join("{1} went from {2:.1f} to {3:.1f} on {0}".format(*each) for each in course.forgotten)
-        yield f"It has forgotten some of what {course.began_as} could do: {lost}."
+    if evidence.before:
+        yield "It began as {}, which has {} {:.1f} there.".format(evidence.began_as, *evidence.before)
+    if evidence.forgotten:
+        lost = ", ".join("{1} went from {2:.1f} to {3:.1f} on {0}".format(*each) for each in evidence.forgotten)
+        yield f"It has forgotten some of what {evidence.began_as} could do: {lost}."
     if _is_worse_elsewhere(evidence) and evidence.level != USELESS:
-        elsewhere = ", ".join("{1:.1f} on {0}".format(*each) for each in evidence.text.elsewhere)
+        elsewhere = ", ".join("{1:.1f} on {0}".format(*each) for each in evidence.elsewhere)
         yield f"Text of another kind it translates far worse: chrF2 {elsewhere}."
     yield (
-        f"{fit.nearly_right:.0%} of {fit.lines} lines looked at are nearly right (chrF2 from {NEARLY_RIGHT:.0f} on). "
-        f"Copying the source would have chrF2 {fit.copy_chrf:.1f}, and the commonest target line {fit.line_chrf:.1f}."
+        f"{evidence.nearly_right:.0%} of {evidence.lines} lines looked at are nearly right (chrF2 from "
+        f"{NEARLY_RIGHT:.0f} on). Copying the source would have chrF2 {evidence.copy_chrf:.1f}, and the commonest "
+        f"target line {evidence.line_chrf:.1f}."
     )
     if rule and rule.cause in _SAYS_ALL:
         return
-    losses = f"a loss of {fit.train_loss:.2f} on training text, and of {fit.valid_loss:.2f} in validation"
+    losses = f"a loss of {evidence.train_loss:.2f} on training text, and of {evidence.valid_loss:.2f} in validation"
     if evidence.is_learnt_by_heart:
         yield f"It fits its training text far better than other text: {losses}."
-    elif fit.train_loss > fit.valid_loss - 0.2:
+    elif evidence.train_loss > evidence.valid_loss - 0.2:
         yield f"It is not over-fitted: {losses}."
     else:
         yield f"It fits its training text somewhat better than other text: {losses}."
-    if course.gained is None:
+    if evidence.gained is None:
         return
-    third = "the last third " + ("before the learning rate fell" if course.peak_until else "of its training")
-    points = f"{course.gained:.1f} points of {fit.scale.split()[0]} in validation"
-    loss = f", and took {course.loss_fell:.1%} off the loss" if course.loss_fell > 0.0005 else ""
+    third = "the last third " + ("before the learning rate fell" if evidence.peak_until else "of its training")
+    points = f"{evidence.gained:.1f} points of {evidence.scale.split()[0]} in validation"
+    loss = f", and took {evidence.loss_fell:.1%} off the loss" if evidence.loss_fell > 0.0005 else ""
     helped = "have helped" if evidence.is_improving else "hardly have helped"
     yield f"More time would {helped}: {third} added {points}{loss}."
 
 
 def _words(evidence: Evidence, commands: Commands) -> dict[str, Any]:
     """Return what reasons and advice are formatted with."""
-    fit, course, text = evidence.fit, evidence.course, evidence.text
     return {
-        **asdict(fit),
-        **asdict(course),
-        **asdict(text),
+        **asdict(evidence),
         **asdict(commands),
-        "set": "its validation set" if fit.is_validation else fit.test,
+        "set": "its validation set" if evidence.is_validation else evidence.test,
         "noise": evidence.noise,
-        "again": f"about {minutes_text(course.minutes)}",
-        "purpose": "for what is new in them" if course.began_as else "to learn these languages from",
-        "twice_as_long": 2 * text.longest,
+        "again": f"about {minutes_text(evidence.minutes)}",
+        "purpose": "for what is new in them" if evidence.began_as else "to learn these languages from",
+        "twice_as_long": 2 * evidence.longest,
         "run": "{run}",
-        "unseen": evidence.unseen,
-        "without": "in validation" if fit.unseen is None else "without them",
-        "seen": max(text.leaked, text.near),
-        "nearly": "nearly " if text.leaked < text.near else "",
-        "fewer": max(500, text.vocabulary // 4),
-        "wider": max(128, 2 * course.width),
-        "usual": 0.0001 if course.began_as else 0.001,
-        "lower": course.peak / 10,
+        "unseen": evidence.unseen_scores,
+        "without": "in validation" if evidence.unseen is None else "without them",
+        "seen": max(evidence.leaked, evidence.near),
+        "nearly": "nearly " if evidence.leaked < evidence.near else "",
+        "fewer": max(500, evidence.vocabulary // 4),
+        "wider": max(128, 2 * evidence.width),
+        "usual": 0.0001 if evidence.began_as else 0.001,
+        "lower": evidence.peak / 10,
     }
 
 

@@ -1,5 +1,6 @@
 """Models on the Hugging Face Hub: `hub:OWNER/NAME` where a folder is expected. Needs no torch."""
 
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -38,20 +39,11 @@ def local_folder(name: str | Path) -> Path:
         pickled = [] if any(file.endswith(".safetensors") for file in files) else [_PICKLED]
         return Path(hub.snapshot_download(repository, allow_patterns=[*_WANTED, *pickled]))
     except Exception as error:  # of the library, of its HTTP client or of the system, which differ by version
-        cached = _cached_folder(hub, repository)
-        if cached is None:
-            reason = " ".join(str(error).split())[:160]
-            raise CheckpointError(
-                f"{text} cannot be downloaded ({type(error).__name__}: {reason}); offline, copy the folder here and "
-                "name its path"
-            ) from None
-        return cached
-
-
-def _cached_folder(hub: Any, repository: str) -> Path | None:
-    """Return the folder of a model in the Hub's cache; None if it is not there."""
-    try:
-        # With the patterns: all other files are missing there, which counts as an unfinished download.
-        return Path(hub.snapshot_download(repository, allow_patterns=_WANTED, local_files_only=True))
-    except Exception:
-        return None
+        with suppress(Exception):  # it is not in the Hub's cache
+            # With the patterns: all other files are missing there, which counts as an unfinished download.
+            return Path(hub.snapshot_download(repository, allow_patterns=_WANTED, local_files_only=True))
+        reason = " ".join(str(error).split())[:160]
+        raise CheckpointError(
+            f"{text} cannot be downloaded ({type(error).__name__}: {reason}); offline, copy the folder here and name "
+            "its path"
+        ) from None

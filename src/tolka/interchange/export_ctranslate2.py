@@ -1,5 +1,6 @@
 """Export a model directory for CTranslate2, and compare what both translate before the folder appears."""
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,8 +9,8 @@ import numpy as np
 
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
-from tolka.formats.ctranslate2.exported import read_exported
-from tolka.formats.ctranslate2.folder import export
+from tolka.formats.ctranslate2.exported import Exported, read_exported
+from tolka.formats.ctranslate2.folder import write_folder
 from tolka.formats.ctranslate2.plain_model import read_plain_model
 from tolka.interchange.parity import (
     FP32,
@@ -24,8 +25,11 @@ from tolka.interchange.parity import (
     sample_of,
 )
 from tolka.model_directory.card import facts_of, model_card
+from tolka.model_directory.file_names import CARD, EXPORTED
 from tolka.model_directory.read import load_model
+from tolka.model_directory.verify import checked_manifest, write_manifest
 from tolka.search.options import GreedyConfig
+from tolka.system.atomic import whole_folder
 from tolka.system.progress import Say, silent
 from tolka.text.direction import Direction
 from tolka.tokenizer.special_tokens import EOS
@@ -79,21 +83,21 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
     dtype = dtype or "float32"
     if dtype not in THRESHOLDS:
         raise ConfigError(f"--dtype ({dtype}) is unknown to CTranslate2's format. Known: {', '.join(THRESHOLDS)}")
-    saved, parities = load_model(model), list[Parity]()
-
-    def gate(folder: Path) -> tuple[str, float | None]:
-        """Compare the folder with the model; return its model card, and the growth of nll."""
-        parity = compare(
-            TolkaSide(saved), CTranslate2Side(folder, direction_to_compare(saved)), sample_of(saved, lines, say)
-        )
+    saved, plain = load_model(model), read_plain_model(model)
+    facts = {**facts_of(saved.folder, saved.scores), "exported for": f"CTranslate2, in {dtype}"}
+    card = model_card(saved.config, facts, saved.scores, has_config=False, marks_lines=False)
+    with whole_folder(out) as work:
+        write_folder(plain, work, dtype)
+        plain.tokenizer.save(work)
+        exported = json.dumps(Exported.of(plain, dtype).as_dict(), ensure_ascii=False, indent=1)
+        (work / EXPORTED).write_text(exported, encoding="utf-8")
+        write_manifest(work, plain.sources)  # for the comparison, which reads the folder as mt-translate does
+        side = CTranslate2Side(work, direction_to_compare(saved))
+        parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))
         parity.check(THRESHOLDS[dtype])
-        parities.append(parity)
-        facts = {**facts_of(saved.folder, saved.scores), "exported for": f"CTranslate2, in {dtype}"}
-        text = model_card(saved.config, facts, saved.scores, has_config=False, marks_lines=False)
-        return f"{text}\n{parity.as_markdown()}", parity.nll
-
-    export(read_plain_model(model), out, dtype, gate)
-    (parity,) = parities
+        (work / CARD).write_text(f"{card}\n{parity.as_markdown()}", encoding="utf-8")
+        write_manifest(work, plain.sources)
+        checked_manifest(work)
     say(
         f"{parity.other} and tolka translate {parity.identical} of {parity.lines} lines identically; BLEU between both "
         f"is {parity.bleu.value:.2f}, nll grows by {parity.nll:.4f} a token"

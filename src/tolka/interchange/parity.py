@@ -62,10 +62,12 @@ class Side(Protocol):
 class TolkaSide:
     """A model directory on the CPU in fp32, through the same path as mt-translate."""
 
-    name = "tolka"
+    def __init__(self, saved: SavedModel, limit: int = LIMIT, name: str = "tolka", has_logits: bool = True) -> None:
+        """limit: tokens of a translation, if the other side has fewer positions than LIMIT.
 
-    def __init__(self, saved: SavedModel, limit: int = LIMIT) -> None:
-        """limit: tokens of a translation, if the other side has fewer positions than LIMIT."""
+        has_logits: whether they can be compared: those of a trimmed model are of other subwords.
+        """
+        self.name, self._has_logits = name, has_logits
         # A constant limit: the factor's share of it is at least 1.
         search = GreedyConfig(max_length_factor=0.0, max_length_extra=limit - 1)
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
@@ -87,6 +89,8 @@ class TolkaSide:
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of the model, see `Side`."""
+        if not self._has_logits:
+            return None
         tags = self._saved.tokenizer.tags(self._direction)
         tokenizer, model, logits_of_pairs = self._saved.tokenizer, self._saved.model, list[Logits]()
         for start in range(0, len(pairs), _FORCED_AT_ONCE):
@@ -143,11 +147,6 @@ class Parity:
     first: tuple[str, str, str] | None
     different: int
 
-    @property
-    def share(self) -> float:
-        """Share of the lines that both translate alike."""
-        return self.identical / self.lines
-
     def as_markdown(self) -> str:
         """Return the section of a model card."""
         logits = ""
@@ -174,7 +173,7 @@ class Parity:
     def check(self, threshold: Threshold) -> None:
         """Raise CheckpointError, with the first line that differs, if the sides are less alike than the threshold."""
         reasons = []
-        if self.share < threshold.identical:
+        if self.identical < threshold.identical * self.lines:
             reasons.append(
                 f"{self.identical} of {self.lines} lines are identical (at least {threshold.identical:.0%} must be)"
             )

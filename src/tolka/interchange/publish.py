@@ -1,9 +1,10 @@
 """Publish a model on the Hugging Face Hub."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.card import REPOSITORY
@@ -13,8 +14,6 @@ from tolka.version import __version__
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
-
-R = TypeVar("R")
 
 
 def publish(model: Path, repository: str, private: bool = False, licence: str = "", say: Say = silent) -> str:
@@ -38,9 +37,8 @@ def publish(model: Path, repository: str, private: bool = False, licence: str = 
             say(f"note: published without their folders: {', '.join(copy.shortened)}")
         if copy.left_out:
             say(f"note: not published: {', '.join(copy.left_out)}")
-        return _with_plain_errors(
-            repository, lambda: _upload(hub.HfApi(library_name="tolka"), folder, repository, private)
-        )
+        with _plain_errors(repository):
+            return _upload(hub.HfApi(library_name="tolka"), folder, repository, private)
 
 
 def _upload(api: "HfApi", folder: Path, repository: str, private: bool) -> str:
@@ -52,14 +50,15 @@ def _upload(api: "HfApi", folder: Path, repository: str, private: bool) -> str:
     return f"{api.endpoint}/{repository}"
 
 
-def _with_plain_errors(repository: str, work: Callable[[], R]) -> R:
-    """Return the result of `work`; raise the Hub's refusals, and a failed connection, as errors of one line."""
+@contextmanager
+def _plain_errors(repository: str) -> Iterator[None]:
+    """Raise the Hub's refusals, and a failed connection, as errors of one line."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
     # Errors of the HTTP library of huggingface_hub, which differs by version.
     of_requests = cast(tuple[type[Exception], ...], HfHubHTTPError.__bases__)
     try:
-        return work()
+        yield
     except HFValidationError as error:
         raise ConfigError(f"'{repository}' is not a name on the Hub: {' '.join(str(error).split())}") from None
     except OfflineModeIsEnabled:

@@ -34,19 +34,16 @@ def checked_copy(foreign: Foreign, positions: int) -> Iterator[Path]:
         work = Path(temporary)
         for name in (*family.TOKENIZER_FILES, *folder.weight_files()):
             if folder.has(name):
-                _link(folder.file(name).resolve(), work / name)
+                file = folder.file(name).resolve()
+                try:
+                    (work / name).symlink_to(file)
+                except OSError:  # a file system without links
+                    shutil.copyfile(file, work / name)
         allowed = {key: value for key, value in about.items() if isinstance(value, bool | str)}
         files = {CONFIG: family.compared_config(foreign, positions), TOKENIZER_CONFIG: allowed}
         for name, values in {**files, **family.compared_files(foreign)}.items():
             (work / name).write_text(json.dumps(values), encoding="utf-8")
         yield work
-
-
-def _link(file: Path, place: Path) -> None:
-    try:
-        place.symlink_to(file)
-    except OSError:  # a file system without links
-        shutil.copyfile(file, place)
 
 
 def reason_not_to_compare(family: Family) -> str:

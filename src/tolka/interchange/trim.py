@@ -6,7 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from tolka.errors import ConfigError
-from tolka.interchange.parity import LINES, Logits, Pairs, Threshold, TolkaSide, compare, sample_of
+from tolka.interchange.parity import LINES, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import direction_of
 from tolka.models.embeddings import with_rows
@@ -21,16 +21,11 @@ from tolka.text.new_languages import check_new_languages
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.trimming import trim_tokenizer
 
-
-class _Side(TolkaSide):
-    """One of two models whose translations are compared; their logits are of other subwords."""
-
-    def __init__(self, saved: SavedModel, name: str) -> None:
-        super().__init__(saved)
-        self.name = name
-
-    def logits(self, pairs: Pairs) -> list[Logits] | None:
-        return None
+_ADVICE = (
+    ". What to do: give more text in these languages ('text=[FILE,FILE]'), or none, which leaves all of their scripts; "
+    "name the languages whose words such translations have as well ('languages=[CODE,CODE,CODE]'); compare by lines of "
+    "real text (--sample FILE); or leave out languages=, and the whole model is imported"
+)
 
 
 def trim(
@@ -54,23 +49,12 @@ def trim(
     direction = usual if {*usual} <= {*named} else Direction(named[0], named[-1])
     sample = sample_of(small, lines or _sample(texts, direction.source), say)
     config = {**small.config, "corpus": {**small.config["corpus"], **direction._asdict()}}
-    ours = _Side(replace(small, config=config), "the trimmed model")
-    whole = _Side(replace(saved, config=config), "the whole model")
-    section = compare(ours, whole, sample, ours.beginning).check_and_report(_threshold(texts, lines), say)
+    ours, whole = (
+        TolkaSide(replace(each, config=config), name=f"the {kind} model", has_logits=False)
+        for each, kind in ((small, "trimmed"), (saved, "whole"))
+    )
+    section = compare(ours, whole, sample, ours.beginning).check_and_report(Threshold(advice=_ADVICE), say)
     return small, section.replace("## Parity", "## Trimmed", 1)
-
-
-def _threshold(texts: Sequence[Path], lines: Sequence[str]) -> Threshold:
-    """Return how alike the translations must be, with advice where they are not. texts, lines: see `trim`."""
-    if texts:
-        first = "give more text in these languages ('text=[FILE,FILE]'), or none, which leaves all of their scripts"
-    elif lines:
-        first = (
-            "name the languages whose words and scripts such translations have as well ('languages=[CODE,CODE,CODE]')"
-        )
-    else:
-        first = "compare by lines of real text (--sample FILE), as made-up ones lead to words of any language"
-    return Threshold(advice=f". What to do: {first}; or leave out languages=, and the whole model is imported")
 
 
 def check_languages(saved: SavedModel, languages: Sequence[str]) -> None:

@@ -3,13 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tolka.report.render import render
 from tolka.translation.results import Translation
 
 if TYPE_CHECKING:
     from tolka.translation.translator import Translator
+
+Attention = Any  # `json_lines.AttentionMaps`, which takes torch
 
 _DIGITS = 6  # significant digits of scores: fp32 has about as many
 _ROWS = "<!-- rows -->"  # where the template has its rows
@@ -21,18 +23,6 @@ class LineResult(NamedTuple):
     source: str
     translation: Translation
     token_scores: list[float] | None = None
-
-
-class AttentionOutput(Protocol):
-    """The part of `json_lines.AttentionMaps` that formats use without torch."""
-
-    def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
-        """Return the word alignment of each line, empty unless they are wanted; draw its map if it has a folder."""
-        ...
-
-    def last_notes(self) -> Iterator[str]:
-        """Yield where the maps are, and which could not be drawn."""
-        ...
 
 
 class Format(ABC):
@@ -48,7 +38,7 @@ class Format(ABC):
     """what is written after the last line"""
     flagged: Sequence[list[str]] = ()
     """flags of the window that was written last, where the format writes them"""
-    _attention: AttentionOutput | None = None
+    _attention: Attention = None
 
     @abstractmethod
     def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
@@ -65,7 +55,7 @@ class TextLines(Format):
 
     scored, is_text = False, True
 
-    def __init__(self, attention: AttentionOutput | None, alignments: bool, given: bool) -> None:
+    def __init__(self, attention: Attention, alignments: bool, given: bool) -> None:
         """alignments: whether word alignments are written. given: whether the translations were given."""
         self._attention, self._alignments, self._given = attention, alignments, given
 
@@ -74,7 +64,8 @@ class TextLines(Format):
         for result, pairs in zip(results, alignments, strict=True):
             best = result.translation.candidates[0]
             score = f"{score_text(best.score)}\t" if self._given else ""
-            yield score + best.text + (f"\t{_pharaoh(pairs)}" if self._alignments else "")
+            aligned = " ".join(f"{source}-{target}" for source, target in pairs)
+            yield score + best.text + (f"\t{aligned}" if self._alignments else "")
 
 
 class NBestLines(Format):
@@ -116,16 +107,12 @@ class CheckList(Format):
         for source, translation, flags in zip(sources, translations, self.flagged, strict=True):
             self._number += 1
             cells = str(self._number), ", ".join(flags), source, translation.text
-            yield (
-                _page_row(*map(escape, cells))
-                if self._is_page
-                else "\t".join(cell.replace("\t", " ") for cell in cells)
-            )
-
-
-def _page_row(number: str, flags: str, source: str, translation: str) -> str:
-    texts = f'<td dir="auto">{source}</td><td dir="auto">{translation}</td>'
-    return f'<tr class="{"check" if flags else "fine"}"><td>{number}</td>{texts}<td>{flags}</td></tr>'
+            if self._is_page:
+                number, why, *texts = map(escape, cells)
+                row = "".join(f'<td dir="auto">{text}</td>' for text in texts)
+                yield f'<tr class="{"check" if flags else "fine"}"><td>{number}</td>{row}<td>{why}</td></tr>'
+            else:
+                yield "\t".join(cell.replace("\t", " ") for cell in cells)
 
 
 def score_text(value: float) -> str:
@@ -136,7 +123,3 @@ def score_text(value: float) -> str:
 def rounded_score(value: float) -> float:
     """Return a score rounded to as many digits as fp32 has."""
     return float(score_text(value))
-
-
-def _pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
-    return " ".join(f"{source}-{target}" for source, target in pairs)

@@ -91,14 +91,15 @@ class Texts:
         ConfigError if the format of a file is not known, DataError if the file of prefixes is missing.
         """
         self._config, self._limit, self._stdin = config, limit, stdin
-        columns = config.column, config.prefix_column
+        columns, buffer = (config.column, config.prefix_column), stdin.buffer if stdin else None
         self._documents: list[Document] = (
             [GivenTranslations(files, config, limit)]
             if are_given
             else [self._kind(path)(path, *columns, limit) for path in files]
+            or [self._kind(None)(Path("stdin"), *columns, limit, buffer)]
         )
-        self._kind_of_stdin = None if files else self._kind(None)
-        self.has_layout = any(each.has_layout for each in (*self._documents, self._kind_of_stdin) if each)
+        self._is_stream = not files
+        self.has_layout = any(each.has_layout for each in self._documents)
         self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._prefix = user_path(config.prefix) if config.prefix else None
         self._flaws = Counter[str]()
@@ -127,7 +128,7 @@ class Texts:
 
         DataError for a file that is not text, and for two parallel files with different numbers of lines.
         """
-        if not self._documents:
+        if self._is_stream:
             # A file as standard input can be counted ahead; a pipe or terminal cannot.
             if self.are_still_written or self._stdin is None or not self._stdin.buffer.seekable():
                 return None
@@ -208,12 +209,9 @@ class Texts:
 
     def _texts(self, stream: IO[bytes] | None) -> Iterator[Pair]:
         """Yield the texts, with beginnings from a column."""
-        documents, count = self._documents, 0
-        if self._kind_of_stdin is not None and self._stdin is not None:
-            given = stream or self._stdin.buffer
-            columns = self._config.column, self._config.prefix_column
-            documents = [self._kind_of_stdin(Path("stdin"), *columns, self._limit, given)]
-        for document in documents:
+        count = 0
+        for document in self._documents:
+            document.stream = stream or document.stream
             self._begun.append((count, document))
             for pair in document.texts():
                 count += 1

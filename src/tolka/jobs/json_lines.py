@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.jobs.formats import Format, LineResult, rounded_score
-from tolka.report.attention import AttentionFolder
+from tolka.report.attention import write_maps
 from tolka.system.number_format import count_text, json_text
 from tolka.translation.attention_maps import AttentionReader, word_alignment
 from tolka.translation.quality import Features, estimate
@@ -22,36 +22,34 @@ _END = "</s>"
 
 
 class AttentionMaps:
-    """Attention maps of translations, and the pictures and JSON files of them in a folder."""
+    """Attention maps of translations, and the pages and JSON files of them in a folder."""
 
     def __init__(self, translator: Translator[TorchEngine], folder: Path | None, done: int) -> None:
-        """folder: None = no pictures. done: lines whose pictures an interrupted job has written."""
-        self._reader, self._count = AttentionReader(translator, with_gradients=True), done
-        self._folder = AttentionFolder(folder) if folder else None
+        """folder: None = no files. done: lines whose files an interrupted job has written."""
+        self._translator, self._folder, self._count = translator, folder, done
+        self._reader = AttentionReader(translator, with_gradients=True)
 
     def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
-        """Return the word alignment of each line, empty unless they are wanted; write its picture and JSON file."""
+        """Return the word alignment of each line, empty unless they are wanted; write its page and JSON file."""
         all_maps = self._reader([result.translation for result in results])
         for result, maps in zip(results, all_maps, strict=True):
             self._count += 1
             if self._folder is not None:
-                values = [each.as_dict() for each in maps]
-                self._folder.write(f"{self._count:06d}", result.source, result.translation.text, values)
+                values, stem = [each.as_dict() for each in maps], self._folder / f"{self._count:06d}"
+                write_maps(stem, result.source, result.translation.text, values, self._translator.direction)
         return [word_alignment(maps) if are_wanted else [] for maps in all_maps]
 
     def last_notes(self) -> Iterator[str]:
-        """Yield where the maps are, and which could not be drawn."""
+        """Yield where the maps are."""
         if self._folder is not None:
-            yield f"attention maps: {self._folder.path} ({count_text(self._count, 'line')})"
-            if self._folder.complaint:
-                yield f"note: {self._folder.complaint}"
+            yield f"attention maps: {self._folder} ({count_text(self._count, 'line')})"
 
 
 class JsonLines(Format):
     """An object a line: source, hypotheses with scores of their tokens and word alignments, quality, flags."""
 
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
-        """attention: draws the pictures; None = no pictures."""
+        """attention: writes the maps; None = none."""
         self._translator, self._attention, self._reader = translator, attention, AttentionReader(translator)
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
         self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines

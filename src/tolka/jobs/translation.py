@@ -1,12 +1,12 @@
 """Translate or score files or standard input: the whole work of mt-translate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
-from tolka.evaluation.evidence import USELESS, WEAK
+from tolka.evaluation.verdict_evidence import USELESS, WEAK
 from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
 from tolka.jobs.inputs import Texts, check_files
 from tolka.jobs.notes import UnusualLines
@@ -76,14 +76,6 @@ class Job:
                 f"output.format={output.format} has no place for {asked}: choose text, or jsonl, which has alignments"
             )
 
-    def notes(self, config: TranslateConfig) -> Iterator[str]:
-        """Yield notes on settings that may be mistakes."""
-        if config.output.format == "text" and config.search.returned > 1 and not self.are_given:
-            yield (
-                f"of {config.search.returned} translations of each line (search.n_best) the best one is written; "
-                "output.format=nbest or jsonl writes all"
-            )
-
     def needs_attention(self, config: TranslateConfig) -> str:
         """Return the setting that reads a model's attention; "" if none does."""
         if self.attention:
@@ -109,8 +101,11 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
     job.check(config)
     if job.attention:
         job.attention.mkdir(parents=True, exist_ok=True)
-    for note in job.notes(config):
-        say(f"note: {note}")
+    if config.output.format == "text" and config.search.returned > 1 and not job.are_given:
+        say(
+            f"note: of {config.search.returned} translations of each line (search.n_best) the best one is written; "
+            "output.format=nbest or jsonl writes all"
+        )
     texts = job.texts(config)
     for note in dict.fromkeys(texts.notes()):
         say(f"note: {note}")
@@ -129,7 +124,8 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         giving_way = translator.tokenizer.giving_way(translator.direction)
         tally = UnusualLines(translator.direction, job.are_given, journal.tally, giving_way)
         form = _format(job, config, translator, journal.done)
-        windows = _windows(job, texts, journal, config.decoding.window)
+        size, is_awaited = config.decoding.window, job.output is None and texts.are_still_written
+        windows = texts.arriving(size) if is_awaited else full_windows(journal.remaining(texts.read()), size)
         if not journal.done:
             out.write(form.head.encode())
 
@@ -195,13 +191,6 @@ def _format(job: Job, config: TranslateConfig, translator: "Translator[Any]", do
     reads = job.attention is not None or (alignments and name == "text")
     attention = AttentionMaps(translator, job.attention, done) if reads else None
     return JsonLines(translator, attention) if name == "jsonl" else TextLines(attention, alignments, job.are_given)
-
-
-def _windows(job: Job, texts: Texts, journal: Journal, size: int) -> Iterator[list[Pair]]:
-    """Yield the texts in windows: full ones, or those that have arrived where somebody may be waiting for an answer."""
-    if job.output is None and texts.are_still_written:
-        return texts.arriving(size)
-    return full_windows(journal.remaining(texts.read()), size)
 
 
 def _results(

@@ -44,21 +44,6 @@ def _padded(rows: Tensor, count: int) -> Tensor:
 Gradients = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-class _GivenGradient(torch.autograd.Function):
-    """A scalar 0 whose gradient with respect to `x` is `gradient`."""
-
-    # `grad_outputs` of `torch.autograd.grad` would import sympy (0.3 s).
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, gradient: Tensor) -> Tensor:
-        ctx.gradient = gradient
-        return x.new_zeros(())
-
-    @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None]:
-        return ctx.gradient, None
-
-
 class ChunkedLoss(torch.autograd.Function):
     """The loss sum and the nll sum; the gradients of the loss sum are computed in the same pass, chunk by chunk.
 
@@ -95,9 +80,7 @@ class ChunkedLoss(torch.autograd.Function):
             totals += torch.stack([loss, nll])
             # Padding rows add nothing to the gradient of the weights.
             upstream[count:] = 0.0
-            with torch.enable_grad():
-                scalar = _GivenGradient.apply(logits, upstream.to(logits.dtype))  # type: ignore[no-untyped-call]
-            gradient, *of_weights = torch.autograd.grad(scalar, (leaf, *weights))
+            gradient, *of_weights = torch.autograd.grad(logits, (leaf, *weights), upstream.to(logits.dtype))
             feature_gradients.append(gradient[:count])
             for total, gradient in zip(weight_gradients, of_weights, strict=True):
                 total.add_(gradient)

@@ -65,13 +65,15 @@ def contrasts(
 
     Of more than 5000 lines as many are looked at, evenly spaced.
     """
+    from sacrebleu.metrics.bleu import BLEU
+
     rows = range(0, len(references), -(-len(references) // MOST_LINES))
     looked_at = references.rows(rows)
     texts = [[system[row] for row in rows] for system in systems]
     (metric,) = metrics_of(MetricsConfig(names=["chrf"], bootstrap=0), language)
     statistics = metric.statistics(texts, looked_at)
     line_values = [metric.line_values(each) for each in statistics]
-    found = _Found(texts, looked_at.lists[0], _tokenizer(config, language))
+    found = _Found(texts, looked_at.lists[0], BLEU(tokenize=bleu_tokenizer(config, language)).tokenizer)
     lengths = _parts_by_length(looked_at.lists[0], statistics, metric.value, has_spaces(language))
     words = found.shares()
     differing: list[Contrast] = []
@@ -93,13 +95,6 @@ def contrasts(
             )
         )
     return differing
-
-
-def _tokenizer(config: MetricsConfig, language: str) -> Callable[[str], str]:
-    from sacrebleu.metrics.bleu import BLEU
-
-    tokenize: Callable[[str], str] = BLEU(tokenize=bleu_tokenizer(config, language)).tokenizer
-    return tokenize
 
 
 def _most(counts: "Counter[Gram]") -> list[tuple[str, int]]:

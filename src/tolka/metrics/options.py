@@ -28,8 +28,6 @@ TOKENIZERS = ("auto", "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none
 # Below this, sacrebleu's "95%" interval cuts nothing off: it is the smallest and the largest resample.
 FEWEST_RESAMPLES = 40
 _MOST_RESAMPLES = 100_000  # half a minute of the usual metrics
-# By sacrebleu's names of its options.
-PAIRED_TESTS = ("paired-ar", "paired-bs")
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,6 @@ class MetricsConfig:
     """BLEU's tokenizer: auto follows the target language; 13a, zh, ja-mecab, char and others of sacreBLEU fix it."""
     bootstrap: int = 1000
     """Resamples for 95% intervals, and trials of a comparison's test: at least 40, or 0 for no intervals."""
-    significance: str = "paired-ar"
-    """Test of a comparison: paired-ar, approximate randomisation; paired-bs, sacreBLEU's bootstrap (see score.md)."""
 
     def __post_init__(self) -> None:
         if not self.names and not self.command:
@@ -60,7 +56,6 @@ class MetricsConfig:
         if self.command and "{hypothesis}" not in self.command:
             raise ConfigError(f"metrics.command ({self.command}) has no {{hypothesis}}, the file to score")
         one_of(self, "metrics", "tokenizer", TOKENIZERS)
-        one_of(self, "metrics", "significance", PAIRED_TESTS)
         if self.bootstrap != 0 and not FEWEST_RESAMPLES <= self.bootstrap <= _MOST_RESAMPLES:
             allowed = f"0 (no intervals) or at least {FEWEST_RESAMPLES}, and at most {_MOST_RESAMPLES}"
             raise ConfigError(f"metrics.bootstrap ({self.bootstrap}) must be {allowed}: try 1000")

@@ -18,16 +18,18 @@ from tolka.metrics.scores import Score, as_references, check_counts, interval_of
 # Standard errors: 1.96 for p below 0.05, and 0.84 so that four of five differences exceed that.
 _DETECTED = 2.8
 _EQUAL = 1e-9  # differences of scores up to which they count as the same
+PAIRED_TEST = "paired approximate randomisation"
+"""The test that gives a comparison's p."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Two systems under one metric. difference: b minus a; interval: its 95 % by paired resamples.
 
-    p_value: by approximate randomisation if the signature has `ar`, else by sacrebleu's paired bootstrap (`bs`).
-    systems: the places of both among those that were compared. p_adjusted: p after Holm's correction for all pairs of
-    these under this metric; p itself where there are but two. detectable: the difference from which on systems that
-    differ as these do are told apart, with p below 0.05, in four of five test sets of this size.
+    p_value: by approximate randomisation. systems: the places of both among those that were compared. p_adjusted: p
+    after Holm's correction for all pairs of these under this metric; p itself where there are but two. detectable: the
+    difference from which on systems that differ as these do are told apart, with p below 0.05, in four of five test
+    sets of this size.
     """
 
     name: str
@@ -42,18 +44,12 @@ class Comparison:
     systems: tuple[int, int] = (0, 1)
 
 
-def paired_test(signature: str) -> str:
-    """Return the name of the test that gave a comparison's p."""
-    return "paired approximate randomisation" if "|ar:" in signature else "sacreBLEU's paired bootstrap"
-
-
 def compare(
     systems: Sequence[Sequence[str]], references: Sequence[str] | References, config: MetricsConfig, language: str = ""
 ) -> list[Comparison]:
     """Compare every two of several systems, the earlier as the baseline: all pairs of a metric, then the next one's.
 
-    paired-ar: approximate randomisation (Riezler and Maxwell 2005). paired-bs: p of `sacrebleu --paired-bs`, but 1 for
-    scores that are equal; it is too small by its construction (score.md). Raises as `score` does.
+    p is by approximate randomisation (Riezler and Maxwell 2005), as of `sacrebleu --paired-ar`. Raises as `score` does.
     """
     if config.bootstrap == 0:
         raise ConfigError(f"metrics.bootstrap (0) must be at least {FEWEST_RESAMPLES} to compare two systems: try 1000")
@@ -63,10 +59,8 @@ def compare(
     metrics, pairs = metrics_of(config, language), list(combinations(range(len(systems)), 2))
     statistics = statistics_of(metrics, systems, references)
     samples = resampled_sums([each for of_metric in statistics for each in of_metric], config.bootstrap, SEED)
-    trials: list[tuple[Totals, Totals] | None] = [None] * (len(metrics) * len(pairs))
-    if config.significance == "paired-ar":
-        of_pairs = [(of_metric[a], of_metric[b]) for of_metric in statistics for a, b in pairs]
-        trials = [*exchanged_sums(of_pairs, config.bootstrap, SEED)]
+    of_pairs = [(of_metric[a], of_metric[b]) for of_metric in statistics for a, b in pairs]
+    trials = exchanged_sums(of_pairs, config.bootstrap, SEED)
     found: list[Comparison] = []
     for number, (metric, own) in enumerate(zip(metrics, statistics, strict=True)):
         resampled = [metric.values(sums) for sums in samples[number * len(systems) :][: len(systems)]]
@@ -131,29 +125,19 @@ def randomisation_p(differences: npt.NDArray[np.floating[Any]], observed: float)
     return float((np.abs(differences) >= abs(observed) - _EQUAL).sum() + 1) / (len(differences) + 1)
 
 
-def sacrebleu_bootstrap_p(differences: npt.NDArray[np.floating[Any]], observed: float) -> float:
-    """Return sacrebleu's p: (c + 1) / (n + 1), where c of n |differences| exceed their mean by more than |observed|."""
-    # Folding to one sign before centring, as sacrebleu does, leaves too small a spread, and thus too small a p.
-    folded = np.abs(differences)
-    return float((folded - folded.mean() > abs(observed)).sum() + 1) / (len(folded) + 1) if observed else 1.0
-
-
 def _comparison(
     metric: Metric,
     pair: tuple[int, int],
     scores: Sequence[Score],
     resampled: Sequence[Values],
-    exchanged: tuple[Totals, Totals] | None,
+    exchanged: tuple[Totals, Totals],
 ) -> Comparison:
-    """Compare two of the systems. exchanged: their sums in trials; without them, the bootstrap tells."""
+    """Compare two of the systems. exchanged: their sums in trials."""
     (a, b), changes = (scores[each] for each in pair), resampled[pair[1]] - resampled[pair[0]]
     difference = b.value - a.value
-    if exchanged is None:
-        p_value, signature = sacrebleu_bootstrap_p(changes, difference), a.signature
-    else:
-        first, second = (metric.values(sums.tolist()) for sums in exchanged)
-        p_value = randomisation_p(second - first, difference)
-        signature = metric.signature(len(changes), len(first))
+    first, second = (metric.values(sums.tolist()) for sums in exchanged)
+    p_value = randomisation_p(second - first, difference)
+    signature = metric.signature(len(changes), len(first))
     detectable = _DETECTED * float(changes.std(ddof=1, dtype=np.float64))
     return Comparison(
         metric.name, a, b, difference, p_value, signature, interval_of(changes), p_value, detectable, pair

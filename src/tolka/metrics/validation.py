@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 ALWAYS_MEASURED = ("bleu", "chrf", "nll", "ppl")
 """What each validation measures, whatever trainer.metric is."""
@@ -31,8 +30,8 @@ class Validation:
 
     signatures: of those values that have one. copied, repeated: shares of the translations that equal their source, or
     repeat themselves, where the reference does not. translations: of all sentences; samples: some of them, evenly
-    spaced. gradient_flow: where it was measured. details: further lines, on each of several directions. directions: the
-    values of each of several, by names such as "en-ko".
+    spaced. details: further lines, on each of several directions. directions: the values of each of several, by names
+    such as "en-ko".
     """
 
     values: dict[str, float]
@@ -42,6 +41,5 @@ class Validation:
     repeated: float = 0.0
     translations: Sequence[str] = ()
     samples: Sequence[Sample] = ()
-    gradient_flow: Sequence[Mapping[str, Any]] = ()
     details: Sequence[str] = ()
     directions: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

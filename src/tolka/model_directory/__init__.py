@@ -1,1 +1,1 @@
-"""A model on disk: files, checksums, reading, writing, and conversion of older versions' settings."""
+"""A model on disk: files, checksums, reading and writing."""

@@ -8,6 +8,7 @@ import functools
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,13 +60,7 @@ def model_card(
                 name=config["run"]["name"],
                 facts=facts,
                 update=scores["update"] if scores.get("validation") else scores.get("update"),
-                means=scores.get("mean_of_updates") or [],
-                measured=scores.get(MEASURED),
-                validation=scores.get("validation") or {},
-                signatures=scores.get("signatures") or {},
-                tests=scores.get("test") or {},
-                verdict=scores.get("verdict"),
-                robustness=scores.get(ROBUSTNESS),
+                scores=scores,
                 repository=repository,
                 folder=repository.rpartition("/")[2] or "THIS_FOLDER",
                 has_config=has_config,
@@ -164,11 +159,6 @@ def hub_data_set(corpus: Mapping[str, Any]) -> str:
 
 def parity_section(folder: Path) -> str:
     """Return the section on parity of an imported model's card; "" if the card has none."""
-    return _text_of(folder / CARD).partition(f"\n{_PARITY}\n")[2].strip()
-
-
-def _text_of(card: Path) -> str:
-    try:
-        return read_text(card)
-    except (OSError, ValueError):  # a card is for people: it may be gone
-        return ""
+    with suppress(OSError, ValueError):  # a card is for people: it may be gone
+        return read_text(folder / CARD).partition(f"\n{_PARITY}\n")[2].strip()
+    return ""

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.model_directory.card import MADE_OF, MEASURED, facts_of, model_card, parity_section
-from tolka.model_directory.int8_weights import int8_tensors
-from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model
-from tolka.model_directory.verify import TrainingSources
-from tolka.model_directory.weights import average_weights
+from tolka.model_directory.read import SavedModel, incompatibilities, load_adapter, load_model, load_tokenizer
+from tolka.model_directory.verify import TrainingSources, as_written
+from tolka.model_directory.weights import average_weights, int8_tensors
 from tolka.model_directory.write import snapshot
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.nn.lora import base_digest
@@ -43,27 +42,18 @@ def merge_adapter(model: Path, adapter: Path, out: Path) -> None:
     adapter: a directory with adapter.safetensors, such as the `best/` of a run with finetuning.lora_rank.
     CheckpointError when the adapter is missing or was trained with other weights.
     """
-    base, loaded = load_model(model), load_adapter(adapter)
-    tensors = loaded.tensors
-    if base.tokenizer.digests != loaded.tokenizer.digests:
+    base, (tensors, trained_with) = load_model(model), load_adapter(adapter)
+    if base.tokenizer.digests != load_tokenizer(adapter).digests:
         raise CheckpointError(f"{adapter} was made for another tokenizer than that of {model}: ids mean other subwords")
-    weights = base.model.state_dict()
-    names = sorted({key.rsplit(".", 1)[0] for key in tensors})
-    for name in names:
-        a, b = tensors[f"{name}.a"], tensors[f"{name}.b"]
-        if name not in weights or weights[name].shape != (b.size(0), a.size(1)):
-            shape = tuple(weights[name].shape) if name in weights else "not there"
-            raise CheckpointError(
-                f"{adapter} does not fit {model}: {name} is {shape}, the adapter is for {(b.size(0), a.size(1))}"
-            )
-    if loaded.base not in (None, base_digest(base.model)):
+    if trained_with != base_digest(base.model):
         raise CheckpointError(
             f"{adapter} was trained beside other weights than those of {model}, and would only disturb these: give the "
             "model that was its run.init_from"
         )
-    # `weights` shares its memory with the model.
-    for name in names:
-        weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
+    weights = base.model.state_dict()  # which shares its memory with the model
+    with as_written(str(adapter)):
+        for name in sorted({key.rsplit(".", 1)[0] for key in tensors}):
+            weights[name] += tensors[f"{name}.b"] @ tensors[f"{name}.a"]
     _write(base, out, f"{_public_name(model)} with the adapter of {_public_name(adapter)} merged into it", base.sources)
 
 

@@ -2,6 +2,5 @@
 
 CONFIG, WEIGHTS, SCORES, CARD = "config.yaml", "model.safetensors", "scores.json", "README.md"
 ADAPTER, BASE = "adapter.safetensors", "base"
-STATE_TENSORS, STATE_FACTS, STATE_SHARDS = "state/tensors.safetensors", "state/state.json", "state/shards"
-SHARDS_IN_PROGRESS = ".shards"  # in a run's folder, while the processes write them
+STATE_TENSORS, STATE_FACTS = "state/tensors.safetensors", "state/state.json"
 EXPORTED = "tolka.json"  # in a folder for CTranslate2: what mt-translate needs besides

@@ -5,10 +5,8 @@ the names of test sets, a SentencePiece model in its training options.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from itertools import accumulate, chain, count
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -34,8 +32,8 @@ _PATHS = {
 """Settings that name files. Whether a text with a slash in it is a path cannot be seen elsewhere, as in km/h."""
 _ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model on the Hub, not a folder
 _FILES_OF_TRAINING = (
-    *("trainer_spec.input", "trainer_spec.model_prefix", "trainer_spec.seed_sentencepieces_file"),
-    *("normalizer_spec.normalization_rule_tsv", "denormalizer_spec.normalization_rule_tsv"),
+    *(("trainer_spec", key) for key in ("input", "model_prefix", "seed_sentencepieces_file")),
+    *((group, "normalization_rule_tsv") for group in ("normalizer_spec", "denormalizer_spec")),
 )
 """Fields of a SentencePiece model that name files, which segmenting does not read."""
 
@@ -61,7 +59,9 @@ class PublicCopy:
         # The name of a data set on the Hub, OWNER/NAME, looks like a path.
         if not isinstance(value, str) or (place == "corpus.path" and value == self.data_set):
             return value
-        is_path = place.rpartition(".")[2] in _PATHS or _is_absolute(value)
+        # Or all of the text is a path that says where it begins: /home, ~/texts, C:\\texts.
+        is_path = place.rpartition(".")[2] in _PATHS or value.startswith("~")
+        is_path |= PurePosixPath(value).is_absolute() or PureWindowsPath(value).is_absolute()
         short = _last_name(value) if is_path else value
         if place == "metrics.command":
             short = without_folders(value)
@@ -69,26 +69,23 @@ class PublicCopy:
             self.shortened.append(place)
         return short
 
-    def with_short_test_names(self, scores: dict[str, Any], corpus: Mapping[str, Any]) -> dict[str, Any]:
-        """Return scores with test sets of the same file name numbered, instead of named by their folders."""
-        tests = scores.get("test", {})
-        listed = [entries for key in ("test", "root_test") if isinstance(entries := corpus.get(key), list)]
-        entries = [str(entry[0] if isinstance(entry, list) and entry else entry) for entry in chain(*listed)]
-        names = _with_numbers(_last_names(list(tests), entries))
-        if names != list(tests):
-            self.shortened.append("scores.test")
-        return {**scores, "test": dict(zip(names, tests.values(), strict=True))} if tests else scores
+    def with_numbered_tests(self, scores: dict[str, Any]) -> dict[str, Any]:
+        """Return scores with numbers for the names of test sets, where these have folders in them."""
+        tests = scores.get("test") or {}
+        # As only those have of which two end alike.
+        if len({name.rpartition("-")[2] for name in tests}) == len(tests):
+            return scores
+        self.shortened.append("scores.test")
+        return {**scores, "test": {f"test {number}": each for number, each in enumerate(tests.values(), 1)}}
 
     def with_public_verdict(self, scores: dict[str, Any]) -> dict[str, Any]:
-        """Return scores whose verdict has no commands, and no folder of what the training began as."""
+        """Return scores whose verdict is its level and sentences, without the folder of what the training began as."""
         verdict = scores.get("verdict")
         if not isinstance(verdict, dict):
             return scores
-        course = verdict["figures"]["course"]
-        parent = str(course["began_as"])
+        parent = str(verdict["figures"]["began_as"])
         sentences = [each.replace(parent, _last_name(parent)) if parent else each for each in verdict["sentences"]]
-        figures = {**verdict["figures"], "course": {**course, "began_as": parent and _last_name(parent)}}
-        return {**scores, "verdict": {**verdict, "sentences": sentences, "next": [], "figures": figures}}
+        return {**scores, "verdict": {"level": verdict["level"], "sentences": sentences}}
 
     def without_files_of_training(self, content: bytes, name: str) -> bytes:
         """Return a SentencePiece model without the names and lines of its training text; it segments as before.
@@ -102,15 +99,12 @@ class PublicCopy:
         model = model_proto(content)
         size = model.ByteSize()
         model.DiscardUnknownFields()  # as of SentencePiece's self_test_data, lines of the training text
-        cleared = ["self_test_data"] if model.ByteSize() < size else []
-        for place in _FILES_OF_TRAINING:
-            group, _, key = place.partition(".")
-            if model.HasField(group) and getattr(getattr(model, group), key, ""):
+        for group, key in _FILES_OF_TRAINING:
+            if model.HasField(group):
                 getattr(model, group).ClearField(key)
-                cleared.append(place)
-        if not cleared:
+        if model.ByteSize() == size:
             return content
-        self.shortened.append(f"{name} ({', '.join(cleared)})")
+        self.shortened.append(f"{name} (files and lines of its training text)")
         return bytes(model.SerializeToString())
 
 
@@ -136,7 +130,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
                 link_or_copy(folder / name, out / name)
     with as_written(str(folder / SCORES)):
         scores = made.with_public_verdict(scores)
-        scores = made.with_short_test_names({**scores, "facts": facts}, config["corpus"])
+        scores = made.with_numbered_tests({**scores, "facts": facts})
     config, scores = made.without_folders(config, ""), made.without_folders(scores, "scores")
     if licence:
         config["run"]["licence"] = licence
@@ -149,37 +143,6 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
 def _last_name(path: str) -> str:
     """Return the last name of a path; the whole name of a model on the Hub."""
     return path if _ON_THE_HUB.fullmatch(path) else re.split(r"[/\\]", path.strip('"').rstrip("/\\"))[-1]
-
-
-def _is_absolute(text: str) -> bool:
-    """Return whether all of a text is a path that says where it begins: /home, ~/texts, C:\\texts."""
-    return text.startswith("~") or PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
-
-
-def _last_names(names: list[str], entries: Sequence[str]) -> list[str]:
-    """Return names of test sets without the folders that distinguish those of one file name: test for acme-test.
-
-    entries: of corpus.test.
-    """
-    # Folders are only in names of which two end alike.
-    ends = [name.rpartition("-")[2] for name in names]
-    if len(set(ends)) == len(ends):
-        return names
-    files = [_last_name(entry).split(".") for entry in entries]
-    known = {".".join(parts[:size]) for parts in files for size in range(1, len(parts) + 1)}  # test.tsv, and test
-
-    def short(name: str) -> str:
-        ends = accumulate(reversed(name.split("-")), lambda end, part: f"{part}-{end}")  # test, data-test, ...
-        # An entry may be a pattern, as news*.
-        return next((end for end in ends if any(end == stem or fnmatchcase(end, stem) for stem in known)), "")
-
-    return [short(name) or end for name, end in zip(names, ends, strict=True)]
-
-
-def _with_numbers(names: Sequence[str]) -> list[str]:
-    """Return the names, with a number behind those that there are several of."""
-    number = {name: count(1) for name in names}
-    return [f"{name} ({next(number[name])})" if names.count(name) > 1 else name for name in names]
 
 
 def _read_config(path: Path) -> dict[str, Any]:

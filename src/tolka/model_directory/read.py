@@ -11,14 +11,13 @@ from torch import Tensor
 from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import ADAPTER, BASE, CONFIG, SCORES, WEIGHTS
-from tolka.model_directory.int8_weights import fill_int8
 from tolka.model_directory.settings import Folders as Folders
 from tolka.model_directory.settings import character_form as character_form
 from tolka.model_directory.settings import direction_of as direction_of
 from tolka.model_directory.settings import find_model_folder, read_settings
 from tolka.model_directory.settings import load_settings as load_settings
 from tolka.model_directory.verify import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
-from tolka.model_directory.weights import check_size, fill, read_tensors
+from tolka.model_directory.weights import check_size, fill, fill_int8, read_tensors
 from tolka.models.base import Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.nn.initialization import SkipInitialization
@@ -42,7 +41,7 @@ class SavedModel:
     @property
     def facts(self) -> ModelFacts:
         """Facts of the model that translating needs."""
-        # Manifests of earlier versions have no directions, and config.yaml has the single one.
+        # Models of other programs name no directions of their texts: theirs is in config.yaml.
         directions = self.sources.directions or (direction_of(self.config),)
         form = character_form(self.config)
         verdict = self.scores.get("verdict")
@@ -108,30 +107,17 @@ def incompatibilities(first: SavedModel, other: SavedModel) -> list[str]:
     return reasons
 
 
-@dataclass(frozen=True)
-class Adapter:
-    """A low-rank adapter with its tokenizer.
+def load_adapter(folder: Path) -> tuple[dict[str, Tensor], str]:
+    """Verify and load the low-rank adapter of a model or run directory, and `base_digest` of what it was trained with.
 
-    tensors: name of a weight + ".a" (r, in) or ".b" (out, r); B A is added to the weight. base: `base_digest` of the
-    model that it was trained with, or None if the directory does not say it.
+    Its tensors are named after a weight + ".a" (r, in) or ".b" (out, r); B A is added to the weight.
     """
-
-    tensors: dict[str, Tensor]
-    tokenizer: Tokenizer
-    base: str | None
-
-
-def load_adapter(folder: Path) -> Adapter:
-    """Verify and load the low-rank adapter of a model or run directory."""
     folder = find_model_folder(folder)
-    manifest = verified_manifest(folder)
-    if ADAPTER not in manifest.files:
+    if ADAPTER not in verified_manifest(folder).files:
         raise CheckpointError(f"{folder} has no {ADAPTER}: it was not trained with finetuning.lora_rank")
-    path = folder / ADAPTER
-    tensors = read_tensors(path)
-    with safe_open(path, framework="pt") as opened:
-        base = (opened.metadata() or {}).get(BASE)
-    return Adapter(tensors, _load_tokenizer(folder, manifest), base)
+    tensors = read_tensors(folder / ADAPTER)
+    with safe_open(folder / ADAPTER, framework="pt") as opened:
+        return tensors, (opened.metadata() or {}).get(BASE, "")
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

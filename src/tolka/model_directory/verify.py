@@ -17,11 +17,11 @@ from typing import Any
 from tolka.errors import CheckpointError, reason_of
 from tolka.model_directory.file_names import CONFIG, EXPORTED, SCORES, WEIGHTS
 from tolka.system.surrogates import is_utf8
-from tolka.system.whole_files import read_text
-from tolka.text.direction import UNKNOWN, Direction
+from tolka.system.whole_files import MOST_BYTES, read_text
+from tolka.text.direction import Direction
 from tolka.version import __version__
 
-FORMAT, INT8_FORMAT = 1, 2  # versions before int8 refuse the second with a message
+FORMAT = 1
 MANIFEST = "manifest.json"
 QUALITY = "quality"  # the key in scores.json of the calibration of quality estimates
 _MOST_LOGARITHM = 20.0  # of a ratio of lengths
@@ -48,7 +48,7 @@ class TrainingSources:
     """Statistics of the texts that a model was trained on.
 
     longest: subwords of the longest source. several_sentences: share of sources with several sentences. length_ratios:
-    of targets and sources, by direction. directions: of the texts. Models of earlier versions have longest alone.
+    of targets and sources, by direction. directions: of the texts. Models of other programs have longest alone.
     """
 
     longest: int
@@ -86,21 +86,15 @@ class Manifest:
 
 def write_manifest(folder: Path, sources: TrainingSources, int8: bool = False) -> None:
     """Write the manifest of all files that are in the folder now. int8: whether the weights are stored in int8."""
-    # Keys that have nothing to say are left out: earlier versions wrote none of them.
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    ratios = list(sources.length_ratios.items())
     manifest = {
-        "format": INT8_FORMAT if int8 else FORMAT,
+        "format": FORMAT,
         "tolka": __version__,
-        **({"weights": "int8"} if int8 else {}),
+        "weights": "int8" if int8 else "fp32",
         "longest_source": sources.longest,
-        **({} if sources.several_sentences is None else {"several_sentences": sources.several_sentences}),
-        # Of one direction as earlier versions read it.
-        **({"length_ratio": astuple(ratios[0][1])} if len(ratios) == 1 else {}),
-        **(
-            {"length_ratios": [[*direction, *astuple(ratio)] for direction, ratio in ratios]} if len(ratios) > 1 else {}
-        ),
-        **({"directions": sources.directions} if sources.directions else {}),
+        "several_sentences": sources.several_sentences,
+        "length_ratios": [[*direction, *astuple(ratio)] for direction, ratio in sources.length_ratios.items()],
+        "directions": sources.directions,
         "files": {path.relative_to(folder).as_posix(): _sha256(path) for path in files},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -111,18 +105,16 @@ def checked_manifest(folder: Path) -> Manifest:
     try:
         manifest = json.loads(read_text(folder / MANIFEST))
         version, files = int(manifest["format"]), dict(manifest["files"])
-        sources = _sources(manifest)
+        sources, int8 = _sources(manifest), manifest["weights"] == "int8"
     except FileNotFoundError:
         raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a model directory") from None
     except (ValueError, KeyError, TypeError, OSError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{folder / MANIFEST} is damaged ({reason_of(error)})") from None
-    if version > INT8_FORMAT:
-        raise CheckpointError(
-            f"{folder} has format {version}, this tolka reads up to {INT8_FORMAT}; install a newer tolka"
-        )
+    if version > FORMAT:
+        raise CheckpointError(f"{folder} has format {version}, this tolka reads up to {FORMAT}; install a newer tolka")
     for name, digest in files.items():
         _check_file(folder, name, digest)
-    return Manifest(folder, sources, list(files), manifest.get("weights") == "int8")
+    return Manifest(folder, sources, list(files), int8)
 
 
 def verified_manifest(folder: Path) -> Manifest:
@@ -147,10 +139,10 @@ def as_written(what: str) -> Iterator[None]:
         raise CheckpointError(f"{what} is damaged ({reason_of(error)})") from error
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds an object."""
+def read_json(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
+    """Read a JSON file that holds an object, of at most so many bytes."""
     try:
-        values = json.loads(read_text(path))
+        values = json.loads(read_text(path, most))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
     if not isinstance(values, dict):
@@ -160,16 +152,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def _sources(manifest: Mapping[str, Any]) -> TrainingSources:
     """Read the statistics of the sources; ValueError if a value is invalid."""
-    longest, share = manifest["longest_source"], manifest.get("several_sentences")
+    longest, share = manifest["longest_source"], manifest["several_sentences"]
     if type(longest) is not int or longest < 1:  # not True, which is an int too
         raise ValueError(f"longest_source is {longest!r}")
     if share is not None and (isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1):
         raise ValueError(f"several_sentences is {share!r}")
-    directions = tuple(map(_direction, manifest.get("directions", [])))
-    ratios = {_direction(each[:2]): _length_ratio(each[2:]) for each in manifest.get("length_ratios", [])}
-    if (single := manifest.get("length_ratio")) is not None:
-        ratios[directions[0] if directions else UNKNOWN] = _length_ratio(single)
-    return TrainingSources(longest, share, ratios, directions)
+    ratios = {_direction(each[:2]): _length_ratio(each[2:]) for each in manifest["length_ratios"]}
+    return TrainingSources(longest, share, ratios, tuple(map(_direction, manifest["directions"])))
 
 
 def _direction(codes: Any) -> Direction:
@@ -182,13 +171,12 @@ def _direction(codes: Any) -> Direction:
 def _length_ratio(values: Any) -> LengthRatio:
     """Read the ratio of lengths; ValueError if it is invalid."""
     if (
-        not isinstance(values, list)
-        or len(values) != 2
+        len(values) != 2
         # NaN fails as well: no comparison with it is true.
         or not all(isinstance(value, int | float) and abs(value) <= _MOST_LOGARITHM for value in values)
         or values[1] < 0
     ):
-        raise ValueError(f"length_ratio is {values!r}")
+        raise ValueError(f"a length ratio is {values!r}")
     return LengthRatio(*map(float, values))
 
 

@@ -1,4 +1,9 @@
-"""The weights of a model directory: reading, verifying and averaging them."""
+"""The weights of a model directory: reading, verifying and averaging them, also stored in int8.
+
+In int8 they have a quarter of the size, and are not quantised again when the model is loaded. Each matrix that
+`quantizable_layers` lists is stored as its integers, under its own name, and the scale of each of its rows, under that
+name with `_scale`. All other tensors are in fp32.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,14 +16,17 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from tolka.errors import CheckpointError
+from tolka.kernels.quantized import Int8Matrix, supports_int8
 from tolka.model_directory.file_names import CONFIG, WEIGHTS
 from tolka.model_directory.verify import verified_manifest
 from tolka.models.base import ModelConfig, Seq2Seq
+from tolka.models.quantization import quantizable_layers, quantize
 
 _BYTES, _INT8_BYTES = 4, 1  # per parameter in fp32, and at least in int8
 # Bytes that a model may have beyond its file's size: where a few weights are missing, a later message names them.
 _ROWS = 4096  # of a matrix that are looked at together
 _SLACK = 64 * 2**20
+_SCALE = "_scale"
 
 
 def unique_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -68,22 +76,12 @@ def load_weights(model: Seq2Seq, folder: Path) -> None:
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """Return the mean of several model directories' weights (Vaswani et al. 2017, section 6.1), summed in float64.
 
-    CheckpointError, with the tensors that differ, if they are of several shapes.
+    They are of one configuration.
     """
     totals: dict[str, Tensor] = {}
-    shapes: dict[str, Tensor] = {}  # of the first, on the meta device: shapes and dtypes without values
     for folder in folders:
         verified_manifest(folder)
-        weights = read_finite(folder / WEIGHTS)
-        if shapes:
-            differing = _differing(weights, shapes)
-            if differing:
-                raise CheckpointError(
-                    f"{folder} cannot be averaged with {folders[0]}; {len(differing)} tensors differ: "
-                    f"{', '.join(differing[:4])}"
-                )
-        shapes = shapes or {name: weight.to("meta") for name, weight in weights.items()}
-        for name, weight in weights.items():
+        for name, weight in read_finite(folder / WEIGHTS).items():
             totals[name] = totals[name] + weight.double() if name in totals else weight.double()
     return {name: (total / len(folders)).float() for name, total in totals.items()}
 
@@ -131,7 +129,11 @@ def fill(model: Seq2Seq, folder: Path) -> None:
 
 def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], folder: Path) -> None:
     """Raise CheckpointError if names, shapes or dtypes are not the expected ones."""
-    differing = _differing(weights, expected)
+    differing = sorted(weights.keys() ^ expected.keys()) or [
+        f"{name} {_shape(weights[name])} instead of {_shape(tensor)}"
+        for name, tensor in expected.items()
+        if _shape(weights[name]) != _shape(tensor)
+    ]
     if differing:
         raise CheckpointError(
             f"{folder / WEIGHTS} does not fit {CONFIG}; {len(differing)} tensors differ: {', '.join(differing[:4])}"
@@ -144,16 +146,36 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
 
 
-def _differing(actual: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Return the names that only one side has; if there are none, the tensors whose shapes or dtypes differ."""
-    return sorted(actual.keys() ^ expected.keys()) or [
-        f"{name} {_shape(actual[name])} instead of {_shape(tensor)}"
-        for name, tensor in expected.items()
-        if _shape(actual[name]) != _shape(tensor)
-    ]
-
-
 def _shape(tensor: Tensor) -> str:
     """Return the shape as (2, 3), followed by the dtype if it is not fp32."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     return f"{tuple(tensor.shape)}" + (f" {dtype}" if tensor.dtype != torch.float32 else "")
+
+
+def int8_tensors(model: Seq2Seq) -> dict[str, Tensor]:
+    """Return the tensors to store, of a model in fp32 on the CPU."""
+    tensors = unique_tensors(model.state_dict())
+    for layer in quantizable_layers(model):
+        (name,) = tensors.keys() & set(layer.weight_names)
+        matrix = Int8Matrix.of(tensors[name])
+        tensors[name], tensors[name + _SCALE] = matrix.values, matrix.scales
+    return tensors
+
+
+def fill_int8(model: Seq2Seq, folder: Path) -> None:
+    """Load the weights of a verified directory into a model, whose layers become int8 layers.
+
+    CheckpointError if they do not fit the model, or if this build of torch has no int8 multiplication.
+    """
+    if not supports_int8():
+        raise CheckpointError(f"{folder} has its weights in int8, and this build of torch has no int8 multiplication")
+    weights, expected = read_finite(folder / WEIGHTS), unique_tensors(model.state_dict())
+    for layer in quantizable_layers(model):
+        (name,) = expected.keys() & set(layer.weight_names)
+        expected[name + _SCALE] = torch.empty(len(expected[name]))
+        expected[name] = torch.empty_like(expected[name], dtype=torch.int8)
+    check_fit(weights, expected, folder)
+    quantized = [name for name, tensor in expected.items() if tensor.dtype == torch.int8]
+    matrices = {name: Int8Matrix(weights.pop(name), weights.pop(name + _SCALE)) for name in quantized}
+    model.load_state_dict(weights, strict=False)
+    quantize(model, matrices)

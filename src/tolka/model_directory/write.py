@@ -26,7 +26,6 @@ from tolka.model_directory.file_names import (
     CONFIG,
     SCORES,
     STATE_FACTS,
-    STATE_SHARDS,
     STATE_TENSORS,
     WEIGHTS,
 )
@@ -82,12 +81,7 @@ class Snapshot:
                 (work / STATE_FACTS).parent.mkdir()
                 save_tensors(self.state.tensors, work / STATE_TENSORS)
                 (work / STATE_FACTS).write_text(json.dumps(self.state.facts), encoding="utf-8")
-                if self.state.shards:
-                    self.state.shards.link_into(work / STATE_SHARDS)
             finish(work, self.scores, self.card, self.sources, self.int8)
-        # Only once the directory is complete.
-        if self.state is not None and self.state.shards:
-            self.state.shards.delete()
 
 
 def snapshot(
@@ -112,10 +106,10 @@ def snapshot(
     return Snapshot(weights, adapter, base, tokenizer, config, sources, scores, card, is_copy=copy)
 
 
-def rescore(folder: Path, scores: Mapping[str, Any], card: str) -> None:
-    """Replace the scores and the card of a model directory, which stays complete if it fails."""
+def rescore(folder: Path, scores: Mapping[str, Any], card: str, out: Path | None = None) -> None:
+    """Replace the scores and the card of a model directory, or of its copy `out`; it stays complete if that fails."""
     manifest = checked_manifest(folder)
-    with whole_folder(folder) as work:
+    with whole_folder(out or folder) as work:
         shutil.copytree(folder, work, copy_function=shutil.copyfile, dirs_exist_ok=True)
         finish(work, scores, card, manifest.sources, manifest.int8)
 

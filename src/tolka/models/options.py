@@ -28,8 +28,6 @@ _MOST_PARAMETERS = 10**12
 class ModelConfig(ABC):
     """Options of one architecture, and how to build it."""
 
-    SUPPORTS_GRADIENT_FLOW: ClassVar[bool] = False
-    """Whether the encoder is recurrent, so that `inspect` shows its states in `recurrence`."""
     SUPPORTS_RECOMPUTE: ClassVar[bool] = False
     """Whether this architecture can compute activations again instead of keeping them."""
 

@@ -22,8 +22,7 @@ class DecoderState(ABC):
         """Return the state of the selected hypotheses: kept, expanded, re-ordered or dropped.
 
         rows: (B', k') numbers b * k + j of the hypotheses to continue, one line per active sentence; all numbers of one
-        line belong to the same sentence. If all sentences remain, they are in order. This state must not be used again:
-        rows that keep their place need not be copied.
+        line belong to the same sentence. If all sentences remain, they are in order. This state must not be used again.
         """
 
 
@@ -38,15 +37,11 @@ def remaining_sentences(rows: Tensor, beam: int, sentences: int) -> Tensor | Non
 
 @dataclass(frozen=True)
 class Inspection:
-    """Intermediate results of a forward pass through unfused attention and unrolled recurrences."""
+    """Intermediate results of a forward pass through unfused attention."""
 
     features: Tensor
     # Name ("decoder.0.cross") -> weights (B, heads, T, S); rows sum to 1.
     attention: dict[str, Tensor] = field(default_factory=dict)
-    # Both are part of the graph, so that their gradients can be computed. For each layer (B, S, D):
-    encoder_states: list[Tensor] = field(default_factory=list)
-    # Name ("encoder.0.forward") -> the state (h,) or (h, C), (B, D) each, at every step; all later ones depend on it.
-    recurrence: dict[str, list[tuple[Tensor, ...]]] = field(default_factory=dict)
 
 
 class Seq2Seq(nn.Module, ABC):
@@ -98,7 +93,7 @@ class Seq2Seq(nn.Module, ABC):
 
     def inspect(self, batch: Batch) -> Inspection:
         """Run a forward pass that returns its intermediate results; ConfigError if there are none to show."""
-        raise ConfigError(f"{type(self).__name__} has no attention maps or encoder states to inspect")
+        raise ConfigError(f"{type(self).__name__} has no attention maps to inspect")
 
     def parameter_count(self) -> int:
         """Return the number of parameters, shared ones counted once."""

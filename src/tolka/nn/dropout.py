@@ -15,6 +15,3 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Apply dropout to x of any shape."""
         return dropout(x, self.rate, self.training)
-
-    def extra_repr(self) -> str:
-        return f"rate={self.rate}"

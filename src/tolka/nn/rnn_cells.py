@@ -116,15 +116,15 @@ class RecurrentLayer(nn.RNNBase):
         return super().forward(x, before if self.tensors > 1 else before[0])[0]
 
 
-def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State, list[list[State]]]:
-    """Compute `RecurrentLayer.encode` by `unroll`; return the states of each direction too, part of the graph."""
+def unrolled_encode(layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
+    """Compute `RecurrentLayer.encode` by `unroll`, step by step."""
     states = [layer.unroll(x, lengths, direction=direction) for direction in layer.directions]
     inside = torch.arange(x.size(1), device=x.device) < lengths[:, None]
     h = torch.cat([torch.stack([state[0] for state in one], dim=1) for one in states], dim=-1)
     # The backward direction ends at the first token.
     ends = [one[0] if direction else one[-1] for direction, one in enumerate(states)]
     last = tuple(torch.cat(directions, dim=-1) for directions in zip(*ends, strict=True))
-    return h * inside[..., None], last, states
+    return h * inside[..., None], last
 
 
 class ElmanLayer(RecurrentLayer, nn.RNN):
@@ -187,7 +187,7 @@ class GruLayer(RecurrentLayer, nn.GRU):
 
     # torch's GRU, and cuDNN's, apply the reset gate after U, which is another function: so every step is computed here.
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        return unrolled_encode(self, x, lengths)[:2]
+        return unrolled_encode(self, x, lengths)
 
     def decode(self, x: Tensor, state: State) -> Tensor:
         return torch.stack([after[0] for after in self.unroll(x, None, state)], dim=1)

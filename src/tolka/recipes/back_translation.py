@@ -7,18 +7,17 @@ before the source (Caswell et al. 2019) and trained on beside the real ones.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of
 from tolka.options.settings import setting
-from tolka.recipes.outcome import check_useful, choose
+from tolka.recipes.outcome import check_model, check_useful, choose
 from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
 from tolka.recipes.texts import TAG, to_train
 from tolka.system.number_format import count_text
-from tolka.text.lines import count_and_digest, user_path
+from tolka.text.lines import user_path
 
 # What each way to translate is in mt-translate's settings.
 _SEARCHES = {
@@ -47,8 +46,6 @@ class BackTranslationConfig(RecipeConfig):
     """whether synthetic sources begin with a tag, by which the model tells them from real ones"""
     filter: bool = True
     """whether pairs are left out that are copies, loops, of odd length or with other numbers"""
-    drop: float = 0.0
-    """share of the pairs to leave out as well: those that the model of the real pairs finds least likely"""
     share: float = 0.5
     """share of an epoch that is synthetic; 0 = as much as there is"""
 
@@ -56,8 +53,6 @@ class BackTranslationConfig(RecipeConfig):
         one_of(self, "recipe", "search", _SEARCHES)
         if not 0 <= self.share < 1:
             raise ConfigError(f"recipe.share ({self.share:g}) must be at least 0 and below 1")
-        if not 0 <= self.drop < 1:
-            raise ConfigError(f"recipe.drop ({self.drop:g}) must be at least 0 and below 1")
 
     def steps(self, task: RecipeTask) -> Iterator[Step]:
         if not self.monolingual:
@@ -68,12 +63,11 @@ class BackTranslationConfig(RecipeConfig):
         if task.is_both and self.reverse:
             raise ConfigError("recipe.reverse is not for corpus.both_directions, whose model is its own reverse")
         if self.reverse:
-            task.check_model(self.reverse, task.direction.swapped)
+            check_model(self.reverse, task.direction.swapped)
         direction, files, train = task.direction, [user_path(each) for each in self.monolingual], task.texts.train
         lines = task.at("monolingual", f"lines.{direction.target}")
         yield task.write_texts()
         yield self._monolingual(task, files, lines)
-        count = sum(count_and_digest(path)[0] for path in files)
         # The folder of a step, or of another run.
         forward = str(user_path(self.forward).resolve()) if self.forward else "forward"
         if self.forward:
@@ -89,19 +83,13 @@ class BackTranslationConfig(RecipeConfig):
             yield check_useful(task, "check", model)
             reverse = str(model)
         title, search = f"translate it into {direction.source}", _SEARCHES[self.search]
-        yield task.translate("translated", title, reverse, [lines], direction.swapped, search, count)
-        texts = [task.at("translated", "lines.txt"), lines]
-        if self.drop:
-            first, title = str(task.model(forward)), "score the pairs by the first model"
-            yield task.translate("scored", title, first, texts, direction, {}, count)
-            texts.append(task.at("scored", "lines.txt"))
-        yield self._synthetic(task, texts)
+        yield task.translate("translated", title, reverse, lines, direction.swapped, search)
+        yield self._synthetic(task, [task.at("translated", "lines.txt"), lines])
         yield task.train(
             "final",
             "train on both texts",
             [train],
             settings=self._mixed(real=1 + task.is_both),
-            more=count,
             one_way=[to_train(task.at("synthetic", "pairs"))],
             symbols=[TAG] if self.tag else [],
         )
@@ -124,10 +112,10 @@ class BackTranslationConfig(RecipeConfig):
         return {"corpus.weights": f"[{','.join(shares)}]"} if self.share else {}
 
     def _synthetic(self, task: RecipeTask, texts: Sequence[Path]) -> Step:
-        """Return the step that makes pairs of translations and their text, with scores if a share shall be dropped."""
+        """Return the step that makes pairs of translations and their text."""
         prefix = task.at("synthetic", "pairs")
         writes = [*task.direction.files(prefix), *task.direction.files(to_train(prefix))]
-        way: dict[str, Any] = {"filter": self.filter, "drop": self.drop, "tag": self.tag}
+        way = {"filter": self.filter, "tag": self.tag}
         return Step(
             "synthetic",
             "make pairs of both",

@@ -3,34 +3,42 @@
 The teacher, which may be several models together, translates the training text. Of its best translations of a sentence,
 the one that is nearest to the reference is taught. The student is a recurrent model, as its teacher is, or a
 Transformer with a deep encoder and few decoder layers (Kasai et al. 2021), as large as a share of the teacher's size
-and a speed allow.
+allows.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.errors import ConfigError
+from tolka.formats.any_model import settings_of, tokenizer_of
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason
 from tolka.model_directory.names import models_of
+from tolka.models.options import MODELS
+from tolka.models.rnn import config as rnn
+from tolka.models.transformer.config import TransformerConfig
+from tolka.options.parsing import build
 from tolka.options.settings import setting
-from tolka.recipes.outcome import deliver
-from tolka.recipes.speed import chosen_student
-from tolka.recipes.steps import Step, once
+from tolka.recipes.outcome import check_model, deliver
+from tolka.recipes.steps import Step
 from tolka.recipes.task import RecipeTask
 from tolka.system.number_format import count_text
 
 # What makes the forms that a phone or a server runs, as mt-train has them.
 _FORMS = {"int8": ["quantise"], "ctranslate2": ["export", "--to", "ctranslate2", "--dtype", "int8"]}
+_WIDTHS = (1.0, 0.75, 0.5, 0.375, 0.25)  # of the teacher's
+_MULTIPLE = 32  # of which a student's width is
 _MODEL = ("model", "model.d_model", "model.layers", "model.decoder_layers")
 
 
 @RECIPES.register("distillation")
 @dataclass(frozen=True)
 class DistillationConfig(RecipeConfig):
-    """Which teacher is learnt from, how large and fast the student shall be, and what it is taught."""
+    """Which teacher is learnt from, how large the student shall be, and what it is taught."""
 
     name: str = "distillation"
     """the recipe: distillation"""
@@ -38,50 +46,28 @@ class DistillationConfig(RecipeConfig):
     """the model to learn from, or several joined by commas, which translate together; short: teacher"""
     size: float = 0.25
     """most parameters of the student, as a share of the teacher's"""
-    speed: str | float = "3x"
-    """how many times as fast as the teacher the student shall be; short: student.speed"""
     hypotheses: int = 4
     """translations of each sentence, of which the nearest to its reference is taught; 1 = the likeliest"""
     originals: bool = True
     """whether the student also learns from the references"""
-    probabilities: float = 0.0
-    """share of its loss that are the teacher's probabilities of all subwords, whose tokenizer it then has; 0 = none"""
 
     def __post_init__(self) -> None:
         if not 1 <= self.hypotheses <= 100:
             raise ConfigError(f"recipe.hypotheses ({self.hypotheses}) must be from 1 to 100")
-        if not 0 <= self.probabilities <= 1:
-            raise ConfigError(f"recipe.probabilities ({self.probabilities:g}) must be from 0 to 1")
         if not 0 < self.size <= 10:
             raise ConfigError(f"recipe.size ({self.size:g}) must be above 0, and at most 10")
-        _ = self.times
-
-    @property
-    def times(self) -> float:
-        """`speed` as a number."""
-        try:
-            times = float(str(self.speed).removesuffix("x"))
-        except ValueError:
-            times = 0.0
-        if not 0 < times <= 1000:
-            raise ConfigError(f"recipe.speed ({self.speed}) must be how many times as fast, as in 3x")
-        return times
 
     def steps(self, task: RecipeTask) -> Iterator[Step]:
         if not self.teacher:
             raise ConfigError("recipe=distillation needs a model to learn from: teacher=MODEL, or MODEL,MODEL")
         if task.is_both:
             raise ConfigError("recipe=distillation is for one direction: leave corpus.both_directions out")
-        if self.probabilities and any(each.startswith("tokenizer") for each in task.typed):
-            raise ConfigError("recipe.probabilities gives the student its teacher's tokenizer: leave tokenizer.* out")
-        task.check_model(self.teacher, task.direction)
+        check_model(self.teacher, task.direction)
         direction, texts = task.direction, task.texts
         student = {} if task.has_typed(*_MODEL) else self._student(task)
         is_exported = (
             student["model.family"] == "transformer" if student else not inexpressible_reason(task.config.model)
         )
-        if self.probabilities:
-            student |= {"trainer.teacher": self.teacher, "trainer.teacher_weight": f"{self.probabilities:g}"}
         source, beam = Path(f"{texts.train}.{direction.source}"), str(max(4, self.hypotheses))
         pairs = task.at("lessons", "pairs")
         yield task.write_texts()
@@ -89,10 +75,9 @@ class DistillationConfig(RecipeConfig):
             "taught",
             f"translate the text with {self.teacher}",
             self.teacher,
-            [source],
+            source,
             direction,
             {"search.beam_size": beam, "search.n_best": str(self.hypotheses), "output.format": "nbest"},
-            task.pace.pairs,
         )
         yield Step(
             "lessons",
@@ -102,7 +87,7 @@ class DistillationConfig(RecipeConfig):
             do=lambda: texts.nearest(task.at("taught", "lines.txt"), pairs),
         )
         both = [pairs, *([texts.train] if self.originals else [])]
-        yield task.train("student", "train the student", both, settings=student, more=task.pace.pairs * (len(both) - 1))
+        yield task.train("student", "train the student", both, settings=student)
         forms = {}
         for form, words in _FORMS.items():
             if form != "ctranslate2" or (is_exported and find_spec("ctranslate2")):
@@ -117,9 +102,34 @@ class DistillationConfig(RecipeConfig):
         return f"distilled from {names}, which translated {count_text(task.figures('lessons')['kept'], 'line')}"
 
     def _student(self, task: RecipeTask) -> dict[str, str]:
-        """Return the settings of the student's size, which is found by measuring, once for a folder."""
+        """Return the settings of the widest student of at most `size` of the teacher's parameters.
+
+        It may have half of the teacher's subwords. ConfigError if none is so small.
+        """
+        names = models_of(self.teacher)
+        saved, tokenizer = [settings_of(name)["model"] for name in names], tokenizer_of(names[0])
+        teachers = [build(MODELS.get(each["name"]), each, "model") for each in saved]
         family = next((each.partition("=")[2] for each in task.typed if each.startswith("model.family=")), "any")
-        halves = not (self.probabilities or any(each.startswith("tokenizer") for each in task.typed))
-        asked = self.teacher, self.size, self.times, family, halves
-        student = once(task.steps / "student-size.json", [*asked], lambda: chosen_student(*asked))
-        return {"model": "auto", **{key: str(value) for key, value in student.items()}}
+        # Where a recurrent model was the better teacher, it is the better student.
+        if family == "any":
+            family = "transformer" if isinstance(teachers[0], TransformerConfig) else "rnn"
+        kinds: list[Any] = [rnn.PRESETS["bilstm_attention"]]
+        if family == "transformer":
+            layers = max(3, *(getattr(each, "layers", 1) for each in teachers))
+            few = dict.fromkeys((max(1, layers // 3), 1))
+            kinds = [TransformerConfig(layers=layers, decoder_layers=count) for count in few]
+        whole = tokenizer.target_size
+        is_fixed = any(each.startswith("tokenizer") for each in task.typed)
+        sizes = tokenizer.source_size, whole, tokenizer.shared
+        most = self.size * sum(each.shapes(*sizes).parameter_count() for each in teachers)
+        widths = [max(1, round(teachers[0].d_model * share / _MULTIPLE)) * _MULTIPLE for share in _WIDTHS]
+        for width, kind, rows in product(widths, kinds, [whole] if is_fixed else [whole, whole // 2]):
+            if replace(kind, d_model=width).shapes(rows, rows, True).parameter_count() <= most:
+                found = {"model": "auto", "model.family": family, "model.d_model": width, "model.layers": kind.layers}
+                found |= {"model.decoder_layers": kind.decoder_layers} if family == "transformer" else {}
+                found |= {} if is_fixed else {"tokenizer.vocab_size": rows}
+                return {key: str(value) for key, value in found.items()}
+        raise ConfigError(
+            f"no student has at most {self.size:.0%} of the teacher's {round(most / self.size):,} parameters: raise "
+            "recipe.size"
+        )

@@ -1,12 +1,15 @@
 """What came of a recipe: whether its model is better than the one without it, and which of them is handed over."""
 
-import shutil
+import statistics
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from tolka.config.translate_command import translate_config
 from tolka.errors import DataError
-from tolka.evaluation.evidence import USELESS
+from tolka.evaluation.verdict_evidence import USELESS
 from tolka.metrics.metric import References
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison, compare
@@ -15,18 +18,28 @@ from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.names import models_of
 from tolka.model_directory.settings import load_settings
-from tolka.model_directory.verify import checked_manifest, read_json
-from tolka.model_directory.write import finish
-from tolka.recipes.speed import translated
+from tolka.model_directory.verify import read_json
+from tolka.model_directory.write import rescore
 from tolka.recipes.steps import Figures, Step
 from tolka.recipes.task import RecipeTask
 from tolka.report.page import write_page
 from tolka.report.runs import read_run
-from tolka.system.atomic import whole_folder
+from tolka.system.progress import say
+from tolka.system.workers import call
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
+from tolka.translation.opening import open_model
 
+_ROUNDS = 5  # of translating, in turn
 _CHANCE = 0.05  # p of a gain from which on it may be chance
+
+
+def check_model(model: str, direction: Direction) -> None:
+    """Raise TolkaError, as mt-translate reports it, unless a model is there and has a direction."""
+    with TemporaryDirectory() as folder:
+        nothing = Path(folder, "nothing")
+        nothing.touch()
+        translated({"checked": model}, nothing, Path(folder), direction)
 
 
 def check_useful(task: RecipeTask, name: str, model: Path) -> Step:
@@ -153,9 +166,29 @@ def _in_words(comparison: Comparison) -> str:
 
 def _hand_over(model: Path, out: Path, words: str) -> None:
     """Copy a model directory, with what was done in its card."""
-    manifest, config, scores = checked_manifest(model), load_settings(model), read_json(model / SCORES)
+    scores = read_json(model / SCORES)
     facts = {**facts_of(model, scores), "recipe": words}
     scores = {**scores, "facts": facts}
-    with whole_folder(out) as work:
-        shutil.copytree(model, work, copy_function=shutil.copyfile, dirs_exist_ok=True)
-        finish(work, scores, model_card(config, facts, scores), manifest.sources, manifest.int8)
+    rescore(model, scores, model_card(load_settings(model), facts, scores), out)
+
+
+def translated(models: Mapping[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:
+    """Translate a file with each model into OUT/NAME.txt; return lines a second, the median of rounds in turn."""
+    return call(_translate, models, source, out, direction, is_command=True)
+
+
+def _translate(models: Mapping[str, str], source: Path, out: Path, direction: Direction) -> dict[str, float]:
+    codes = [f"decoding.{side}={code}" for side, code in zip(("source", "target"), direction, strict=True)]
+    config, lines = translate_config(codes), [*read_lines(source)]
+    translators = {
+        name: open_model(models_of(path), config.search, config.decoding, say=say) for name, path in models.items()
+    }
+    for name, translator in translators.items():
+        (out / f"{name}.txt").write_text("".join(f"{line}\n" for line in translator(lines)), encoding="utf-8")
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    for _ in range(_ROUNDS):  # in turn, for a busy machine
+        for name, translator in translators.items():
+            started_at = time.perf_counter()
+            translator(lines)
+            seconds[name].append(time.perf_counter() - started_at)
+    return {name: len(lines) / statistics.median(times) for name, times in seconds.items()}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tolka.config.typed import split_setting
 
 # Names that belong to recipes alone, and what they are short for.
-_SHORT = {"corpus.monolingual": "recipe.monolingual", "teacher": "recipe.teacher", "student.speed": "recipe.speed"}
+_SHORT = {"corpus.monolingual": "recipe.monolingual", "teacher": "recipe.teacher"}
 
 
 def split_recipe(settings: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -5,7 +5,6 @@ that is done is not done again with other inputs in the same folder: what it has
 """
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import ConfigError, DataError, TolkaError
+from tolka.errors import ConfigError, DataError, StoppedError, TolkaError
 from tolka.metrics.tables import table
 from tolka.model_directory.settings import digest
-from tolka.recipes.processes import run_command
 from tolka.system import interrupts
-from tolka.system.progress import Say
+from tolka.system.atomic import one_at_a_time
+from tolka.system.progress import Say, say
 from tolka.system.resumable import read_record, write_record
+from tolka.system.workers import call, run_module
 
 Figures = Mapping[str, Any]
 
@@ -29,8 +29,7 @@ class Step:
     """One step of a recipe.
 
     name: its folder below steps/. title: for people. reads, writes: files and model directories. command: of
-    `python -m tolka`, or else do: a function that returns its figures. given: what else it depends on. minutes:
-    expected; 0 = seconds.
+    `python -m tolka`, or else do: a function that returns its figures. given: what else it depends on, as JSON has it.
     """
 
     name: str
@@ -40,12 +39,6 @@ class Step:
     command: Sequence[str] = ()
     do: Callable[[], Figures] | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
-    minutes: float = 0.0
-
-    @property
-    def is_training(self) -> bool:
-        """Whether a model is trained."""
-        return [*self.command][:1] == ["train"] and "=" in self.command[1]
 
 
 class Steps:
@@ -55,14 +48,11 @@ class Steps:
         self._folder, self._steps, self._say = folder, steps, say
 
     def table(self) -> str:
-        """Return the steps as a table for a terminal, with the minutes that they took, or are expected to take."""
-        rows, total = list[list[str]](), 0.0
+        """Return the steps as a table for a terminal, with the minutes of those that are done."""
+        rows = list[list[str]]()
         for number, step in enumerate(self._steps, 1):
-            is_done = self._is_done(step)
-            minutes = recorded(self._folder, step.name)["seconds"] / 60 if is_done else step.minutes
-            rows.append([str(number), step.name, step.title, f"{minutes:.1f}" if is_done else _about(minutes)])
-            total += minutes
-        rows.append(["", "", "together", _about(total)])
+            seconds = recorded(self._folder, step.name)["seconds"] if self._is_done(step) else None
+            rows.append([str(number), step.name, step.title, "" if seconds is None else f"{seconds / 60:.1f}"])
         return table(rows, ["", "step", "what it does", "minutes"], "rllr")
 
     def run(self) -> None:
@@ -85,7 +75,9 @@ class Steps:
         inputs, started_at = _inputs_of(step), time.perf_counter()
         self._check(step, inputs)
         (self._folder / step.name).mkdir(parents=True, exist_ok=True)
-        self._record(step, {"inputs": inputs})
+        # Beside the step's folder, in which mt-train wants no file of others.
+        record = self._folder / f"{step.name}.json"
+        write_record(record, {"inputs": inputs})
         figures: Figures = {}
         if step.do:
             figures = step.do()
@@ -97,7 +89,7 @@ class Steps:
             raise DataError(f"the step {step.name} left no {missing[0]}")
         seconds = time.perf_counter() - started_at
         made = {"writes": _digests(step.writes), "figures": figures, "seconds": seconds}
-        self._record(step, {"inputs": inputs, **made})
+        write_record(record, {"inputs": inputs, **made})
 
     def _check(self, step: Step, inputs: Mapping[str, Any]) -> None:
         """Raise ConfigError where the step was done with other inputs than these, as far as their files exist."""
@@ -108,15 +100,6 @@ class Steps:
                 f"{self._folder / step.name} was made of other inputs ({', '.join(changed)}): choose another run.name "
                 f"or run.dir, or remove {self._folder} to begin again"
             )
-
-    def _record(self, step: Step, record: Mapping[str, Any]) -> None:
-        # Beside the step's folder, in which mt-train wants no file of others.
-        write_record(self._folder / f"{step.name}.json", record)
-
-    @property
-    def trainings(self) -> int:
-        """How many models are still to be trained."""
-        return sum(step.is_training and not self._is_done(step) for step in self._steps)
 
     def figures(self) -> dict[str, Figures]:
         """Return the figures of each step that is done."""
@@ -131,32 +114,39 @@ class Steps:
         }
 
 
+def run_command(command: Sequence[str], lock: Path) -> None:
+    """Run `python -m tolka` with these arguments in a process of its own, which gives its memory back when it ends.
+
+    lock: a file that one such process at a time has; others wait. A signal is passed on, and however this process ends,
+    the other one saves its work and ends, too. StoppedError where that one was ended by a signal, and TolkaError, which
+    it has reported, where it failed.
+    """
+    code = call(_run, command, lock, is_command=True)
+    if code > 128:
+        raise StoppedError("stopped; the same command goes on", code)
+    if code:
+        error = TolkaError(f"tolka {command[0]} failed")
+        error.reported, error.exit_code = True, code
+        raise error
+
+
+def _run(command: Sequence[str], lock: Path) -> int:
+    # A recipe that was killed has left a process that saves its work.
+    with one_at_a_time(lock, lambda: say("waiting for the process of the interrupted step, which saves its work")):
+        return run_module("tolka", command)
+
+
 def recorded(folder: Path, name: str) -> dict[str, Any]:
     """Return the record of a step in the folder of all; {} where it has not begun, or its record was cut or edited."""
-    return _read_record(folder / f"{name}.json")
-
-
-def once(file: Path, asked: Any, make: Callable[[], Any]) -> Any:
-    """Return what was made for what is asked, as JSON keeps it in a file; made again where something else was asked."""
-    known = _read_record(file)
-    if known.get("asked") != asked:
-        known = {"asked": asked, "made": make()}
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_record(file, known)
-    return known["made"]
-
-
-def _read_record(file: Path) -> dict[str, Any]:
-    """Return a record as it was written; {} if there is none, or another program has cut or edited it."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return read_record(file)
+        return read_record(folder / f"{name}.json")
     return {}
 
 
 def _inputs_of(step: Step) -> dict[str, Any]:
     """Return what a step depends on, as its record has it."""
-    inputs = {"command": step.command, **step.given, "reads": [*_digests(step.reads).items()]}
-    return {key: json.loads(json.dumps(value)) for key, value in inputs.items()}
+    reads = [[path, digest] for path, digest in _digests(step.reads).items()]
+    return {"command": [*step.command], **step.given, "reads": reads}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -187,7 +177,3 @@ def _digest(path: Path) -> str:
         return ""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _about(minutes: float) -> str:
-    return f"about {minutes:.0f}" if minutes >= 1 else "below 1"

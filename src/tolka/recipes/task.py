@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.schemas import TrainConfig
@@ -14,8 +13,6 @@ from tolka.errors import ConfigError
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.names import models_of
 from tolka.model_directory.verify import read_json
-from tolka.recipes.pace import Pace, measure
-from tolka.recipes.speed import translated
 from tolka.recipes.steps import Figures, Step, recorded
 from tolka.recipes.texts import SharedTexts
 from tolka.run.provenance import recorded as recorded_calls
@@ -95,12 +92,6 @@ class RecipeTask:
         return figures
 
     @cached_property
-    def pace(self) -> Pace:
-        """How long a training and a translation take here."""
-        # One that is only timed has no folder, and leaves none.
-        return measure([*self.typed, f"run.dir={self.folder}"], self.steps)
-
-    @cached_property
     def texts(self) -> SharedTexts:
         """The texts that all trainings share."""
         return SharedTexts(self.config, self.steps / "texts", self.say)
@@ -125,7 +116,6 @@ class RecipeTask:
         texts: Sequence[Path],
         direction: Direction | None = None,
         settings: Mapping[str, str] | None = None,
-        more: int = 0,
         one_way: Sequence[Path] = (),
         symbols: Sequence[str] = (),
     ) -> Step:
@@ -153,9 +143,7 @@ class RecipeTask:
         train_config(with_recipe(command[1:]))  # without notes, which are the training's
         read = (*texts, *one_way, *chain(*self.texts.sets.values()))
         reads = [*chain.from_iterable(map(direction.files, read))]
-        most, usual = self.config.trainer.max_minutes, self.pace.training(self.pace.pairs + more)
-        minutes = min(most or usual, usual)
-        return Step(name, title, reads, [self.model(name)], command, minutes=minutes)
+        return Step(name, title, reads, [self.model(name)], command)
 
     def check_run(self, run: Path, key: str) -> None:
         """Raise ConfigError unless a run was trained and tested on the texts of this recipe, and has left a model.
@@ -173,27 +161,18 @@ class RecipeTask:
                 "them as they were for it, or leave it out"
             )
 
-    def check_model(self, model: str, direction: Direction) -> None:
-        """Raise TolkaError, as mt-translate reports it, unless a model is there and has a direction."""
-        with TemporaryDirectory() as folder:
-            nothing = Path(folder, "nothing")
-            nothing.touch()
-            translated({"checked": model}, nothing, Path(folder), direction)
-
     def translate(
         self,
         name: str,
         title: str,
         model: str,
-        texts: Sequence[Path],
+        text: Path,
         direction: Direction,
         settings: Mapping[str, str],
-        lines: int,
     ) -> Step:
         """Return the step that translates a file, line by line, into `lines.txt` of its folder.
 
-        model: as mt-translate takes it. texts: a file, or one and its translations, which are scored. lines: how many
-        there are about.
+        model: as mt-translate takes it.
         """
         out = self.at(name, "lines.txt")
         # What an interrupted one has written counts.
@@ -204,10 +183,8 @@ class RecipeTask:
             f"decoding.{key}": str(getattr(trainer, key)) for key in _OF_BOTH if self.has_typed(f"trainer.{key}")
         }
         named = [f"{key}={value}" for key, value in {**options, **settings}.items()]
-        score = ["--score"] if len(texts) > 1 else []
-        command = ["translate", model, *score, *map(str, texts), "-o", str(out), *plugins, *named]
-        minutes = lines / self.pace.lines_per_minute
-        return Step(name, title, [*models_of(model), *texts], [out], command, minutes=minutes)
+        command = ["translate", model, str(text), "-o", str(out), *plugins, *named]
+        return Step(name, title, [*models_of(model), text], [out], command)
 
 
 def _listed(entries: Sequence[tuple[Path, Direction]]) -> str:

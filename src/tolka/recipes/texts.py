@@ -145,20 +145,17 @@ class SharedTexts:
         said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
         return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
 
-    def synthetic(
-        self, texts: Sequence[Path], prefix: Path, *, filter: bool = True, drop: float = 0.0, tag: bool = True
-    ) -> Figures:
+    def synthetic(self, texts: Sequence[Path], prefix: Path, *, filter: bool = True, tag: bool = True) -> Figures:
         """Write the pairs whose sources a model made of the targets; return how many, and why others are left out.
 
-        texts: sources, targets and, for `drop`, what mt-translate --score wrote of them. The files `to_train(prefix)`
-        have the sources as the final model reads them. filter: whether those are left out that cannot be right. drop:
-        share of the others to leave out, the least likely per character. tag: whether sources begin with `TAG`.
+        texts: sources and targets. The files `to_train(prefix)` have the sources as the final model reads them. filter:
+        whether those are left out that cannot be right. tag: whether sources begin with `TAG`.
         """
         ratio = LengthRatio.of([(target, source) for source, target in zip(*self._sides, strict=True)])
-        left_out, pairs, scores = Counter[str](), list[Pair](), list[float]()
+        left_out, pairs = Counter[str](), list[Pair]()
         strict = self._cleaning.leaks == "source"
         held_out = {comparison_form(line) for line in self._held_out(self.direction.source)} if strict else set[str]()
-        for source, target, *scored in zip(*map(read_lines, texts), strict=True):
+        for source, target in zip(*map(read_lines, texts), strict=True):
             why = _odd(source, target, ratio) if filter else "" if source.strip() else "untranslated"
             # The tag would hide it from cleaning.
             why = why or ("with a held-out source" if comparison_form(source) in held_out else "")
@@ -166,10 +163,6 @@ class SharedTexts:
                 left_out[why] += 1
             else:
                 pairs.append(Pair(source, target))
-                scores += [float(line.split("\t")[0]) / (len(target) + 1) for line in scored]
-        if dropped := set(sorted(range(len(scores)), key=scores.__getitem__)[: int(drop * len(scores))]):
-            left_out["unlikely"] = len(dropped)
-            pairs = [pair for number, pair in enumerate(pairs) if number not in dropped]
         head = f"{TAG} " if tag else ""
         write_pairs((Pair(f"{head}{pair.source}", pair.target) for pair in pairs), to_train(prefix), self.direction)
         kept = write_pairs(pairs, prefix, self.direction)

@@ -4,16 +4,18 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, ClassVar
 
 from tolka.errors import TolkaError
-from tolka.report.comparison import Picture, compare_runs
+from tolka.evaluation.verdict import advice_of, figures_of, minutes_text
+from tolka.metrics.tables import interval_text
+from tolka.report.curves import Picture, draw_curves
 from tolka.report.glossary import entry, in_order
-from tolka.report.page_head import common_facts, page_head
-from tolka.report.page_tables import change_tables, cost_table, score_tables
+from tolka.report.page_tables import SIGNIFICANCE, change_tables, cost_table, score_tables
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
-from tolka.report.sweep_tables import System, ranked_systems, seed_tables, sweep_tables
+from tolka.report.sweep_tables import System, ranked_systems, sweep_tables
 from tolka.system.atomic import replace_text
 from tolka.training.saved_settings import with_origins
 
@@ -46,7 +48,7 @@ def write_page(
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        pictures, note = compare_runs(runs, folder / "plots") if plots else [], ""
+        pictures, note = draw_curves(runs, folder / "plots") if plots else [], ""
     except TolkaError as error:
         pictures, note = [], str(error)
     values = {
@@ -58,8 +60,8 @@ def write_page(
         "pictures": pictures,
         "signatures": _signatures(runs, pictures),
         "settings": [(run.label, with_origins(run.config)) for run in runs],
-        **(head := page_head(runs, systems := ranked_systems(runs), folder, PAGE)),
-        **(tables := _tables(runs, systems)),
+        **(head := page_head(runs, folder)),
+        **(tables := _tables(runs)),
         **(texts := _texts(runs)),
     }
     used = {anchor for name in ("scores", "changes", "sweep") for table in tables[name] for anchor in table.terms}
@@ -73,10 +75,54 @@ def write_page(
     return folder / PAGE
 
 
-def _tables(runs: Sequence[FinishedRun], systems: Sequence[System]) -> dict[str, Any]:
+def page_head(runs: Sequence[FinishedRun], folder: Path) -> dict[str, Any]:
+    """Return a run's verdict with its figures and advice, or the order of several."""
+    verdict = runs[0].scores.get("verdict") if len(runs) == 1 else None  # of several, each has its own page
+    return {
+        "verdict": verdict,
+        "verdict_figures": figures_of(verdict) if verdict else [],
+        "advice": advice_of(verdict, folder) if verdict else [],
+        "ranking": [_entry(each, _common_facts(runs), folder) for each in ranked_systems(runs)],
+    }
+
+
+def _entry(system: System, common: Mapping[str, str], folder: Path) -> dict[str, Any]:
+    """Return what is said of a system among several: its scores, and its best training's verdict and advice."""
+    run = system.runs[system.scores.index(max(system.scores))]
+    verdict, own = run.scores.get("verdict") or {"sentences": [""]}, folder / run.label
+    firsts = [each.tests[system.test]["metrics"][0] for each in system.runs]
+    figures = {system.name: system.scores, firsts[0]["name"]: [each["score"] for each in firsts]}
+    score = ", ".join(
+        f"{name} {fmean(scores):.1f}" + (f" ± {stdev(scores):.1f}" if len(scores) > 1 else "")
+        for name, scores in figures.items()
+    )
+    interval = interval_text(firsts[0]["interval"], 1) if len(firsts) == 1 else f"{len(firsts)} seeds"
+    # The machine is below, with size and cost.
+    own_facts = [fact for label, fact in run.card_facts.items() if label not in {*common, "trained on"}]
+    change, p = system.beside or (0.0, 1.0)
+    beside = f"{round(change, 1) + 0.0:+.1f} (p = {p:.3f}{', may be chance' if p >= SIGNIFICANCE else ''})"
+    return {
+        "label": system.label,
+        "what": "; ".join([*own_facts, f"{run.updates:,} updates in {minutes_text(run.minutes)}"]),
+        "test": system.test,
+        "score": f"{score} ({interval})" if interval else score,
+        "chance": beside if system.beside else "",
+        "page": f"{run.label}/{PAGE}" if (own / PAGE).is_file() else "",
+        "words": verdict["sentences"][0],
+        "advice": advice_of(verdict, own)[:1] if own.is_dir() else [],
+    }
+
+
+def _common_facts(runs: Sequence[FinishedRun]) -> dict[str, str]:
+    """Return the facts that all runs share."""
+    facts = runs[0].card_facts if runs else {}
+    return {label: fact for label, fact in facts.items() if all(run.card_facts.get(label) == fact for run in runs)}
+
+
+def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
     """Return all tables of figures, and the terms and facts beside them."""
-    common = common_facts(runs)
-    scores, costs = [*seed_tables(systems), *score_tables(runs)], cost_table(runs, common)
+    common = _common_facts(runs)
+    scores, costs = score_tables(runs), cost_table(runs, common)
     return {
         "facts": common,
         "scores": scores,
@@ -84,7 +130,7 @@ def _tables(runs: Sequence[FinishedRun], systems: Sequence[System]) -> dict[str,
         "costs": costs,
         "cost_terms": in_order(costs.terms),
         "sweep": sweep_tables(runs),
-        "changes": change_tables(runs),
+        "changes": [table for run in runs for table in change_tables(run.tests, run.label if len(runs) > 1 else "")],
         "origins": list(
             dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))
         ),

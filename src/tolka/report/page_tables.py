@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tolka.metrics.significance import paired_test
-from tolka.metrics.tables import interval_text
+from tolka.metrics.significance import PAIRED_TEST
+from tolka.metrics.tables import interval_text, table
 from tolka.report.glossary import Term, entry_of
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
@@ -15,38 +15,45 @@ _AFTER_METRICS = ("PPL per token", "sentences/s")
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column's printed name, and its entry in the glossary, if it has one."""
-
-    name: str
-    term: Term | None
-
-
-@dataclass(frozen=True)
 class Row:
-    """A row of a table. small: below the label. cells: (text, small text below it), one per column."""
+    """A row of a table. cells: texts, or (text, small text below it), one per column. small: below the label."""
 
     label: str
-    small: str
-    cells: list[tuple[str, str]]
+    cells: Sequence[str | tuple[str, str]]
+    small: str = ""
     term: Term | None = None
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """A table of figures. heading: of the column of labels."""
+    """A table of figures. heading: of the column of labels. columns: the names of the others."""
 
     title: str
     heading: str
-    columns: list[Column]
-    rows: list[Row]
+    columns: Sequence[str]
+    rows: Sequence[Row]
+
+    @property
+    def column_terms(self) -> list[Term | None]:
+        """Each column's entry in the glossary."""
+        return [*map(entry_of, self.columns)]
 
     @property
     def terms(self) -> set[str]:
         """Glossary anchors of all that the table shows."""
-        terms = [*(column.term for column in self.columns), *(row.term for row in self.rows)]
-        anchors = {term.anchor for term in terms if term}
-        return anchors | ({"interval"} if any(small for row in self.rows for _, small in row.cells) else set())
+        anchors = {term.anchor for term in (*self.column_terms, *(row.term for row in self.rows)) if term}
+        has_intervals = any(isinstance(cell, tuple) for row in self.rows for cell in row.cells)
+        return anchors | ({"interval"} if has_intervals else set())
+
+    def as_text(self) -> str:
+        """Return the table for a terminal."""
+        rows = [
+            [row.label, *(cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})" for cell in row.cells)]
+            for row in self.rows
+        ]
+        return "\n".join(
+            [*filter(None, [self.title]), table(rows, [self.heading, *self.columns], f"l{'r' * len(self.columns)}")]
+        )
 
 
 def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
@@ -56,12 +63,12 @@ def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
     if len(runs) == 1:
         names = _names(runs, tests)
         rows = [_score_row(test, runs[0], test, names) for test in tests]
-        return [figures_table("", "test set", names, rows)] if tests else []
+        return [ScoreTable("", "test set", names, rows)] if tests else []
     tables = []
     for test in tests:
         names = _names(runs, [test])
         rows = [_score_row(run.label, run, test, names) for run in runs if test in run.tests]
-        tables.append(figures_table(test, "system", names, rows))
+        tables.append(ScoreTable(test, "system", names, rows))
     return tables
 
 
@@ -72,21 +79,21 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
         own_facts = [fact for label, fact in run.card_facts.items() if label not in common and label != "architecture"]
         speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
         figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
-        rows.append(Row(run.label, "; ".join(own_facts), [(figure, "") for figure in figures]))
-    return figures_table("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
+        rows.append(Row(run.label, figures, "; ".join(own_facts)))
+    return ScoreTable("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
 
 
-def change_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
-    """Return scores before and after fine-tuning, for each run and test set that was scored with both."""
+def change_tables(tests: Mapping[str, Mapping[str, Any]], label: str = "") -> list[ScoreTable]:
+    """Return scores before and after fine-tuning, for each test set that was scored with both.
+
+    tests: as in scores.json. label: of the run, where there are several.
+    """
     tables = []
-    for run in runs:
-        for test, result in run.tests.items():
-            changes = result.get("changes", [])
-            rows = [_change_row(change) for change in changes]
-            if rows:
-                title = f"{test}, p by {paired_test(changes[0]['signature'])}"
-                title = title if len(runs) == 1 else f"{run.label}, {title}"
-                tables.append(figures_table(title, "score", ["before", "after", "change", "p", "verdict"], rows))
+    for test, result in tests.items():
+        if changes := result.get("changes", []):
+            title = f"{label}{', ' if label else ''}{test}, p by {PAIRED_TEST}"
+            columns = "before", "after", "change", "p", "verdict"
+            tables.append(ScoreTable(title, "score", columns, [*map(_change_row, changes)]))
     return tables
 
 
@@ -96,19 +103,14 @@ def _names(runs: Sequence[FinishedRun], tests: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(each["name"] for metrics in scored for each in metrics), *_AFTER_METRICS]
 
 
-def figures_table(title: str, heading: str, names: Sequence[str], rows: list[Row]) -> ScoreTable:
-    """Return a table. names: of its columns, with their entries in the glossary where they have one."""
-    return ScoreTable(title, heading, [Column(name, entry_of(name)) for name in names], rows)
-
-
 def _score_row(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
     result, rate = run.tests[test], run.sentences_per_second(test)
-    scores = {each["name"]: (f"{each['score']:.1f}", interval_text(each["interval"])) for each in result["metrics"]}
-    more = {
-        "PPL per token": (number_text(result["perplexity"]["ppl"]), ""),
-        "sentences/s": (_rate(rate) if rate else "", ""),
-    }
-    return Row(label, "", [{**scores, **more}.get(name, ("", "")) for name in names])
+    cells: dict[str, str | tuple[str, str]] = {}
+    for each in result["metrics"]:
+        score, interval = f"{each['score']:.1f}", interval_text(each["interval"])
+        cells[each["name"]] = (score, interval) if interval else score
+    cells |= {"PPL per token": number_text(result["perplexity"]["ppl"]), "sentences/s": _rate(rate) if rate else ""}
+    return Row(label, [cells.get(name, "") for name in names])
 
 
 def _change_row(change: Mapping[str, Any]) -> Row:
@@ -118,7 +120,7 @@ def _change_row(change: Mapping[str, Any]) -> Row:
     verdict = "may be chance" if p >= SIGNIFICANCE else "better" if gain > 0 else "worse"
     # + 0.0, or a small loss would be -0.0.
     figures = [f"{before:.1f}", f"{after:.1f}", f"{round(after - before, 1) + 0.0:+.1f}", f"{p:.3f}", verdict]
-    return Row(change["name"], "", [(figure, "") for figure in figures], term)
+    return Row(change["name"], figures, term=term)
 
 
 def _rate(value: float) -> str:

@@ -4,20 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tolka.evaluation.evidence import USELESS, WEAK
 from tolka.evaluation.verdict import advice_of
-from tolka.metrics.significance import paired_test
+from tolka.evaluation.verdict_evidence import USELESS, WEAK
 from tolka.metrics.tables import interval_text, table
 from tolka.report.page import PAGE
+from tolka.report.page_tables import change_tables, cost_table, score_tables
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
-
-_CHANGES = ["test set", "metric", "before", "after", "change", "p"]
-_SYSTEMS = [
-    *("system", "parameters", "updates", "minutes", "test set", "metric", "score"),
-    "95% interval",
-    "PPL per token",
-]
 
 
 def closing_words(
@@ -47,7 +40,7 @@ def closing_words(
     if rows:
         lines += [table(rows, ["test set", "metric", "score", "95% interval"], "llrr"), ""]
         lines += [f"{metric}: {signature}" for metric, each in signatures.items() for signature in each]
-        lines += _changes(tests)
+        lines += [f"\nagainst the model before, {each.as_text()}" for each in change_tables(tests)]
     else:
         lines.append("no test set was given: name one with corpus.test")
     if verdict:
@@ -62,32 +55,8 @@ def closing_words(
 
 
 def comparison_table(runs: Sequence[FinishedRun]) -> str:
-    """Return a table of several finished runs for a terminal, with the signatures of its scores."""
-    rows: list[list[str]] = []
-    signatures: dict[str, None] = {}
-    for run in runs:
-        cost = [run.parameters, str(run.updates), f"{run.minutes:.1f}"]
-        for name, result in run.tests.items():
-            # One score a line, to fit a terminal: BLEU, or the first that was computed.
-            (metric, *_) = [entry for entry in result["metrics"] if entry["name"] == "BLEU"] or result["metrics"]
-            score, interval = f"{metric['score']:.2f}", interval_text(metric["interval"])
-            rows.append(
-                [run.label, *cost, name, metric["name"], score, interval, number_text(result["perplexity"]["ppl"])]
-            )
-            signatures[f"{metric['name']}: {metric['signature']}"] = None
-        if not run.tests:
-            rows.append([run.label, *cost, *[""] * 5])
-    return "\n".join(["", table(rows, _SYSTEMS, "lrrrllrrr"), "", *signatures])
-
-
-def _changes(tests: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return what fine-tuning changed, test set by test set."""
-    changes = [(name, change) for name, result in tests.items() for change in result.get("changes", [])]
-    if not changes:
-        return []
-    rows = []
-    for name, change in changes:
-        before, after, p = change["before"], change["after"], change["p_value"]
-        rows.append([name, change["name"], f"{before:.2f}", f"{after:.2f}", f"{after - before:+.2f}", f"{p:.4f}"])
-    test = paired_test(changes[0][1]["signature"])
-    return ["", f"against the model before (p: {test}):", table(rows, _CHANGES, "llrrrr")]
+    """Return tables of several finished runs for a terminal, with the signatures of their scores."""
+    scored = (each for run in runs for result in run.tests.values() for each in result["metrics"])
+    signatures = dict.fromkeys(f"{each['name']}: {each['signature']}" for each in scored)
+    tables = [cost_table(runs, {}), *score_tables(runs)]
+    return "\n".join(["", *(f"{each.as_text()}\n" for each in tables), *signatures])

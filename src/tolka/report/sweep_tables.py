@@ -4,21 +4,20 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from tolka.metrics.options import MINIMIZED
 from tolka.metrics.significance import beside_the_best
-from tolka.report.page_tables import Row, ScoreTable, figures_table
+from tolka.report.page_tables import Row, ScoreTable
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
 
 SEED = "run.seed"
 _OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
 _LACKING = "–"
-_MOST_COLUMNS = 6  # that fit beside a label
 
 
 def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
@@ -40,16 +39,6 @@ def _flat_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for name, value in options.items() if isinstance(options, Mapping) else ():
             # model.name is the choice that is typed as model=lstm; run.name is a setting.
             yield (group if name == "name" and group != "run" else f"{group}.{name}"), str(value)
-
-
-def best_value(run: FinishedRun) -> float:
-    """Return the best validation's trainer.metric."""
-    metric = _metric(run)
-    return float(run.scores.get("validation", {}).get("valid_loss" if metric == "nll" else metric, math.nan))
-
-
-def _metric(run: FinishedRun) -> str:
-    return str(run.config.get("trainer", {}).get("metric", "bleu"))
 
 
 @dataclass(frozen=True)
@@ -106,31 +95,14 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
 
     None where there are fewer than two trainings, or where they are selected by different metrics.
     """
-    settings, metrics = differing_settings(runs), {_metric(run) for run in runs}
-    values = [best_value(run) for run in runs]
-    if not settings or len(metrics) > 1 or any(map(math.isnan, values)):
+    settings = differing_settings(runs)
+    metric, *others = dict.fromkeys(str(run.config.get("trainer", {}).get("metric", "bleu")) for run in runs) or [""]
+    key = "valid_loss" if metric == "nll" else metric
+    values = [float(run.scores.get("validation", {}).get(key, math.nan)) for run in runs]
+    if not settings or others or any(map(math.isnan, values)):
         return []
-    (metric,) = metrics
     order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric not in MINIMIZED)
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
     found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]
-    columns = [name, *settings]
-    labels, heading, title = [runs[i].label for i in order], "training", "from the best to the worst"
-    if len(columns) > max(_MOST_COLUMNS, len(runs)):  # as of models of different kinds: one setting below the other
-        labels, columns, found, heading = columns, labels, [list(row) for row in zip(*found, strict=True)], "setting"
-    ranked = [Row(label, "", [(text, "") for text in row]) for label, row in zip(labels, found, strict=True)]
-    return [figures_table(title, heading, columns, ranked)]
-
-
-def seed_tables(systems: Sequence[System]) -> list[ScoreTable]:
-    """Return mean and deviation of each system's scores over its seeds, the best first; none where all have one."""
-    if all(len(each.runs) == 1 for each in systems):
-        return []
-    columns = [systems[0].name, "deviation", "seeds", "beside the best", "p", "parameters"]
-    rows = []
-    for each in systems:
-        deviation = number_text(stdev(each.scores)) if len(each.scores) > 1 else ""
-        beside = (f"{round(each.beside[0], 1) + 0.0:+.1f}", f"{each.beside[1]:.3f}") if each.beside else ("", "")
-        cells = [number_text(fmean(each.scores)), deviation, str(len(each.scores)), *beside, each.runs[0].parameters]
-        rows.append(Row(each.label, "", [(cell, "") for cell in cells]))
-    return [figures_table(f"{systems[0].test}, over seeds", "system", columns, rows)]
+    rows = [Row(runs[i].label, cells) for i, cells in zip(order, found, strict=True)]
+    return [ScoreTable("from the best to the worst", "training", [name, *settings], rows)]

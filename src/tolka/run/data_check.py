@@ -10,7 +10,7 @@ from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.formats.hub import opus_mt_name
 from tolka.metrics.options import MetricsConfig
-from tolka.report.data_check_page import write_check_page
+from tolka.report.data_check import write_check_page
 from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import loss_of, prepare_inputs
 from tolka.run.parents import load_parents

@@ -17,7 +17,7 @@ from tolka.data.rewriting import Augmenter, SubwordSampler
 from tolka.data.stream_loader import StreamLoader
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
-from tolka.evaluation.evidence import FEW_PAIRS
+from tolka.evaluation.verdict_evidence import FEW_PAIRS
 from tolka.model_directory.verify import LengthRatio, TrainingSources
 from tolka.run.parents import Parents, check_directions, load_parents
 from tolka.run.texts import RunTexts, TextFaults, faults_of, note_all, open_corpus, read_texts

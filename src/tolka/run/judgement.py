@@ -10,10 +10,10 @@ import numpy as np
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
-from tolka.evaluation.evidence import OTHER_KIND, CourseEvidence, Evidence, FitEvidence, TextEvidence
-from tolka.evaluation.measuring import LearningCurve, Material, measure_fit, measure_leaks, measure_text
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Commands, Verdict, verdict
+from tolka.evaluation.verdict_evidence import OTHER_KIND, Evidence
+from tolka.evaluation.verdict_measurements import LearningCurve, Material, measure_fit, measure_leaks, measure_text
 from tolka.formats.hub import opus_mt_name
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison
@@ -72,18 +72,16 @@ def judge(
         inputs.prepared.store,
     )
     validated, (leaks, unseen) = best.scores.get("validation") or {}, measure_leaks(material)
-    fit = FitEvidence(
+    fit = measure_fit(material)
+    # A stream has no end: the pairs that it has read.
+    read = round(state.tokens / float(np.mean([len(target) + 1 for _, target in material.training])))
+    looks_shifted = fit["unrelated"] - fit["unrelated_valid"] > 0.05 or fit["unrelated_valid"] > 0.5
+    evidence = Evidence(
         test=result.name,
         is_validation=not tests,
         interval=next((each.interval for each in result.scores if each.name == material.scale.split()[0]), None),
         unseen=unseen,
         valid=(validated.get("bleu") or 0.0, validated.get("chrf") or 0.0),
-        **measure_fit(material),
-    )
-    # A stream has no end: the pairs that it has read.
-    read = round(state.tokens / float(np.mean([len(target) + 1 for _, target in material.training])))
-    looks_shifted = fit.unrelated - fit.unrelated_valid > 0.05 or fit.unrelated_valid > 0.5
-    text = TextEvidence(
         pairs=read if inputs.texts.corpus.stream else len(material.store),
         sides="; ".join(inputs.faults.wrong_sides.values()),
         # To read the text once more takes seconds.
@@ -92,10 +90,10 @@ def judge(
         **measure_text(material, result.name),
         leaked=leaks[0],
         near=leaks[1],
+        **fit,
+        **_course(settings, inputs, run, state, _main_change(result), "bleu" if material.scale == "BLEU" else "chrf"),
+        forgotten=forgotten(test for test in tests if test is not result),
     )
-    lost = forgotten(test for test in tests if test is not result)
-    metric = "bleu" if fit.scale == "BLEU" else "chrf"
-    course = _course(settings, inputs, run, state, _main_change(result), lost, metric)
     calls, name = recorded(run.path), run.path.name
     parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
     longer = go_on(trainer, state, settings["scheduler"].get("horizon", 0))
@@ -105,7 +103,7 @@ def judge(
         from_parent(calls, name, parent),
         with_monolingual(calls, name),
     )
-    found = verdict(Evidence(fit, course, text), commands)
+    found = verdict(evidence, commands)
     return replace(found, next=[each._replace(command=with_plugins(each.command, calls)) for each in found.next])
 
 
@@ -115,33 +113,31 @@ def _course(
     run: RunFolder,
     state: TrainState,
     change: Comparison | None,
-    lost: Sequence[tuple[str, str, float, float]],
     metric: str,
-) -> CourseEvidence:
-    """Return how it went. metric: of the validations. change, lost: of the score since its start, and of others."""
+) -> dict[str, Any]:
+    """Return how it went: fields of Evidence. metric: of the validations. change: of the score since its start."""
     store, history, is_stream = inputs.prepared.store, run.history(), bool(inputs.texts.corpus.stream)
     curve = LearningCurve(history)
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
     peak = settings["optimizer"]["lr"] if is_usual else 0.0
-    return CourseEvidence(
-        updates=state.update,
+    return {
+        "updates": state.update,
         # With </s>, as the state counts. A stream has no passes, of which every comparison is false.
-        passes=math.nan if is_stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
-        minutes=state.seconds / 60,
-        rate=max((line["lr"] for line in history if "lr" in line), default=peak) if is_usual else 0.0,
-        peak=peak,
-        warmup=settings["scheduler"].get("warmup", 0),
-        gained=curve.gained(metric),
-        loss_fell=curve.loss_fell,
-        peak_until=curve.peak_until,
-        width=settings["model"]["d_model"],
-        dropout=settings["model"].get("dropout", 0.0),
-        began_as=settings["run"]["init_from"],
-        brought_nothing=state.validated_start and not state.best_update,
-        before=(change.name, change.a.value) if change else None,
-        forgotten=lost,
-    )
+        "passes": math.nan if is_stream else state.tokens / (int(store.target_lengths.sum()) + len(store)),
+        "minutes": state.seconds / 60,
+        "rate": max((line["lr"] for line in history if "lr" in line), default=peak) if is_usual else 0.0,
+        "peak": peak,
+        "warmup": settings["scheduler"].get("warmup", 0),
+        "gained": curve.gained(metric),
+        "loss_fell": curve.loss_fell,
+        "peak_until": curve.peak_until,
+        "width": settings["model"]["d_model"],
+        "dropout": settings["model"].get("dropout", 0.0),
+        "began_as": settings["run"]["init_from"],
+        "brought_nothing": state.validated_start and not state.best_update,
+        "before": (change.name, change.a.value) if change else None,
+    }
 
 
 def shifted(sources: Iterable[PairSource]) -> str:

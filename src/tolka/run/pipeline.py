@@ -16,7 +16,6 @@ from tolka.distributed.ranks import Ranks, joined, others_present, process_group
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, StoppedError, TolkaError
-from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict
 from tolka.formats.any_model import load_any, tokenizer_of
@@ -35,7 +34,7 @@ from tolka.run.judgement import judge
 from tolka.run.provenance import record_provenance
 from tolka.run.results import write_report
 from tolka.run.texts import RunTexts
-from tolka.run.training_setup import build_trainer, decoding_options, gradient_flow_meter, ready_device
+from tolka.run.training_setup import build_trainer, decoding_options, ready_device
 from tolka.search.base import SearchConfig
 from tolka.system import interrupts
 from tolka.system.progress import Say, movable_native_lines
@@ -112,10 +111,7 @@ def _train(
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     if ranks.is_first:
         _try_metric(config.metrics, config.trainer.metric, texts)
-    flow = None
-    if config.trainer.gradient_flow:
-        flow = gradient_flow_meter(inputs, config.cleaning.characters, trainer.step.precision.device)
-    _make_ready(trainer, resumed, flow)
+    _make_ready(trainer, resumed)
     try:
         callback.on_start(Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history()))
         state = _fit(trainer, ranks, validate_start=inputs.parents.start is not None)
@@ -183,7 +179,7 @@ def _try_metric(metrics: MetricsConfig, chosen_by: str, texts: RunTexts) -> None
         score(targets, References([targets], sources), replace(metrics, names=[], bootstrap=0))
 
 
-def _make_ready(trainer: Trainer, resumed: ResumeState | None, flow: GradientFlowMeter | None) -> None:
+def _make_ready(trainer: Trainer, resumed: ResumeState | None) -> None:
     """Load what a run has done so far, or try what a new one will need."""
     run, step = trainer.run, trainer.step
     if resumed:
@@ -193,9 +189,6 @@ def _make_ready(trainer: Trainer, resumed: ResumeState | None, flow: GradientFlo
         return
     for line in check_memory(step, trainer.loader.largest(), trainer.validator.rehearse):
         run.log(line)
-    if flow:
-        with step.smoothed():
-            run.record({"update": 0, "gradient_flow": flow(trainer.model)})
 
 
 def _fit(trainer: Trainer, ranks: Ranks, validate_start: bool) -> TrainState:

@@ -16,7 +16,6 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
-from tolka.evaluation.gradient_flow import GradientFlowMeter
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
@@ -37,7 +36,6 @@ from tolka.system.device import Precision, choose_device, describe, use_threads
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
 from tolka.system.randomness import make_deterministic, seed_everything
-from tolka.text.characters import CharacterForm
 from tolka.text.corpora.base import CorpusConfig
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.callbacks import Callback
@@ -240,7 +238,7 @@ def _validator(
     ranks: Ranks,
     log: Say,
 ) -> Validator:
-    """Return the validator: greedy search on the validation set, and the gradient flow if asked for."""
+    """Return the validator: greedy search on the validation set."""
     translator = Translator(TorchEngine(model, precision.device), facts, Request(GreedyConfig()), decoding, log)
     meters = {
         direction: PerplexityMeter(
@@ -262,15 +260,8 @@ def _validator(
         metrics,
         trainer.metric,
         trainer.samples,
-        gradient_flow_meter(inputs, facts.characters, precision.device) if trainer.gradient_flow else None,
         ranks,
     )
-
-
-def gradient_flow_meter(inputs: Inputs, characters: CharacterForm, device: torch.device) -> GradientFlowMeter:
-    """Return a meter on the first sentences of the validation set (trainer.gradient_flow)."""
-    direction, pairs = next(iter(inputs.texts.validation.items()))
-    return GradientFlowMeter(pairs, inputs.prepared.tokenizer, characters.of(direction), device)
 
 
 def _card_facts(

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
-from tolka.kernels.rows import active_rows
 from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
@@ -117,7 +116,7 @@ class _Beam:
         # Sentences that have ended leave the batch, so that the last, longest ones are decoded alone.
         ended = self.ended.all(dim=1)
         if bool(ended.any()):
-            left = active_rows(~ended)
+            left = (~ended).nonzero()[:, 0]
             self.totals = [total[left] for total in self.totals]
             self.finished = [finished.select(left) for finished in self.finished]
             if self.terms:

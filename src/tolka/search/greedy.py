@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
-from tolka.kernels.rows import active_rows, worth_removing
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, extensions, first_tokens, most_likely_token, next_log_probabilities
 from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import GreedyConfig as GreedyConfig
+
+_SHRINK_FROM = 0.1  # share of the sentences that have finished, from which on the others are worth copying
 
 
 class GreedySearch(Search):
@@ -65,9 +66,9 @@ class GreedySearch(Search):
                         results[number] = [Hypothesis(ids[:-1] if has_end else ids, log_p, log_p, has_end)]
                 finished |= newly_finished
                 # Several at a time: until then finished sentences are decoded further, in vain.
-                if not worth_removing(finished):
+                if int(finished.sum()) < _SHRINK_FROM * len(finished):
                     continue
-                left = active_rows(~finished)
+                left = (~finished).nonzero()[:, 0]
                 state = state.select(left[:, None])
                 tensors = (token, tokens, total, active, limits, finished)
                 token, tokens, total, active, limits, finished = (x[left] for x in tensors)

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
-from tolka.kernels.rows import active_rows
 from tolka.kernels.top_k import leave_likely, softmax
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, first_tokens, next_log_probabilities
@@ -84,7 +83,7 @@ class SamplingSearch(Search):
                 columns = (each[is_finished].tolist() for each in (active, tokens, length, total))
                 for number, *samples in zip(*columns, strict=True):
                     results[number] = _sorted_samples(*samples)
-                left = active_rows(~is_finished)
+                left = (~is_finished).nonzero()[:, 0]
                 tensors = (token, tokens, total, length, active, limits, rows)
                 token, tokens, total, length, active, limits, rows = (each[left] for each in tensors)
             # Samples keep their rows: a state is selected only to make n of one, and where sentences have ended.

@@ -142,17 +142,6 @@ def is_at(path: Path, stream: IO[Any]) -> bool:
         return False
 
 
-def lock_holder(stream: IO[Any]) -> str:
-    """Return 'pid 123' for the process of this machine that has an open file locked; "" if the system does not say."""
-    with suppress(OSError):
-        inode = str(os.fstat(stream.fileno()).st_ino)
-        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
-            fields = line.split()  # 1: FLOCK ADVISORY WRITE 123 fe:01:4567 0 EOF
-            if "->" not in fields and fields[5].split(":")[-1] == inode:
-                return f"pid {fields[4]}"
-    return ""
-
-
 def readable_folder(final: Path) -> Path:
     """Return the folder to read: `final`, or its backup if a crash interrupted its replacement."""
     # Restoring it is left to `recover`: a reader must not disturb a writer that is between the two renames.

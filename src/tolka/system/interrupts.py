@@ -45,12 +45,6 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def forget_signal() -> None:
-    """Forget the signal, before another command begins in the same process."""
-    _received.clear()
-    _swallowed.clear()
-
-
 def is_repeated(since: float) -> bool:
     """Return whether a signal received now only repeats the one received at `since` (time.monotonic)."""
     return time.monotonic() - since < SAME_SECONDS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import DataError, reason_of
-from tolka.system.atomic import is_at, lock_holder, name_in_disk_errors, partial, replace_text, try_lock
+from tolka.system.atomic import is_at, name_in_disk_errors, partial, replace_text, try_lock
 from tolka.system.number_format import json_text
 from tolka.system.whole_files import check_is_file, read_text
 
@@ -31,9 +31,8 @@ class ResumableFile:
         size = self._recorded_size()
         self._stream = open(self.path, "r+b" if size else "ab")  # noqa: SIM115  (closed by `close`)
         if not (try_lock(self._stream) and is_at(self.path, self._stream)):
-            holder = lock_holder(self._stream)
             self._stream.close()
-            raise DataError(f"{final}: another process{holder and f' ({holder})'} writes it at this moment")
+            raise DataError(f"{final}: another process writes it at this moment")
         self._stream.truncate(size)  # what follows was written after the last record, and may be incomplete
         self._stream.seek(size)
 

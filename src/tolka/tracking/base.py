@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tolka.metrics.validation import Sample, Validation
-from tolka.report.runs import EXAMPLES
 from tolka.system.atomic import replace_text
 from tolka.system.memory import memory_in_use
 from tolka.training.callbacks import Beginning, Callback, Ending
@@ -86,7 +85,7 @@ class Tracker(Callback, ABC):
                 self._add(line)
 
     def _add_results(self, ending: Ending) -> None:
-        """Send what is known at the end: test scores, pictures, the model."""
+        """Send what is known at the end: test scores, the model."""
         for test, entry in ending.tests.items():
             values = {f"test/{test}/{score['name'].lower()}": score["score"] for score in entry["metrics"]}
             values[f"test/{test}/ppl"] = entry["perplexity"]["ppl"]
@@ -94,9 +93,6 @@ class Tracker(Callback, ABC):
             for score in entry["metrics"]:
                 name = f"test/{test}/{score['name'].lower()} signature"
                 self._send(self.note, name, score["signature"], self._latest)
-        for kind in ("plots", EXAMPLES):
-            for path in sorted((ending.folder / kind).glob("*.png")):
-                self._send(self.picture, path, self._latest)
         if self._with_model:
             self._send(self.model, ending.folder / "best")
 
@@ -141,10 +137,6 @@ class Tracker(Callback, ABC):
     def samples(self, samples: Sequence[Sample], update: int) -> None:
         """Add translations of a validation; by default as a note, a table in Markdown."""
         self.note("validation/samples", samples_table(samples), update)
-
-    @abstractmethod
-    def picture(self, path: Path, update: int) -> None:
-        """Add a picture, a PNG file."""
 
     def model(self, folder: Path) -> None:
         """Store a model directory; by default it stays where it is."""

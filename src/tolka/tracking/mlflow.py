@@ -62,9 +62,6 @@ class MLflow(Tracker):
     def samples(self, samples: Sequence[Sample], update: int) -> None:
         self._client.log_text(self._run, samples_table(samples), f"samples/{update:07d}.md")
 
-    def picture(self, path: Path, update: int) -> None:
-        self._client.log_artifact(self._run, str(path), path.parent.name)
-
     def model(self, folder: Path) -> None:
         self._client.log_artifacts(self._run, str(folder), "model")
 

@@ -1,7 +1,6 @@
 """TensorBoard: files in the run's folder; `tensorboard --logdir runs` shows all runs."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from tolka.tracking.base import FOLDER, TrackedRun, Tracker
@@ -38,15 +37,6 @@ class TensorBoard(Tracker):
 
     def note(self, name: str, text: str, update: int) -> None:
         self._writer.add_text(name, text, update)
-
-    def picture(self, path: Path, update: int) -> None:
-        import numpy as np
-        from PIL import Image  # matplotlib, which drew the picture, needs it too
-
-        with Image.open(path) as image:
-            pixels = np.asarray(image.convert("RGB"))
-        name = f"{path.parent.name}/{path.stem}"
-        self._writer.add_image(name, pixels, update, dataformats="HWC")
 
     def close(self, error: str) -> None:
         self._writer.close()

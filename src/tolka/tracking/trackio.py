@@ -44,11 +44,6 @@ class Trackio(Tracker):
 
         self._run.log({name: trackio.Markdown(text)}, step=update)
 
-    def picture(self, path: Path, update: int) -> None:
-        import trackio
-
-        self._run.log({f"{path.parent.name}/{path.stem}": trackio.Image(str(path))}, step=update)
-
     def model(self, folder: Path) -> None:
         self._run.log_artifact(folder, name=self._model_name, type="model")
 

@@ -58,11 +58,6 @@ class WeightsAndBiases(Tracker):
         table = wandb.Table(columns=["source", "translation", "reference"], data=rows)
         self._run.log({"update": update, "validation/samples": table})
 
-    def picture(self, path: Path, update: int) -> None:
-        import wandb
-
-        self._run.log({"update": update, f"{path.parent.name}/{path.stem}": wandb.Image(str(path))})
-
     def model(self, folder: Path) -> None:
         import wandb
 

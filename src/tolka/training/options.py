@@ -65,8 +65,6 @@ class TrainerConfig:
     """updates between two checkpoints that stay in checkpoints/; 0 = none"""
     clip_norm: float = 1.0
     """ceiling on the norm of the gradient; 0 = off"""
-    gradient_flow: bool = False
-    """before training and at every validation, how far back the loss reaches along a recurrent encoder, and its plot"""
     recompute: bool = False
     """store only the input of each Transformer layer, and recompute the rest in the backward pass"""
     memory: float = setting(0.0, needs=("run.init_from", "run.init_from"))

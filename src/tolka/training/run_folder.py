@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import IO, Any
 import yaml
 
 from tolka.errors import CheckpointError, ConfigError, TolkaError, reason_of
-from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
 from tolka.model_directory.verify import MANIFEST
 from tolka.system.atomic import partial, recover, replace_text, try_lock
 from tolka.system.number_format import json_text
@@ -84,10 +83,9 @@ class RunFolder:
             except ValueError as error:
                 raise ConfigError(f"{path}: {error}") from None
         self._take_lock()
-        # What an earlier process, which is gone, has left half-way: a folder that was being replaced, and shards.
+        # What an earlier process, which is gone, has left half-way: a folder that was being replaced.
         for model in (self.best, self.last):
             recover(model)
-        shutil.rmtree(self.path / SHARDS_IN_PROGRESS, ignore_errors=True)
         # A manifest is written last: what has one is whole.
         resuming = (self.last / MANIFEST).is_file()
         if self.last.exists() and not resuming:
@@ -190,22 +188,18 @@ class RunFolder:
         """Return how many lines metrics.jsonl has."""
         return self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
 
-    def forget_after(self, update: int, written: int | None = None) -> None:
-        """Drop the lines that a resumed run will write again.
-
-        written: the number of lines to keep; if unknown, those up to `update` are kept.
-        """
-        if not self._writes:
-            return
-        history = self.history()
-        # By number where it is known: lines after the save may be of the same update.
-        lines = history[:written] if written is not None else [line for line in history if line["update"] <= update]
-        replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
+    def forget_after(self, written: int) -> None:
+        """Drop the lines after the first `written`, which a resumed run will write again."""
+        # By number, as lines after the save may be of the same update.
+        self._keep(self.history()[:written])
 
     def forget_tests(self) -> None:
         """Drop the lines of earlier tests: only the last test is of the best model."""
+        self._keep([line for line in self.history() if "test" not in line])
+
+    def _keep(self, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Write metrics.jsonl again with these lines alone."""
         if self._writes:
-            lines = [line for line in self.history() if "test" not in line]
             replace_text(self.metrics, "".join(json_text(line) + "\n" for line in lines))
 
     def log(self, message: str, on_bar: bool = False) -> None:

@@ -125,8 +125,6 @@ class ModelSelection:
         if not math.isfinite(result.values["nll"]):
             raise LostError(f"the validation loss is {result.values['nll']}")
         self._latest = result
-        if result.gradient_flow:
-            self.run.record({"update": state.update, "gradient_flow": list(result.gradient_flow)})
         metric = self.config.metric
         value, nll = result.values[metric], result.values["nll"]
         better = state.best is None or model_rank(metric, value, nll) > model_rank(metric, state.best, state.best_nll)

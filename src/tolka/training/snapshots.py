@@ -2,36 +2,20 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tolka.errors import CheckpointError, ConfigError, TolkaError
+from tolka.errors import ConfigError
 from tolka.model_directory.card import model_card
-from tolka.model_directory.file_names import STATE_FACTS
 from tolka.model_directory.resume_state import ResumeState, load_state
 from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.weights import load_weights
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.base import Seq2Seq
-from tolka.options.parsing import build
 from tolka.tokenizer.tokenizer import Tokenizer
-from tolka.training.state import TrainState
 
 _LARGE = 1e9  # bytes; of weights that take seconds to write, and minutes to validate
-
-
-@dataclass(frozen=True)
-class _ResumeFacts:
-    """The kinds of the values that a training resumes from, beside those of `TrainState`; there are others."""
-
-    store: str
-    train: dict[str, Any]
-    fit: dict[str, int] = field(default_factory=dict)
-    loader: dict[str, Any] = field(default_factory=dict)
-    window: list[float | None] = field(default_factory=list)
-    written: int = 0
-    round_batches: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,7 +51,6 @@ class Snapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
-    _check(state.facts, run / "last" / STATE_FACTS)
     if state.facts["store"] != store:
         raise ConfigError(
             f"the training text, or what is held out of it, has changed since the run in {run} began (or "
@@ -75,15 +58,3 @@ def read_last_state(run: Path, store: str) -> ResumeState:
             f"with run.init_from={shlex.quote(str(run))} to begin with its weights"
         )
     return state
-
-
-def _check(facts: Mapping[str, Any], path: Path) -> None:
-    """Raise CheckpointError for a value of another kind. path: of the facts, for the message."""
-    # By the parser of settings, which names the value and what it should be; an edited file shows here, not as a
-    # traceback in the middle of resuming.
-    kinds = {each.name for each in fields(_ResumeFacts)}
-    try:
-        known = {key: value for key, value in facts.items() if key in kinds and value is not None}
-        build(TrainState, build(_ResumeFacts, known, "last").train, "train")
-    except (TolkaError, TypeError) as error:  # TypeError: one is missing
-        raise CheckpointError(f"{path}: {error}") from None

@@ -76,7 +76,7 @@ class TrainStep:
         self.scaler = torch.amp.GradScaler(precision.device.type, enabled=precision.needs_scaler)
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or merged adapters: the trained weights are saved separately.
-        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model) or self.parallel.shares_weights
+        self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
         supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights

@@ -1,15 +1,12 @@
 """The training loop: updates, validation, saving and stopping."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-
-from torch import Tensor
 
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
 from tolka.model_directory.resume_state import ResumeState
-from tolka.models.base import Seq2Seq
 from tolka.optim.schedules.base import LearningRate
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
@@ -74,17 +71,12 @@ class Trainer:
             self._decisions.check_stop,
             callback,
         )
-        self._beginning: tuple[ResumeState, dict[str, Tensor]] | None = None  # until `last/` is saved
+        self._beginning: ResumeState | None = None  # until `last/` is saved
 
     @property
     def loader(self) -> Batches:
         """The batches that training reads."""
         return self.data.loader
-
-    @property
-    def model(self) -> Seq2Seq:
-        """The model to translate with, within a block of `step.smoothed()`."""
-        return self.step.parallel.whole_objective.model
 
     def stop(self, reason: str) -> None:
         """Request a stop after the current update, with `last/` saved; safe to call from a signal handler.
@@ -117,15 +109,10 @@ class Trainer:
                 with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
             # There is no `last/` yet to return to after NaN or inf: a copy of the beginning serves until then.
-            named = self.step.objective.model.named_parameters()
-            copies = {name: each.detach().to("cpu", copy=True) for name, each in named if each.requires_grad}
-            state, is_shared = self.resume_state(), self.step.parallel.shares_weights
-            tensors = {
-                name: each.clone()
-                for name, each in state.tensors.items()
-                if is_shared or not name.startswith(RAW)  # of which there are copies
-            }
-            self._beginning = replace(state, tensors=tensors), copies
+            state, named = self.resume_state(), self.step.objective.model.named_parameters()
+            weights = {f"{RAW}{name}": each.detach().to("cpu", copy=True) for name, each in named if each.requires_grad}
+            others = {name: each.clone() for name, each in state.tensors.items() if name not in weights}
+            self._beginning = replace(state, tensors=others | weights)
         with bar("training", self.config.updates, " updates", self.state.update, time_left=False) as progress:
             # Where a signal interrupted the validation before this run resumed.
             with self._rolling_back():
@@ -186,7 +173,6 @@ class Trainer:
 
     def _finish_saving(self) -> None:
         """Wait for the checkpoint writer; TolkaError when something could not be written."""
-        self.step.parallel.close()
         self._keeper.wait()
         self._keeper.report()
 
@@ -278,12 +264,10 @@ class Trainer:
         # The first rank alone writes; what it has on disk decides for all.
         if self._ranks.of_first(self._keeper.has(self.run.last)) or self._beginning is None:
             saved = self._snapshots.last_state()
-            self.loader.load_state(saved.facts.get("loader", {}))
-            self.resume(saved)
         else:
-            saved, weights = self._beginning
-            self.loader.load_state(saved.facts["loader"])
-            self.resume(saved, lambda: self.step.objective.model.load_state_dict(weights, strict=False))
+            saved = self._beginning
+        self.loader.load_state(saved.facts.get("loader", {}))
+        self.resume(saved)
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
         self.run.log(
             f"{why}: going back from update {failed_at} to {self.state.update}, to 1/{2**returns} of the learning rate"
@@ -312,7 +296,7 @@ class Trainer:
             self._beginning = None
         self.state.seconds = self._clock.seconds
         # Before `smoothed`, which puts the moving average in the weights' place.
-        saved = self.step.parallel.written(self.resume_state(), self.run.path)
+        saved = self.step.parallel.gathered(self.resume_state())
         with self.step.smoothed():
             self._selection.save_last(self.state, saved)
         self._decisions.saved()
@@ -331,11 +315,11 @@ class Trainer:
         }
         return ResumeState(tensors, own | facts)
 
-    def resume(self, saved: ResumeState, load_weights: Callable[[], object] | None = None) -> None:
-        """Resume from what `resume_state` returned. load_weights: puts its weights, by default of `last/`, in place."""
+    def resume(self, saved: ResumeState) -> None:
+        """Resume from what `resume_state` returned, with the weights of `last/` unless it has its own."""
         self.state = TrainState(**saved.facts["train"])
         self.data.rescale(self.state, saved.facts.get("round_batches"))
         self._log.window = Window(saved.facts.get("window"), self.step.precision.device)
         self.run.drop_checkpoints(self.state.kept)
-        self.step.load_state(saved, load_weights or self._snapshots.load_last_weights)
-        self.run.forget_after(self.state.update, saved.facts.get("written"))
+        self.step.load_state(saved, self._snapshots.load_last_weights)
+        self.run.forget_after(saved.facts["written"])

@@ -144,7 +144,8 @@ def source_gradients(model: Seq2Seq, batch: Batch) -> Tensor:
         return output
 
     hook = embedding.register_forward_hook(keep)
-    with torch.enable_grad():
+    # cuDNN's recurrent layers have no backward pass in evaluation mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         try:
             features = model.eval().inspect(batch).features  # (N, E)
         finally:

@@ -10,7 +10,14 @@ from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable_reas
 from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, DataError
-from tolka.formats.ctranslate2.exported import Exported, ExportedFolder, is_exported, read_exported, vocabularies
+from tolka.formats.ctranslate2.exported import (
+    POSITIONS,
+    Exported,
+    ExportedFolder,
+    is_exported,
+    read_exported,
+    vocabularies,
+)
 from tolka.formats.ctranslate2.folder import import_failure, write_folder_apart
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.model_directory.facts import ModelFacts
@@ -116,7 +123,7 @@ def translator_of(
             f"decoding.precision=int8: {exported.folder} has its weights in {about.dtype}; export the model with "
             "--dtype int8, which measures what that costs, or translate with the model itself"
         )
-    positions = about.positions - bool(exported.tokenizer.languages or exported.tokenizer.typed_tags)  # a tag takes one
+    positions = POSITIONS - bool(exported.tokenizer.languages or exported.tokenizer.typed_tags)  # a tag takes one
     vocabulary = Vocabularies(*vocabularies(exported.tokenizer), positions)
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
     directions = exported.sources.directions or (about.direction,)

@@ -18,7 +18,7 @@ from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
 from tolka.text.characters import CharacterForm
-from tolka.text.direction import UNKNOWN, Direction, is_named
+from tolka.text.direction import Direction, is_named
 from tolka.text.windows import full_windows
 from tolka.tokenizer.language_tags import check_known, tags_of
 from tolka.translation.batch_decoder import BatchDecoder, Tick
@@ -151,8 +151,7 @@ class Translator(Generic[E]):
     @property
     def length_ratio(self) -> LengthRatio | None:
         """The ratio of lengths in the training text of this direction, if it is known."""
-        ratios = self._facts.sources.length_ratios
-        return ratios.get(self.direction) or ratios.get(UNKNOWN)
+        return self._facts.sources.length_ratios.get(self.direction)
 
     @property
     def calibration(self) -> Calibration | None:

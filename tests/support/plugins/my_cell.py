@@ -20,7 +20,7 @@ class LeakyLayer(RecurrentLayer, nn.RNN):
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         """Return the states step by step, as torch has no kernel for this cell."""
-        return unrolled_encode(self, x, lengths)[:2]
+        return unrolled_encode(self, x, lengths)
 
     def decode(self, x: Tensor, state: State) -> Tensor:
         """Return the states step by step."""

@@ -3,13 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from tolka.errors import CheckpointError, reason_of
+from tolka.errors import CheckpointError
 from tolka.formats.ctranslate2.plain_model import PlainModel
 from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.settings import character_form, direction_of, find_model_folder
-from tolka.model_directory.verify import QUALITY, TrainingSources, checked_manifest, read_json
+from tolka.model_directory.verify import QUALITY, TrainingSources, as_written, checked_manifest, read_json
 from tolka.system.surrogates import is_utf8
 from tolka.system.whole_files import read_text
 from tolka.text.characters import CHARACTER_SETTINGS, CharacterForm
@@ -28,60 +28,45 @@ class Exported:
     """The content of `tolka.json`: what translating needs besides CTranslate2's files and the tokenizer.
 
     characters: their form in the training text. dtype: of the weights. quality: the calibration of quality estimates,
-    or None. nll: growth of the nll per token by the dtype, in nats, if measured. decoder_start: as the model's option;
-    "" in a folder of an earlier version, which is of either kind.
+    or None. decoder_start: as the model's option.
     """
 
-    positions: ClassVar[int] = POSITIONS
     direction: Direction
     characters: CharacterForm
     dtype: str
     quality: dict[str, Any] | None
-    nll: float | None = None
-    decoder_start: str = ""
+    decoder_start: str
 
     @classmethod
     def of(cls, model: PlainModel, dtype: str) -> "Exported":
         """Return the facts of a model."""
-        quality = model.scores.get(QUALITY)
-        start = model.options.decoder_start
-        return cls(direction_of(model.config), character_form(model.config), dtype, quality, decoder_start=start)
+        direction, form, quality = direction_of(model.config), character_form(model.config), model.scores.get(QUALITY)
+        return cls(direction, form, dtype, quality, model.options.decoder_start)
 
     @classmethod
     def read(cls, folder: Path) -> "Exported":
         """Read `tolka.json`; CheckpointError if it is damaged."""
         values = read_json(folder / EXPORTED)
-        try:
+        with as_written(str(folder / EXPORTED)):
             source, target = values["languages"]
-            # Exports from before there were these settings kept all characters.
-            form = {key: values.get(key, "keep") for key in CHARACTER_SETTINGS} | {"unicode": values["unicode"]}
-            words = source, target, values["dtype"], *form.values()
-            quality, nll, start = values["quality"], values.get("nll"), values.get("decoder_start", "")
-            are_texts = all(isinstance(word, str) and is_utf8(word) for word in words)
-            if not are_texts or not isinstance(start, str):
+            form = {key: values[key] for key in CHARACTER_SETTINGS}
+            dtype, start, quality = (values[key] for key in ("dtype", "decoder_start", "quality"))
+            if not all(
+                isinstance(word, str) and is_utf8(word) for word in (source, target, dtype, start, *form.values())
+            ):
                 raise ValueError("values of another kind were expected")
-            if values["positions"] is True or values["positions"] != POSITIONS:
-                raise ValueError(f"positions is {values['positions']!r:.80}, and every export has {POSITIONS}")
-            if words[2] not in DTYPES:
-                raise ValueError(f"dtype is {words[2]!r}")
+            if dtype not in DTYPES:
+                raise ValueError(f"dtype is {dtype!r}")
             if not isinstance(quality, dict | None):
                 raise ValueError("quality is not a calibration")
-            if nll is not None and (isinstance(nll, bool) or not isinstance(nll, int | float)):
-                raise ValueError(f"nll is {nll!r:.80}")
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{folder / EXPORTED} is damaged ({reason_of(error)})") from None
         direction = Direction(source, target)
-        return cls(direction, CharacterForm(**form, direction=direction), words[2], quality, nll, start)
+        return cls(direction, CharacterForm(**form, direction=direction), dtype, quality, start)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, as `read` reads them."""
         others = {key: value for key, value in vars(self).items() if key not in ("characters", "direction")}
-        more = {"languages": list(self.direction), "positions": POSITIONS, "format": "ctranslate2"}
-        return {**others, **{key: getattr(self.characters, key) for key in CHARACTER_SETTINGS}, **more}
-
-    def write(self, folder: Path) -> None:
-        """Write these facts to `tolka.json` in a folder."""
-        (folder / EXPORTED).write_text(json.dumps(self.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
+        form = {key: getattr(self.characters, key) for key in CHARACTER_SETTINGS}
+        return {**others, **form, "languages": list(self.direction)}
 
 
 @dataclass(frozen=True)
@@ -108,7 +93,9 @@ def read_exported(folder: Path) -> ExportedFolder:
     names = ["shared_vocabulary.json"] * 2 if shared else ["source_vocabulary.json", "target_vocabulary.json"]
     manifest.require([EXPORTED, "model.bin", "config.json", *names, *tokenizer.file_names])
     for name, subwords in zip(names, vocabularies(tokenizer), strict=True):
-        if _read_list(folder / name) != subwords:
+        with as_written(str(folder / name)):
+            stored = json.loads(read_text(folder / name, MOST_BYTES))
+        if stored != subwords:
             raise CheckpointError(f"{folder / name} has other subwords than the tokenizer beside it")
     facts = Exported.read(folder)
     _check_settings(folder / "config.json", vocabularies(tokenizer)[1], facts.decoder_start)
@@ -122,21 +109,12 @@ def _check_settings(path: Path, target: list[str], start: str) -> None:
     special = {"bos": BOS, "eos": EOS, "unk": UNK}
     expected: dict[str, Any] = {f"{name}_token": target[number] for name, number in special.items()}
     expected |= {"add_source_bos": False, "add_source_eos": True, "multi_query_attention": False}
+    expected["decoder_start_token"] = {"bos": target[BOS], "eos": target[EOS]}.get(start)
     actual = {name: settings.get(name) for name in expected}  # other versions of CTranslate2 may have more
     # As text, since True == 1 and 1.0 == 1.
-    starts = {"bos": target[BOS], "eos": target[EOS]}
-    others = settings.get("decoder_start_token") in ([starts.get(start)] if start else list(starts.values()))
-    others &= settings.get("layer_norm_epsilon") in list(EPSILON.values())
-    if json.dumps(actual) != json.dumps(expected) or not others:
+    has_epsilon = settings.get("layer_norm_epsilon") in EPSILON.values()
+    if json.dumps(actual) != json.dumps(expected) or not has_epsilon:
         raise CheckpointError(f"{path} has other settings than tolka exports: export the model again")
-
-
-def _read_list(path: Path) -> object:
-    """Read a vocabulary; CheckpointError if it is not JSON."""
-    try:
-        return json.loads(read_text(path, MOST_BYTES))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
 
 
 def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:

@@ -5,19 +5,15 @@ mt-translate needs besides: `tolka.json` and the manifest with the checksums of 
 """
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.ctranslate2.exported import EPSILON, POSITIONS, Exported, vocabularies
+from tolka.formats.ctranslate2.exported import EPSILON, POSITIONS, vocabularies
 from tolka.formats.ctranslate2.plain_model import Array, PlainModel, read_plain_model, sinusoids
-from tolka.model_directory.file_names import CARD
-from tolka.model_directory.verify import checked_manifest, write_manifest
-from tolka.system.atomic import whole_folder
 from tolka.system.workers import call
 from tolka.tokenizer.special_tokens import BOS, EOS, UNK
 
@@ -87,25 +83,6 @@ def _check_float16(arrays: Mapping[str, Array]) -> None:
         with np.errstate(over="ignore"):  # NumPy would warn as well
             if np.isinf(array.astype(np.float16)).any():
                 raise CheckpointError(f"{name} has values that float16 cannot hold: take --dtype bfloat16 or float32")
-
-
-def export(model: PlainModel, out: Path, dtype: str, gate: Callable[[Path], tuple[str, float | None]]) -> None:
-    """Export a model as a folder that CTranslate2 and mt-translate read, all or nothing.
-
-    dtype: of DTYPES. gate: receives the folder, complete but for the card, and returns the text of README.md and
-    `Exported.nll`; its error refuses the export. ConfigError and CheckpointError as for `write_folder`.
-    """
-    with whole_folder(out) as work:
-        write_folder(model, work, dtype)
-        model.tokenizer.save(work)
-        facts = Exported.of(model, dtype)
-        facts.write(work)
-        write_manifest(work, model.sources)  # for the gate, which reads the folder as mt-translate does
-        card, nll = gate(work)
-        (work / CARD).write_text(card, encoding="utf-8")
-        replace(facts, nll=nll).write(work)
-        write_manifest(work, model.sources)
-        checked_manifest(work)
 
 
 class _Specification:

@@ -4,7 +4,6 @@ Marian, M2M-100 and NLLB-200 have biases everywhere, attention with four matrice
 names, of which each version of `transformers` writes others.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.family import CONFIG, rate, whole_number
+from tolka.formats.huggingface.folder import Weights
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.positions import sinusoids
@@ -24,11 +24,15 @@ OUTPUT = "lm_head.weight"
 BEAM = 5
 """Of the generation_config.json that is written: the default of mt-translate."""
 _ACTIVATION = "activation_function"
-# Settings of an imported model that fine-tuning and new subwords change.
-_CHANGING = (
-    *("vocab_size", "decoder_vocab_size", "max_position_embeddings"),
-    *("dropout", "attention_dropout", "activation_dropout"),
-)
+# Our options -> their settings.
+_SIZES = {
+    "d_model": "d_model",
+    "heads": "encoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+    "layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+}
+_RATES = "dropout", "attention_dropout", "activation_dropout"
 _FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 _POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
@@ -56,28 +60,18 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
             raise CheckpointError(
                 f"{where}: {encoder} ({config[encoder]}) and {decoder} ({config[decoder]}) must be equal in tolka"
             )
-    for key in ("encoder_layers", "decoder_layers", "encoder_ffn_dim"):
-        if whole_number(config, key, where) == 0:
-            raise CheckpointError(f"{where}: {key} (0) must be at least 1")
+    sizes: dict[str, Any] = {ours: whole_number(config, theirs, where) for ours, theirs in _SIZES.items()}
+    for key in ("layers", "decoder_layers", "d_ff"):  # where 0 has a meaning in tolka
+        if not sizes[key]:
+            raise CheckpointError(f"{where}: {_SIZES[key]} (0) must be at least 1")
     activation = config.get(_ACTIVATION, default_activation)
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise CheckpointError(
             f"{where}: activation_function ({activation!r:.80}) must be one of {', '.join(ACTIVATIONS)}"
         )
     try:
-        return TransformerConfig(
-            d_model=whole_number(config, "d_model", where),
-            heads=whole_number(config, "encoder_attention_heads", where),
-            d_ff=whole_number(config, "encoder_ffn_dim", where),
-            layers=whole_number(config, "encoder_layers", where),
-            decoder_layers=whole_number(config, "decoder_layers", where),
-            activation=ACTIVATIONS[activation],
-            dropout=rate(config, "dropout", where),
-            attention_dropout=rate(config, "attention_dropout", where),
-            activation_dropout=rate(config, "activation_dropout", where),
-            imported={key: value for key, value in config.items() if _is_plain(value) or key == _ACTIVATION},
-            **own,
-        )
+        rates: dict[str, Any] = {key: rate(config, key, where) for key in _RATES}
+        return TransformerConfig(activation=ACTIVATIONS[activation], **sizes, **rates, **own)
     except ConfigError as error:
         raise CheckpointError(f"{where}: {error}") from None
 
@@ -105,48 +99,17 @@ def check_sinusoids(tables: Mapping[str, Tensor], kind: str, path: Path, family:
 
 def layer_settings(model: TransformerOptions) -> dict[str, Any]:
     """Return the settings of a `config.json` that `read_options` reads. model: resolved."""
+    sizes = {theirs: getattr(model, "inner_width" if ours == "d_ff" else ours) for ours, theirs in _SIZES.items()}
     return {
-        "d_model": model.d_model,
-        "encoder_layers": model.layers,
-        "decoder_layers": model.decoder_layers,
-        "encoder_attention_heads": model.heads,
+        **sizes,
         "decoder_attention_heads": model.heads,
-        "encoder_ffn_dim": model.inner_width,
         "decoder_ffn_dim": model.inner_width,
         _ACTIVATION: model.activation,
-        "dropout": model.dropout,
-        "attention_dropout": model.attention_dropout,
-        "activation_dropout": model.activation_dropout,
-        "encoder_layerdrop": 0.0,
-        "decoder_layerdrop": 0.0,
+        **{key: getattr(model, key) for key in _RATES},
+        **dict.fromkeys(("encoder_layerdrop", "decoder_layerdrop"), 0.0),
         "init_std": 0.02,
         "scale_embedding": model.scale_embeddings,
     }
-
-
-def as_imported(config: dict[str, Any], model: TransformerOptions) -> dict[str, Any]:
-    """Return a `config.json` with what an imported model had in it, but for what fine-tuning may change.
-
-    Settings that it left out stay out, as the family's defaults hold for them.
-    """
-    before = model.imported
-    if not before:
-        return config
-    kept = {**before, **{key: config[key] for key in _CHANGING if key in before and key in config}}
-    if ACTIVATIONS.get(str(before.get(_ACTIVATION))) != model.activation:
-        kept[_ACTIVATION] = model.activation
-    return {**{key: value for key, value in config.items() if not _is_plain(value) and key not in kept}, **kept}
-
-
-def fewest_positions(model: TransformerOptions, usual: int) -> int:
-    """Return how many positions a `config.json` has at least. usual: of the family."""
-    before = model.imported.get("max_position_embeddings")
-    return before if isinstance(before, int) else usual
-
-
-def _is_plain(value: object) -> bool:
-    """Return whether a value is none that names anything: a finite number, a truth value, or null."""
-    return value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def refuse_others(family: str, model: TransformerOptions, allowed: Mapping[str, Sequence[Any]], advice: str) -> None:
@@ -209,7 +172,7 @@ def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tu
 
 def fill_layers(
     weights: Mapping[str, Tensor],
-    theirs: Mapping[str, Tensor],
+    theirs: Weights,
     model: TransformerOptions,
     vocabularies: Sequence[Vocabulary],
     path: Path,
@@ -224,7 +187,7 @@ def fill_layers(
         fill_rows(weights[ours], _only_one(theirs, names, path), vocabulary)
     for ours, fused in tensor_names(model).items():
         for part, name in zip(weights[ours].chunk(len(fused)), fused, strict=True):
-            part.copy_(theirs[name])
+            part.copy_(theirs[name]())
 
 
 def their_tensors(
@@ -247,12 +210,13 @@ def fill_rows(rows: Tensor, theirs: Tensor, vocabulary: Vocabulary) -> None:
     rows[torch.tensor(order)] = theirs
 
 
-def _only_one(theirs: Mapping[str, Tensor], names: Sequence[str], path: Path) -> Tensor:
+def _only_one(theirs: Weights, names: Sequence[str], path: Path) -> Tensor:
     """Return the matrix that has these names; CheckpointError if it has none of them, or matrices differ."""
     first, *others = [name for name in names if name in theirs] or [""]
     if not first:
         raise CheckpointError(f"{path} has no embeddings: {names[0]} is missing")
+    matrix = theirs[first]()
     for name in others:
-        if not torch.equal(theirs[name], theirs[first]):
+        if not torch.equal(theirs[name](), matrix):
             raise CheckpointError(f"{path}: {name} and {first} differ, and by {CONFIG} they are one matrix")
-    return theirs[first]
+    return matrix

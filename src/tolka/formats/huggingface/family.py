@@ -85,7 +85,7 @@ class Family(ABC):
 FAMILIES: Registry[Family] = Registry(
     "family",
     "tolka.formats.huggingface",
-    without=("bart_layers", "family", "folder", "m2m_tokenizers", "marian_tokenizer", "nllb_json"),
+    without=("bart_layers", "family", "folder", "m2m_100_tokenizer", "nllb_tokenizer"),
 )
 
 

@@ -1,11 +1,11 @@
 """Folders of other programs' models, which may come from anybody: nothing is run, nothing outside them is read."""
 
 import io
-import json
 import pickletools
 import warnings
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from tolka.errors import CheckpointError, reason_of
+from tolka.errors import CheckpointError
+from tolka.model_directory.verify import read_json
 from tolka.model_directory.weights import is_finite
 from tolka.system.surrogates import is_utf8, printable
 from tolka.tokenizer.sentencepiece_model import processor_of
@@ -26,6 +27,8 @@ _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 _PICKLED_INDEX = f"{_PICKLED}.index.json"
 Shape = tuple[int, ...]
+Weights = dict[str, Callable[[], Tensor]]
+"""Functions that read a tensor as fp32; of safetensors files nothing stays in memory."""
 
 
 class ModelFolder:
@@ -80,14 +83,7 @@ class ModelFolder:
 
     def json(self, name: str) -> dict[str, Any]:
         """Return the object in a JSON file."""
-        path = self.file(name)
-        try:
-            found = json.loads(self.content(name))
-        except (ValueError, RecursionError) as error:
-            raise CheckpointError(f"{path} cannot be read ({reason_of(error)})") from None
-        if not isinstance(found, dict):
-            raise CheckpointError(f"{path} cannot be read (it has no names in it)")
-        return found
+        return read_json(self.file(name), _MOST_JSON)
 
     def vocabulary(self, name: str) -> dict[str, int]:
         """Return the subwords in a JSON file and their ids; CheckpointError unless these are all from 0 on."""
@@ -107,8 +103,8 @@ class ModelFolder:
             raise CheckpointError(f"{self.path / name} is not a SentencePiece model") from None
         return content
 
-    def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> "Weights":
-        """Return the tensors, from safetensors files or, with `weights_only`, from pickled files.
+    def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> Weights:
+        """Return what reads each tensor, from safetensors files or, with `weights_only`, from pickled files.
 
         shapes: of the expected tensors, of which those in `optional` may be missing; CheckpointError for any other.
         """
@@ -124,7 +120,7 @@ class ModelFolder:
                 raise CheckpointError(
                     f"{source}: {name} is {shape}, and by config.json and the vocabulary it must be {shapes[name]}"
                 )
-        return Weights({name: (name, reader) for name, reader in readers.items()}, source)
+        return {name: partial(_read, name, reader, source) for name, reader in readers.items()}
 
     def tensor_names(self) -> set[str]:
         """Return the names of the tensors, without reading them."""
@@ -217,45 +213,23 @@ def _shapes_in(path: Path) -> dict[str, Shape]:
         raise CheckpointError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
 
 
-class Weights(Mapping[str, Tensor]):
-    """The tensors of a folder, each read as fp32 when it is asked for; of safetensors files nothing stays in memory.
+def _read(name: str, reader: Path | Tensor, source: Path) -> Tensor:
+    """Return a tensor as fp32; CheckpointError unless it is of a usual floating dtype, and finite in fp32.
 
-    CheckpointError for a tensor that is not of a usual floating dtype, or not finite in fp32.
+    reader: the tensor, or the safetensors file that has it. source: for messages.
     """
-
-    def __init__(self, readers: Mapping[str, tuple[str, Path | Tensor]], source: Path) -> None:
-        """readers: name -> name in a file, and that safetensors file or the tensor. source: for messages."""
-        self._readers, self._source = readers, source
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
-
-    def __len__(self) -> int:
-        return len(self._readers)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._readers
-
-    def __getitem__(self, name: str) -> Tensor:
-        name, reader = self._readers[name]
-        if isinstance(reader, Path):
-            # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
-            with safe_open(reader, framework="pt") as opened:
-                return self._checked(name, opened.get_tensor(name))
-        return self._checked(name, reader)
-
-    def with_names(self, others: Mapping[str, str]) -> "Weights":
-        """Return the same with other names besides: new name -> name of a tensor here."""
-        return Weights({**self._readers, **{new: self._readers[name] for new, name in others.items()}}, self._source)
-
-    def _checked(self, name: str, tensor: Tensor) -> Tensor:
-        if tensor.dtype not in _DTYPES:
-            dtype, *allowed = (str(each).removeprefix("torch.") for each in (tensor.dtype, *_DTYPES))
-            raise CheckpointError(f"{self._source}: {name} is {dtype}, and must be one of {', '.join(allowed)}")
-        converted = tensor.float()
-        if not is_finite(converted):  # after the conversion: a float64 may be beyond fp32
-            raise CheckpointError(f"{self._source}: the model's weights are not finite (NaN or inf in {name})")
-        return converted
+    tensor = reader
+    if isinstance(tensor, Path):
+        # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
+        with safe_open(tensor, framework="pt") as opened:
+            tensor = opened.get_tensor(name)
+    if tensor.dtype not in _DTYPES:
+        dtype, *allowed = (str(each).removeprefix("torch.") for each in (tensor.dtype, *_DTYPES))
+        raise CheckpointError(f"{source}: {name} is {dtype}, and must be one of {', '.join(allowed)}")
+    converted = tensor.float()
+    if not is_finite(converted):  # after the conversion: a float64 may be beyond fp32
+        raise CheckpointError(f"{source}: the model's weights are not finite (NaN or inf in {name})")
+    return converted
 
 
 def _check_pickles(path: Path, zipped: bool) -> None:

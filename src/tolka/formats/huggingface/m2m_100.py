@@ -3,17 +3,16 @@
 M2M-100 (Fan et al. 2021) and NLLB-200 (NLLB Team 2022) are one architecture in `transformers`, M2M100: pre-norm with a
 norm at the end of each stack, fairseq's sinusoids, biases in the layers, one embedding for both sides and, as a rule,
 the output. The tag of the source's language stands before the source; the decoder reads `</s>`, and then the tag of
-the target's language. The two differ in their tokenizers (`m2m_tokenizers.py`).
+the target's language. The two differ in their tokenizers.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface import bart_layers as bart
-from tolka.formats.huggingface import m2m_tokenizers
 from tolka.formats.huggingface.family import (
     CONFIG,
     FAMILIES,
@@ -26,7 +25,8 @@ from tolka.formats.huggingface.family import (
     whole_number,
 )
 from tolka.formats.huggingface.folder import ModelFolder
-from tolka.formats.huggingface.nllb_json import TOKENIZER_JSON, tokenizer_json
+from tolka.formats.huggingface.m2m_100_tokenizer import SPECIAL_TOKENS, SPM, VOCAB, m2m_100_files, read_m2m_100
+from tolka.formats.huggingface.nllb_tokenizer import TOKENIZER_JSON, nllb_files, read_nllb, tokenizer_json
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import direction_of
 from tolka.models.options import ModelConfig
@@ -37,6 +37,7 @@ from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
 POSITIONS = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")
+_MOST_ROWS = 2_000_000  # of embeddings
 _SMALL100 = "SMALL100Tokenizer"
 
 
@@ -44,6 +45,10 @@ class _M2M100Layers(Family):
     """What M2M-100 and NLLB-200 share: all but the tokenizer."""
 
     MODEL = "M2M100ForConditionalGeneration"
+    read_tokenizer: "ClassVar[staticmethod[[ModelFolder, int, Mapping[str, Any]], Tokenizer]]"
+    """Reads the tokenizer of a folder, of so many rows of the embedding; CheckpointError if it does not fit."""
+    tokenizer_files: "ClassVar[staticmethod[[SavedModel, Vocabulary], dict[str, Any]]]"
+    """Returns its files: name -> bytes, or the object of a JSON file. ConfigError if the family has others."""
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         where = str(folder.path / CONFIG)
@@ -61,18 +66,18 @@ class _M2M100Layers(Family):
         )
         size = whole_number(config, "vocab_size", where)
         # Rows without a subword get names: not as many as a config.json may claim.
-        if size > m2m_tokenizers.MOST_ROWS:
-            raise CheckpointError(f"{where}: vocab_size ({size}) must be at most {m2m_tokenizers.MOST_ROWS}")
+        if size > _MOST_ROWS:
+            raise CheckpointError(f"{where}: vocab_size ({size}) must be at most {_MOST_ROWS}")
         tokenizer = self.read_tokenizer(folder, size, about)
-        _check_ids(config, tokenizer.vocabularies[0], where)
+        for key, number in _special_ids(tokenizer.vocabularies[0]).items():
+            if config.get(key, number) != number:
+                raise CheckpointError(
+                    f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it"
+                )
         longest = bart.read_positions(config, where) - 2  # one position is the tag's, one that of </s>
         named = Direction(*(str(about.get(key) or "") for key in ("src_lang", "tgt_lang")))
         direction = named if set(named) <= {*tokenizer.languages} else None
         return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
-
-    def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
-        """Read the tokenizer of a folder; CheckpointError if it does not fit. size: rows of the embedding."""
-        raise NotImplementedError
 
     def weights(self, foreign: Foreign) -> Fill:
         options, path = foreign.options, foreign.folder.path
@@ -82,11 +87,11 @@ class _M2M100Layers(Family):
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
         shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        tables = {name: theirs[name][FAIRSEQ_OFFSET:] for name in POSITIONS if name in theirs}
+        tables = {name: theirs[name]()[FAIRSEQ_OFFSET:] for name in POSITIONS if name in theirs}
         bart.check_sinusoids(tables, options.positions, path, self.NAME)
         if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
-            theirs = theirs.with_names({name: bart.SHARED for name in (bart.SOURCE, bart.TARGET) if name not in theirs})
+            theirs = dict.fromkeys((bart.SOURCE, bart.TARGET), theirs[bart.SHARED]) | theirs
         vocabularies = foreign.tokenizer.vocabularies
         return lambda ours: bart.fill_layers(ours, theirs, options, vocabularies, path)
 
@@ -108,16 +113,12 @@ class _M2M100Layers(Family):
         bart.refuse_others(self.NAME, options, allowed, "start from a model of this family (run.init_from)")
         (vocabulary,) = saved.tokenizer.vocabularies
         files = self.tokenizer_files(saved, vocabulary)
-        config = bart.as_imported(_config_of(options, vocabulary, saved.sources.longest + 2), options)
+        config = _config_of(options, vocabulary, saved.sources.longest + 2)
         generation = {**_special_ids(vocabulary), "num_beams": bart.BEAM, "max_length": 512}
         files[TOKENIZER_CONFIG] |= {"model_max_length": config["max_position_embeddings"]}
         for key, code in zip(("src_lang", "tgt_lang"), direction_of(saved.config), strict=True):
             files[TOKENIZER_CONFIG][key] = code if code in vocabulary.tags else None
         return {**files, CONFIG: config, GENERATION_CONFIG: generation}
-
-    def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
-        """Return the tokenizer's files: name -> bytes, or the object of a JSON file. ConfigError if it has others."""
-        raise NotImplementedError
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
@@ -136,8 +137,10 @@ class M2M100(_M2M100Layers):
 
     NAME = "M2M-100"
     TOKENIZER = "M2M100Tokenizer"
-    TOKENIZER_FILES = m2m_tokenizers.M2M100_FILES
+    TOKENIZER_FILES = VOCAB, SPM, SPECIAL_TOKENS
     TOKENIZER_KEYS = "language_codes", "num_madeup_words"
+    read_tokenizer = staticmethod(read_m2m_100)
+    tokenizer_files = staticmethod(m2m_100_files)
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         if about.get("tokenizer_class") == _SMALL100:
@@ -146,15 +149,9 @@ class M2M100(_M2M100Layers):
                 "own code: only M2M-100 and NLLB-200 can be imported"
             )
         # tokenizer_config.json is missing in some folders: only M2M-100 has a vocabulary beside its subwords.
-        if not folder.has(m2m_tokenizers.VOCAB):
+        if not folder.has(VOCAB):
             return Nllb().read(folder, config, about)
         return super().read(folder, config, about)
-
-    def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
-        return m2m_tokenizers.read_m2m100(folder, size, about)
-
-    def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
-        return m2m_tokenizers.m2m100_files(saved, vocabulary)
 
 
 @FAMILIES.register("m2m_100/NllbTokenizer")
@@ -164,14 +161,9 @@ class Nllb(_M2M100Layers):
 
     NAME = "NLLB-200"
     TOKENIZER = "NllbTokenizer"
-    TOKENIZER_FILES = m2m_tokenizers.NLLB_FILES
-    TOKENIZER_KEYS = ()
-
-    def read_tokenizer(self, folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Tokenizer:
-        return m2m_tokenizers.read_nllb(folder, size, about)
-
-    def tokenizer_files(self, saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
-        return m2m_tokenizers.nllb_files(saved, vocabulary)
+    TOKENIZER_FILES = SPM, TOKENIZER_JSON, SPECIAL_TOKENS
+    read_tokenizer = staticmethod(read_nllb)
+    tokenizer_files = staticmethod(nllb_files)
 
     def compared_files(self, foreign: Foreign) -> dict[str, Any]:
         # Of the SentencePiece model alone, transformers 5 makes a tokenizer with <mask> before the tags.
@@ -186,13 +178,6 @@ def _special_ids(vocabulary: Vocabulary) -> dict[str, int]:
     return {"bos_token_id": bos, "pad_token_id": pad, "eos_token_id": eos, "decoder_start_token_id": eos}
 
 
-def _check_ids(config: Mapping[str, Any], vocabulary: Vocabulary, where: str) -> None:
-    """Raise CheckpointError unless the special tokens have the ids that config.json says."""
-    for key, number in _special_ids(vocabulary).items():
-        if config.get(key, number) != number:
-            raise CheckpointError(f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it")
-
-
 def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) -> dict[str, Any]:
     """Return the `config.json` of a model. longest: tokens of a source, tag and `</s>` included."""
     return {
@@ -201,7 +186,7 @@ def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) 
         "is_encoder_decoder": True,
         "vocab_size": len(vocabulary.subwords),
         **bart.layer_settings(model),
-        "max_position_embeddings": max(bart.fewest_positions(model, 1024), longest),
+        "max_position_embeddings": max(1024, longest),
         "tie_word_embeddings": model.share_embeddings == "all",
         **_special_ids(vocabulary),
         "use_cache": True,

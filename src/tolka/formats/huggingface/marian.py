@@ -3,7 +3,7 @@
 Marian (Junczys-Dowmunt et al. 2018) in `transformers`: post-norm, positions as sinusoids in halves, biases everywhere,
 and `final_logits_bias` on the logits. The decoder starts from the row of `<pad>`, which is our BOS. The layout of a
 folder is that of Helsinki-NLP's models (Tiedemann and Thottingal 2020), as `convert_marian_to_pytorch.py` of
-`transformers` writes it.
+`transformers` writes it: two SentencePiece models, and vocabularies whose ids are not theirs.
 """
 
 from collections.abc import Mapping
@@ -25,15 +25,19 @@ from tolka.formats.huggingface.family import (
     Fill,
     Foreign,
     boolean,
+    whole_number,
 )
 from tolka.formats.huggingface.folder import ModelFolder
-from tolka.formats.huggingface.marian_tokenizer import FILES, read_tokenizer, tokenizer_files
 from tolka.model_directory.read import SavedModel
+from tolka.model_directory.settings import character_form, direction_of
 from tolka.models.options import ModelConfig
-from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.text.direction import Direction
+from tolka.tokenizer.character_rules import with_rules
+from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.vocabulary import Vocabulary
 
+VOCAB, TARGET_VOCAB, SOURCE_SPM, TARGET_SPM = "vocab.json", "target_vocab.json", "source.spm", "target.spm"
 BIAS = "final_logits_bias"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 # (share_encoder_decoder_embeddings, tie_word_embeddings) -> model.share_embeddings. Whether embeddings are shared
@@ -44,8 +48,6 @@ _SHARING = {
     (False, True): "target_output",
     (False, False): "none",
 }
-# Settings of BART's family that older folders have: Marian's models never set them.
-_ABSENT = {"normalize_before": "pre-norm", "normalize_embedding": "a norm", "add_final_layer_norm": "norm"}
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 
 
@@ -55,13 +57,19 @@ class Marian(Family):
 
     NAME = "Marian"
     MODEL, TOKENIZER = "MarianMTModel", "MarianTokenizer"
-    TOKENIZER_FILES = FILES
+    TOKENIZER_FILES = SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB
     TOKENIZER_KEYS = "source_lang", "target_lang", "separate_vocabs"
 
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         where = str(folder.path / CONFIG)
-        options = options_of(config, where)
-        tokenizer = read_tokenizer(folder, config, bool(about.get("separate_vocabs")))
+        # The defaults of MarianConfig, which a config.json leaves out.
+        flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
+        share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
+        own = {"norm": "post", "positions": "sinusoidal_halves", "output_bias": True}
+        options = bart.read_options(
+            config, where, "gelu", scale_embeddings=scale, share_embeddings=_SHARING[share, tie], **own
+        )
+        tokenizer = _read_tokenizer(folder, config, bool(about.get("separate_vocabs")))
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
         longest = bart.read_positions(config, where) - 1  # one is that of </s>
@@ -77,12 +85,12 @@ class Marian(Family):
             del shapes[bart.SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        tables = {name: theirs[name] for name in POSITIONS if name in theirs}
+        tables = {name: theirs[name]() for name in POSITIONS if name in theirs}
         bart.check_sinusoids(tables, "sinusoidal_halves", path, self.NAME)
 
         def fill(ours: Mapping[str, Tensor]) -> None:
             bart.fill_layers(ours, theirs, options, vocabularies, path)
-            bias = theirs[BIAS][0] if BIAS in theirs else torch.zeros(sizes[1])
+            bias = theirs[BIAS]()[0] if BIAS in theirs else torch.zeros(sizes[1])
             bart.fill_rows(ours["output_bias"], bias, vocabularies[-1])
             ours["output_bias"][PAD] = _NEVER  # Marian's <pad> is our <s>: our <pad> has no row, and no probability
 
@@ -102,8 +110,11 @@ class Marian(Family):
         vocabularies = saved.tokenizer.vocabularies
         sizes = len(vocabularies[0].subwords) - 1, len(vocabularies[-1].subwords) - 1
         config = config_of(options, sizes, saved.sources.longest + 1, vocabularies[-1].places)
-        files = {CONFIG: bart.as_imported(config, options), GENERATION_CONFIG: _generation(config)}
-        return {**files, **tokenizer_files(saved, config["max_position_embeddings"])}
+        keys = ("pad_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
+        never = {"bad_words_ids": [[config["pad_token_id"]]]}
+        generation = {**{key: config[key] for key in keys}, **never, "num_beams": bart.BEAM, "max_length": 512}
+        files = {CONFIG: config, GENERATION_CONFIG: generation}
+        return {**files, **_tokenizer_files(saved, config["max_position_embeddings"])}
 
     def tensors(self, saved: SavedModel, options: ModelConfig) -> dict[str, Tensor]:
         assert isinstance(options, TransformerOptions)
@@ -127,28 +138,6 @@ class Marian(Family):
         return config
 
 
-def options_of(config: Mapping[str, Any], where: str) -> TransformerConfig:
-    """Return the options of a `config.json`; CheckpointError for what they cannot express. where: its name."""
-    for key, meaning in _ABSENT.items():
-        if config.get(key):
-            raise CheckpointError(
-                f"{where}: {key}={config[key]!r:.80} ({meaning}) is not a setting of Marian's architecture"
-            )
-    # The defaults of MarianConfig, which a config.json leaves out.
-    flags = {"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True, "scale_embedding": False}
-    share, tie, scale = (boolean(config, key, default, where) for key, default in flags.items())
-    return bart.read_options(
-        config,
-        where,
-        "gelu",
-        norm="post",
-        positions="sinusoidal_halves",
-        scale_embeddings=scale,
-        output_bias=True,
-        share_embeddings=_SHARING[share, tie],
-    )
-
-
 def config_of(
     model: TransformerOptions, sizes: tuple[int, int], longest: int, places: tuple[int, ...]
 ) -> dict[str, Any]:
@@ -169,7 +158,7 @@ def config_of(
         "decoder_vocab_size": sizes[1],
         **bart.layer_settings(model),
         "static_position_embeddings": True,
-        "max_position_embeddings": max(bart.fewest_positions(model, 512), longest),
+        "max_position_embeddings": max(512, longest),
         "share_encoder_decoder_embeddings": share,
         "tie_word_embeddings": tie,
         "pad_token_id": pad,
@@ -201,8 +190,71 @@ def _direction(about: Mapping[str, Any]) -> Direction | None:
     return direction if all(map(LANGUAGE.fullmatch, direction)) else None
 
 
-def _generation(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the `generation_config.json`: our beam, and never `<pad>`."""
-    keys = ("pad_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
-    own = {"bad_words_ids": [[config["pad_token_id"]]], "num_beams": bart.BEAM, "max_length": 512}
-    return {**{key: config[key] for key in keys}, **own}
+def _read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bool) -> Tokenizer:
+    """Read the tokenizer of a folder; CheckpointError if files are missing, damaged, or do not fit config.json.
+
+    separate: whether source and target have vocabularies of their own (separate_vocabs).
+    """
+    where = str(folder.path / CONFIG)
+    eos, start = whole_number(config, "eos_token_id", where), whole_number(config, "decoder_start_token_id", where)
+    # The decoder's first token is our <s>, and Marian's <pad> becomes it.
+    if not separate and config.get("pad_token_id") != start:
+        raise CheckpointError(
+            f"{where}: decoder_start_token_id ({start}) must be pad_token_id ({config.get('pad_token_id')!r:.80}), "
+            "from which Marian's decoder starts"
+        )
+    names = [VOCAB, TARGET_VOCAB] if separate else [VOCAB]
+    size = whole_number(config, "vocab_size", where)
+    target_size = (
+        size if config.get("decoder_vocab_size") is None else whole_number(config, "decoder_vocab_size", where)
+    )
+    vocabularies = [_vocabulary(folder, name, sized) for name, sized in zip(names, (size, target_size), strict=False)]
+    if not separate and size != target_size:
+        raise CheckpointError(f"{where}: decoder_vocab_size ({target_size}) and vocab_size ({size}) must be equal")
+    if vocabularies[-1].places[0] != eos or vocabularies[-1].places[2] != start:
+        raise CheckpointError(
+            f"{folder.path / names[-1]}: </s> and <pad> are {vocabularies[-1].places[0::2]}, and in {CONFIG} "
+            f"(eos_token_id, decoder_start_token_id) they are {(eos, start)}"
+        )
+    return Tokenizer([folder.sentencepiece_model(name) for name in (SOURCE_SPM, TARGET_SPM)], vocabularies)
+
+
+def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
+    """Read a vocabulary; CheckpointError if it does not fit. size: as config.json says."""
+    path, ids = folder.path / name, folder.vocabulary(name)
+    if missing := [special for special in ("</s>", "<unk>", "<pad>") if special not in ids]:
+        raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
+    if len(ids) != size:
+        raise CheckpointError(f"{path} has {len(ids)} subwords, and {CONFIG} says {size} (vocab_size)")
+    return Vocabulary.of(sorted(ids, key=ids.__getitem__), (ids["</s>"], ids["<unk>"], ids["<pad>"]))
+
+
+def _tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
+    """Return the tokenizer's files of a folder: name -> bytes, or the object of a JSON file. longest: in positions."""
+    models, vocabularies = saved.tokenizer.models, saved.tokenizer.vocabularies
+    source, target = direction_of(saved.config)
+    form = character_form(saved.config)
+    # MarianTokenizer gives SentencePiece the text as it comes: the model itself must do what cleaning did.
+    files: dict[str, Any] = {
+        SOURCE_SPM: with_rules(models[0], form.source, source),
+        TARGET_SPM: with_rules(models[-1], form.target, target),
+    }
+    for name, vocabulary in zip((VOCAB, TARGET_VOCAB), vocabularies, strict=False):
+        order = vocabulary.ids_in_original_order()
+        special = dict(zip(vocabulary.places, ("</s>", "<unk>", "<pad>"), strict=True))
+        files[name] = {special.get(place) or vocabulary.subwords[number]: place for place, number in enumerate(order)}
+        # A JSON object has each name once.
+        if len(files[name]) < len(order):
+            raise CheckpointError(f"{saved.folder}: a subword is twice in the vocabulary, which {name} cannot have")
+    files[TOKENIZER_CONFIG] = {
+        "tokenizer_class": "MarianTokenizer",
+        "source_lang": source,
+        "target_lang": target,
+        "separate_vocabs": len(vocabularies) > 1,
+        "model_max_length": longest,
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+        "pad_token": "<pad>",
+        "clean_up_tokenization_spaces": False,
+    }
+    return files

@@ -3,12 +3,11 @@
 Shapes: B sentences, k hypotheses per sentence, S source tokens, E embedding width, D state width.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from torch import Tensor
 
-from tolka.kernels.rows import select_rows
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.rnn.model import EncoderMemory, RecurrentSeq2Seq
 from tolka.nn.rnn_cells import State
@@ -31,7 +30,7 @@ class RnnState(DecoderState):
         fed = None if self.fed is None else self.fed.index_select(0, flat)
         if memory is not None:
             sentences = remaining_sentences(rows, self.beam, len(memory.mask))
-            memory = memory if sentences is None else _select_memory(memory, sentences)
+            memory = memory if sentences is None else memory.select(sentences)
         return type(self)(layers, fed, memory, rows.size(1))
 
 
@@ -56,11 +55,3 @@ class DecodingRnn(RecurrentSeq2Seq):
         features = self._read_out(self._features(s, x, state.memory))
         fed = features.flatten(0, 1) if state.fed is not None else None
         return features, RnnState(layers, fed, state.memory, state.beam)
-
-
-def _select_memory(memory: EncoderMemory, sentences: Tensor) -> EncoderMemory:
-    """Return the memory of the sentences numbered (B',); the one given must not be used again."""
-    # The keys of the dot score are the encoder's states themselves: selected in place twice, rows would move twice.
-    same, encoded = memory.keys is memory.encoded, select_rows(memory.encoded, sentences)
-    keys = encoded if same else select_rows(memory.keys, sentences)
-    return replace(memory, encoded=encoded, keys=keys, mask=memory.mask.index_select(0, sentences))

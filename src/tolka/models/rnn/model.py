@@ -4,7 +4,7 @@ Sutskever et al. (2014) without attention; with it Luong et al. (2015), or, scor
 Shapes: B sentences, S source, T target, N valid target tokens, E embedding width, D state width, V vocabulary.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -18,7 +18,7 @@ from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
 from tolka.nn.linear import Linear
 from tolka.nn.rnn_attention import Alignment
-from tolka.nn.rnn_cells import CELLS, LstmLayer, RecurrentLayer, State, unrolled_encode
+from tolka.nn.rnn_cells import CELLS, LstmLayer, RecurrentLayer, State
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class EncoderMemory:
     encoded: Tensor
     keys: Tensor
     mask: Tensor
+
+    def select(self, sentences: Tensor) -> "EncoderMemory":
+        """Return the memory of the sentences numbered (B',)."""
+        return EncoderMemory(*(each.index_select(0, sentences) for each in (self.encoded, self.keys, self.mask)))
 
 
 class RecurrentSeq2Seq(Seq2Seq):
@@ -78,23 +82,14 @@ class RecurrentSeq2Seq(Seq2Seq):
     def _decoder_layers(self) -> list[RecurrentLayer]:
         return cast(list[RecurrentLayer], list(self.decoder))
 
-    def _encode(
-        self, source: Tensor, lengths: Tensor, inspection: Inspection | None = None
-    ) -> tuple[EncoderMemory | None, list[State]]:
-        """(B, S), (B,) -> the memory for attention, and each layer's last state; with `inspection`, unrolled."""
+    def _encode(self, source: Tensor, lengths: Tensor) -> tuple[EncoderMemory | None, list[State]]:
+        """(B, S), (B,) -> the memory for attention, and each layer's last state."""
         x = self.dropout(self.source_embedding(source))
         last = []
         for number, layer in enumerate(self._encoder_layers):
             # Between layers only (Zaremba et al. 2014): within the recurrence, dropout would erase its memory.
             x = self.dropout(x) if number else x
-            if inspection is None:
-                x, end = layer.encode(x, lengths)
-            else:
-                # torch's kernel does not return C_t, nor states whose gradient can be asked for.
-                x, end, states = unrolled_encode(layer, x, lengths)
-                inspection.encoder_states.append(x)
-                for direction, steps in zip(("forward", "backward"), states, strict=False):
-                    inspection.recurrence[f"encoder.{number}.{direction}"] = steps
+            x, end = layer.encode(x, lengths)
             last.append(end)
         if self.attention is None:
             return None, last
@@ -130,11 +125,10 @@ class RecurrentSeq2Seq(Seq2Seq):
         return h, after
 
     def _decode(
-        self, batch: Batch, memory: EncoderMemory | None, layers: list[State], inspection: Inspection | None = None
+        self, batch: Batch, memory: EncoderMemory | None, layers: list[State], maps: list[Tensor] | None = None
     ) -> Tensor:
-        """Return the features (N, E) of the valid target tokens."""
+        """Return the features (N, E) of the valid target tokens. maps: where given, gets weights (B, ., S)."""
         x = self.dropout(self.target_embedding(batch.target_in))
-        maps: list[Tensor] | None = None if inspection is None else []
         if self.config.input_feeding:
             # A step's input contains the features of the one before: attention and read-out go into the loop, and
             # torch's kernel, which runs over all steps by itself, cannot be used.
@@ -144,31 +138,24 @@ class RecurrentSeq2Seq(Seq2Seq):
                 terms = self._features(h[:, None], x[:, t : t + 1], memory, maps)
                 fed = self._read_out([term[:, 0] for term in terms])
                 steps.append(fed)
-            features = batch.valid(torch.stack(steps, dim=1))
-        else:
-            # Without it no state depends on attention: layer after layer over all steps, then attention for all.
-            s = x
-            for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
-                s = self.dropout(s) if number else s
-                if inspection is None:
-                    s = layer.decode(s, state)
-                else:
-                    s = torch.stack([after[0] for after in layer.unroll(s, None, state)], dim=1)
-            # From here on without padding.
-            features = self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])
-        if inspection is not None and maps:
-            inspection.attention[f"decoder.{self.config.layers - 1}.cross"] = torch.cat(maps, dim=1)[:, None]
-        return features
+            return batch.valid(torch.stack(steps, dim=1))
+        # Without it no state depends on attention: layer after layer over all steps, then attention for all.
+        s = x
+        for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
+            s = layer.decode(self.dropout(s) if number else s, state)
+        # From here on without padding.
+        return self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])
 
     def forward(self, batch: Batch) -> Tensor:
         # Teacher forcing: the decoder reads the reference's tokens, whatever it would have predicted.
         return self._decode(batch, *self._encode(batch.source, batch.source_lengths))
 
     def inspect(self, batch: Batch) -> Inspection:
-        """Unroll the recurrences; with attention, return the map of the decoder's last layer."""
-        inspection = Inspection(torch.empty(0))
-        memory, layers = self._encode(batch.source, batch.source_lengths, inspection)
-        return replace(inspection, features=self._decode(batch, memory, layers, inspection))
+        """With attention, return the map of the decoder's last layer."""
+        maps: list[Tensor] = []
+        features = self._decode(batch, *self._encode(batch.source, batch.source_lengths), maps)
+        attention = {f"decoder.{self.config.layers - 1}.cross": torch.cat(maps, dim=1)[:, None]} if maps else {}
+        return Inspection(features, attention)
 
     def logits(self, features: Tensor) -> Tensor:
         """(..., E) -> (..., V): the dot products with the rows of the output embedding, plus the bias."""

@@ -1,7 +1,7 @@
 """Options of the recurrent encoder-decoders."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from tolka.errors import ConfigError
 from tolka.models.options import INITIALIZATIONS, MAX_LAYERS, MAX_WIDTH, SHARING, ModelConfig, resolved_sharing
@@ -15,7 +15,6 @@ _SCORES = ("dot", "general", "additive")
 class RnnOptions(ModelConfig):
     """Options of all recurrent models; the defaults are an LSTM without attention."""
 
-    SUPPORTS_GRADIENT_FLOW: ClassVar[bool] = True
     cell: str = "lstm"
     """rnn (Elman 1990), lstm (Hochreiter and Schmidhuber 1997) or gru (Cho et al. 2014)"""
     hidden: int = 0

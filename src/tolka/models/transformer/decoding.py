@@ -1,7 +1,7 @@
 """Decoding with the Transformer, token by token, with cached keys and values.
 
 Shapes: B sentences, k hypotheses per sentence, N = B * k, S source tokens, H heads, K and V widths of one head's keys
-and values, D model width.
+and values, W those of all heads together, D model width.
 """
 
 import math
@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 
 from tolka.kernels.attention import attend_few, encoded_at_once, fused_attention
-from tolka.kernels.kv_cache import KeyValueCache
 from tolka.kernels.packing import Packing, choose_packing
-from tolka.kernels.rows import select_rows
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.transformer.layers import DecoderLayer
 from tolka.models.transformer.model import Transformer
@@ -26,7 +24,7 @@ from tolka.nn.attention import CrossAttention, SelfAttention
 class TransformerState(DecoderState):
     """Cached keys and values: of the prefix once per hypothesis, of the source once per sentence."""
 
-    prefix: list[KeyValueCache]  # per layer, N prefixes
+    prefix: list[Tensor]  # per layer, keys and values side by side, all heads together: (N, position, W)
     memory: list[tuple[Tensor, Tensor]]  # per layer, what `project_memory` returned for B sentences
     padding: Tensor | None  # (B, 1, 1, S), true where there is no source token
     position: int  # of the next token, from 0
@@ -34,12 +32,12 @@ class TransformerState(DecoderState):
 
     def select(self, rows: Tensor) -> Self:
         """Keep the hypotheses `rows` (B', k') of the prefix, and the memory of the sentences that remain."""
-        prefix = [cache.select(rows.flatten()) for cache in self.prefix]
+        prefix = [cache.index_select(0, rows.flatten()) for cache in self.prefix]
         # A sentence's hypotheses share its memory, so that re-ordering them within their beam copies none of it.
         memory, padding = self.memory, self.padding
         sentences = remaining_sentences(rows, self.beam, len(memory[0][0]))
         if sentences is not None:
-            memory = [(select_rows(keys, sentences), select_rows(values, sentences)) for keys, values in memory]
+            memory = [(keys.index_select(0, sentences), values.index_select(0, sentences)) for keys, values in memory]
             padding = None if padding is None else padding.index_select(0, sentences)
         return type(self)(prefix, memory, padding, self.position, rows.size(1))
 
@@ -102,8 +100,8 @@ class DecodingTransformer(Transformer):
 
 
 def decoder_layer_step(
-    layer: DecoderLayer, x: Tensor, cache: KeyValueCache, memory: tuple[Tensor, Tensor], padding: Tensor | None
-) -> tuple[Tensor, KeyValueCache]:
+    layer: DecoderLayer, x: Tensor, cache: Tensor, memory: tuple[Tensor, Tensor], padding: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """`DecoderLayer.forward` for one new position per hypothesis: x (B, k, D) -> (B, k, D), and the longer cache."""
 
     def attend_to_prefix(y: Tensor) -> Tensor:
@@ -119,24 +117,27 @@ def decoder_layer_step(
     return x, cache
 
 
-def empty_cache(attention: SelfAttention, like: Tensor, prefixes: int) -> KeyValueCache:
-    """Return the cache of N = `prefixes` prefixes without a token, with the type and device of `like`."""
-    return KeyValueCache(like.new_empty(prefixes, 0, sum(attention.query_key_value.widths[1:])), 0)
+def empty_cache(attention: SelfAttention, like: Tensor, prefixes: int) -> Tensor:
+    """Return the cache (N, 0, W) of N = `prefixes` prefixes without a token, with the type and device of `like`."""
+    return like.new_empty(prefixes, 0, sum(attention.query_key_value.widths[1:]))
 
 
-def self_attention_step(attention: SelfAttention, x: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
-    """One new position x (N, 1, D), which attends to the cached ones and itself -> (N, 1, D), and the longer cache."""
+def self_attention_step(attention: SelfAttention, x: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
+    """One new position x (N, 1, D), which attends to the cached ones and itself -> (N, 1, D), and the longer cache.
+
+    cache: (N, t, W).
+    """
     query_width, *widths = attention.query_key_value.widths
     query, key_value = attention.query_key_value(x).split([query_width, sum(widths)], dim=-1)
     query = attention.split_heads(query, attention.d_k)
     if attention.rotary is not None:
         # Keys are cached rotated: by their own position, which never changes.
         key, value = torch.split(key_value, widths, dim=-1)
-        query = attention.rotary(query, cache.length)
-        key = attention.rotary(attention.split_heads(key, attention.d_k), cache.length)
+        query = attention.rotary(query, cache.size(1))
+        key = attention.rotary(attention.split_heads(key, attention.d_k), cache.size(1))
         key_value = torch.cat([key.transpose(1, 2).flatten(2), value], dim=-1)
-    cache = cache.append(key_value[:, 0])
-    keys, values = torch.split(cache.attended, widths, dim=-1)
+    cache = torch.cat([cache, key_value], dim=1)
+    keys, values = torch.split(cache, widths, dim=-1)
     keys, values = attention.split_heads(keys, attention.d_k), attention.split_heads(values, attention.d_v)
     # No mask: every cached position comes before the query, and no prefix is shorter than another.
     return attention.join_heads(fused_attention(query, keys, values, mask=None, causal=False)), cache

@@ -73,11 +73,8 @@ class Transformer(Seq2Seq):
         for number, layer in enumerate(self.encoder):
             maps: list[Tensor] | None = None if inspection is None else []
             x = self._run_layer(layer, x, rows, maps)
-            if inspection is not None:
-                inspection.attention.update({f"encoder.{number}.self": weights for weights in maps or ()})
-                # Padded and packed again, so that gradients flow through the tensor that is returned.
-                inspection.encoder_states.append(rows.pad(x))
-                x = rows.pack(inspection.encoder_states[-1])
+            if inspection is not None and maps:
+                (inspection.attention[f"encoder.{number}.self"],) = maps
         return self.encoder_norm(x)
 
     def _decode(

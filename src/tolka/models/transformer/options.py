@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from tolka.errors import ConfigError
 from tolka.models.options import INITIALIZATIONS, MAX_LAYERS, MAX_WIDTH, SHARING, ModelConfig, resolved_sharing
@@ -49,8 +49,6 @@ class TransformerOptions(ModelConfig):
     """multiply embeddings by sqrt(d_model) before positions are added, as in the paper"""
     output_bias: bool = False
     """add a trained bias to the output layer's logits, one for each subword"""
-    imported: dict[str, Any] = setting(default_factory=dict, listed=False)
-    """of an imported model, the numbers and truth values of its config.json, which an export has again"""
     initialization: str = "xavier"
     """of weight matrices, uniform: xavier, or kaiming (He et al. 2015)"""
     dropout: float = 0.1

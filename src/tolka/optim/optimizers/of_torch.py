@@ -1,10 +1,10 @@
-"""Torch's optimizers: Adam, AdamW, and gradient descent with momentum."""
+"""Torch's optimizers: Adam, AdamW, Adafactor, and gradient descent with momentum."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.optim import SGD, Adam, AdamW
+from torch.optim import SGD, Adafactor, Adam, AdamW
 
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig, trained_parameters, with_decayed_matrices
 from tolka.options.checks import share_below_one, zero_or_more
@@ -59,6 +59,24 @@ class AdamConfig(MomentsConfig):
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         betas = self.beta1, self.beta2
         return Adam(trained_parameters(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)
+
+
+@OPTIMIZERS.register("adafactor")
+@dataclass(frozen=True)
+class AdafactorConfig(OptimizerConfig):
+    """Adafactor (Shazeer and Stern 2018): m + n numbers for an (m, n) matrix, where Adam keeps 2mn.
+
+    Without momentum, and as the paper's section 9 recommends. The rate is never above 1 / sqrt(update), its equation.
+    """
+
+    name: str = "adafactor"
+    """the kind of optimiser: adafactor"""
+    lr: float = 0.01
+    """the peak learning rate of every schedule, times the size (root mean square) of the matrix that it moves"""
+
+    def build(self, model: nn.Module) -> torch.optim.Optimizer:
+        # The paper's epsilon_1, 1e-30, is of squares; torch squares what it is given.
+        return Adafactor(trained_parameters(model), lr=self.lr, eps=(1e-15, 1e-3))
 
 
 @OPTIMIZERS.register("sgd")

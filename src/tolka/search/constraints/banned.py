@@ -3,11 +3,9 @@
 Shapes: B active sentences, k hypotheses a sentence, V vocabulary, t tokens so far, P phrases of m tokens.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 
 import torch
 from torch import Tensor
@@ -24,11 +22,11 @@ _LISTS_CACHED = 4
 class BannedPhrases:
     """Banned phrases of one length m, sorted by their last token but one.
 
-    ids (P, m); of_sentence (all sentences, P): whether it is banned there; None where all are banned in all.
+    ids (P, m); where (all sentences,): whether they are banned there; None where they are in all.
     """
 
     ids: Tensor
-    of_sentence: Tensor | None = None
+    where: Tensor | None = None
 
     def ban(self, log_p: Tensor, tokens: Tensor, sentences: Tensor) -> None:
         """Set log_p (B, k, V) to -inf at the last token of each phrase whose other tokens end a hypothesis.
@@ -37,7 +35,7 @@ class BannedPhrases:
         """
         length = self.ids.size(1)
         # Single tokens that are banned everywhere need no look at the hypotheses.
-        if length == 1 and self.of_sentence is None:
+        if length == 1 and self.where is None:
             log_p.index_fill_(2, self.ids[:, 0], NEVER)
             return
         if tokens.size(2) < length - 1:
@@ -48,8 +46,8 @@ class BannedPhrases:
         for place in range(length - 2):
             others = tokens[..., tokens.size(2) - length + 1 + place].flatten()
             matches &= others[rows] == self.ids[phrases, place]
-        if self.of_sentence is not None:
-            matches &= self.of_sentence[sentences[rows // tokens.size(1)], phrases]
+        if self.where is not None:
+            matches &= self.where[sentences[rows // tokens.size(1)]]
         rows, phrases = rows[matches], phrases[matches]
         log_p[rows // tokens.size(1), rows % tokens.size(1), self.ids[phrases, -1]] = NEVER
 
@@ -70,30 +68,17 @@ class BannedPhrases:
 
 
 def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedPhrases]:
-    """Return the phrases that the wishes ban, those of one length together.
+    """Return the phrases that the wishes ban, those of one list and length together.
 
     DataError for a phrase without subwords or with a special symbol.
     """
     # As a rule all sentences have one list: its tables are made once, and found again by its identity.
-    lists = {id(wish.banned): wish.banned for wish in wishes}
-    if len(lists) < 2:
-        tables = [table for banned in lists.values() for table in _cached_tables(_Same(banned))]
-        return [replace(table, ids=table.ids.to(device)) for table in tables]
-    distinct = {key: frozenset(banned) for key, banned in lists.items()}
-    counts = Counter(chain.from_iterable(distinct[id(wish.banned)] for wish in wishes))
-    everywhere = {phrase for phrase, count in counts.items() if count == len(wishes)}
-    tables = _tables(everywhere)
-    for table in _tables(counts.keys() - everywhere):
-        numbers = {phrase: column for column, phrase in enumerate(map(tuple, table.ids.tolist()))}
-        of_list = {
-            key: [numbers[phrase] for phrase in banned - everywhere if phrase in numbers]
-            for key, banned in distinct.items()
-        }
-        of_sentence = torch.zeros(len(wishes), len(numbers), dtype=torch.bool)
-        for row, wish in enumerate(wishes):
-            of_sentence[row, of_list[id(wish.banned)]] = True
-        tables.append(replace(table, of_sentence=of_sentence.to(device)))
-    return [replace(table, ids=table.ids.to(device)) for table in tables]
+    tables = []
+    for banned in {id(wish.banned): wish.banned for wish in wishes}.values():
+        is_banned = torch.tensor([wish.banned is banned for wish in wishes], device=device)
+        where = None if bool(is_banned.all()) else is_banned
+        tables += [BannedPhrases(ids.to(device), where) for ids in _cached_tables(_Same(banned))]
+    return tables
 
 
 class _Same:
@@ -112,21 +97,13 @@ class _Same:
 
 
 @lru_cache(_LISTS_CACHED)
-def _cached_tables(banned: _Same) -> list[BannedPhrases]:
-    with torch.inference_mode(False):  # the next call may not be in that mode
-        return _tables(set(banned.phrases))
-
-
-def _tables(phrases: set[Ids]) -> list[BannedPhrases]:
-    """Return these phrases, banned in all sentences, those of one length together."""
+def _cached_tables(banned: _Same) -> list[Tensor]:
+    """Return the ids of the phrases, those of one length together, by their last token but one."""
     of_length: dict[int, list[Ids]] = {}
-    for phrase in phrases:
+    for phrase in set(banned.phrases):
         check_subwords(phrase, "a banned phrase")
         if not phrase:
             raise DataError("a banned phrase has no subwords: leave it out")
         of_length.setdefault(len(phrase), []).append(phrase)
-    return [BannedPhrases(torch.tensor(sorted(each, key=_last_two))) for _, each in sorted(of_length.items())]
-
-
-def _last_two(phrase: Ids) -> Ids:
-    return phrase[-2:]
+    with torch.inference_mode(False):  # the next call may not be in that mode
+        return [torch.tensor(sorted(each, key=lambda phrase: phrase[-2:])) for _, each in sorted(of_length.items())]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 from torch import Tensor
 
@@ -52,11 +51,8 @@ class Parallel:
 
     def tensors_of(self, saved: ResumeState) -> dict[str, Tensor]:
         """Return the tensors of a state that was read, as this rank needs them."""
-        return {**saved.tensors, **(saved.shards.read() if saved.shards else {})}
+        return saved.tensors
 
-    def written(self, state: ResumeState, run: Path) -> ResumeState:
-        """Return the state as the first rank can save it. run: the run's folder."""
+    def gathered(self, state: ResumeState) -> ResumeState:
+        """Return the state as the first rank can save it."""
         return state
-
-    def close(self) -> None:
-        """Wait for what this rank still writes."""

@@ -2,15 +2,12 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -19,9 +16,7 @@ from tolka.data.batch import Batch
 from tolka.distributed.ranks import Ranks
 from tolka.errors import LostProcessError
 from tolka.losses.objective import Objective
-from tolka.model_directory.file_names import SHARDS_IN_PROGRESS
 from tolka.model_directory.resume_state import ResumeState
-from tolka.model_directory.shards import Shards, begin_writing
 from tolka.system.device import Precision
 from tolka.training.averaging import Ema
 from tolka.training.parallel.base import Parallel
@@ -53,9 +48,6 @@ class Sharded(Parallel):
             shared.set_force_sum_reduction_for_comms(True)
         named = objective.model.named_parameters()
         self._weights = {name: weight for name, weight in named if isinstance(weight, DTensor)}
-        # For the thread that writes: its messages must not mix with those of training.
-        self._group = dist.new_group(backend="gloo")
-        self._writing: Shards | None = None
 
     @property
     def _twin(self) -> nn.Module:
@@ -99,41 +91,22 @@ class Sharded(Parallel):
 
     def tensors_of(self, saved: ResumeState) -> dict[str, Tensor]:
         """Return a state's tensors, shared out as the weights that they belong to; of each only this rank's part."""
-        tensors = dict(saved.tensors)
-        if saved.shards:
-            weights = {name: self._weight_of(name, shape) for name, shape in saved.shards.shapes().items()}
-            like = {name: torch.zeros_like(weight) for name, weight in weights.items() if weight is not None}
-            tensors |= saved.shards.read(like)
-        for name, tensor in tensors.items():
-            weight = self._weight_of(name, tensor.shape)
-            if weight is not None and not isinstance(tensor, DTensor):
-                tensors[name] = _placed(tensor.to(weight.device), weight)
-        return tensors
+        return {name: self._part_of(name, tensor) for name, tensor in saved.tensors.items()}
 
-    def _weight_of(self, name: str, shape: torch.Size) -> DTensor | None:
-        """Return the weight that a tensor of the state belongs to, entry by entry; None if there is none."""
+    def _part_of(self, name: str, tensor: Tensor) -> Tensor:
+        """Return this rank's part of a state's tensor; the tensor itself where it belongs to no weight."""
         kind, _, rest = name.partition(".")
         weight = self._weights.get(rest.rpartition(".")[0] if kind == "optimizer" else rest)
-        return weight if weight is not None and kind in ("optimizer", "raw", "ema") and weight.shape == shape else None
+        # A count of steps has the name of a weight, and not its shape.
+        if weight is None or weight.shape != tensor.shape or isinstance(tensor, DTensor):
+            return tensor
+        return _placed(tensor.to(weight.device), weight)
 
-    def written(self, state: ResumeState, run: Path) -> ResumeState:
-        """Let every rank write its parts in the background, to be moved to where the state is saved."""
-        self.close()
-        folder = run / SHARDS_IN_PROGRESS
-        if self.ranks.is_first:
-            Shards(folder).delete()
-        self.ranks.wait()
-        parts = {name: tensor for name, tensor in state.tensors.items() if isinstance(tensor, DTensor)}
-        self._writing = begin_writing(parts, folder, self._group)
-        rest = {name: tensor for name, tensor in state.tensors.items() if name not in parts}
-        return replace(state, tensors=rest, shards=self._writing)
-
-    def close(self) -> None:
-        """Wait until this rank's parts are written."""
-        if self._writing and self._writing.writing:
-            with suppress(CheckpointException):  # the first rank, which waits too, reports it
-                self._writing.writing.result()
-        self._writing = None
+    def gathered(self, state: ResumeState) -> ResumeState:
+        """Return the state with whole tensors, on the CPU of the first rank; without any on the others."""
+        # One after the other: a GPU may not hold all of them. Every rank takes part, in the same order.
+        gathered = ((name, _whole(tensor)) for name, tensor in state.tensors.items())
+        return replace(state, tensors={name: whole.cpu() for name, whole in gathered if self.ranks.is_first})
 
 
 def _placed(tensor: Tensor, weight: DTensor) -> DTensor:

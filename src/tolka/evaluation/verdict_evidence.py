@@ -1,6 +1,6 @@
-"""What is measured of a finished training, in three records, and what follows from it: the level of its model."""
+"""What is measured of a finished training, and what follows from it: the level of its model, and its faults."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,18 +32,33 @@ _WIDE = 10.0  # points
 Interval = Sequence[float] | None
 
 
-@dataclass(frozen=True)
-class FitEvidence:
-    """How the model fits: its scores on the set that it is judged by, and losses in nats per token.
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What was measured of one training. Losses are nats per token, and shares 0 to 1.
 
-    test: the set's name; is_validation: for want of a test set. lines: of it, at most 500. scale: of _BANDS;
-    interval: of the score that it names. over_copy, over_line: 95 % intervals of what translations gain in chrF2 over
-    copies of the sources, and over the commonest target line, line by line. commonest: share of the commonest
-    translation, less that of the commonest reference. unseen: BLEU and chrF2 of the lines that are not in the
-    training text; None for too few. valid: the same of the best model's validation. greedy: score by greedy and by
-    beam search where the first is better by more than chance. gain, train_gain: what its own source takes off the
-    loss, beside another line's, in validation and in training. unrelated: share of training pairs with a loss that
-    another source would lower.
+    How the model fits the set that it is judged by. test: the set's name; is_validation: for want of a test set. lines:
+    of it, at most 500. scale: of _BANDS; interval: of the score that it names. over_copy, over_line: 95 % intervals of
+    what translations gain in chrF2 over copies of the sources, and over the commonest target line, line by line.
+    commonest: share of the commonest translation, less that of the commonest reference. unseen: BLEU and chrF2 of the
+    lines that are not in the training text; None for too few. valid: the same of the best model's validation. greedy:
+    score by greedy and by beam search where the first is better by more than chance. gain, train_gain: what its own
+    source takes off the loss, beside another line's, in validation and in training. unrelated: share of training pairs
+    with a loss that another source would lower.
+
+    How the training went. rate: the highest that was reached; 0 if the optimizer's usual rates are not known. peak: the
+    one that was set. gained: points that the last third of the updates added to the score in validation; loss_fell:
+    share of the loss that it took off; peak_until: the update after which the rate fell, where that was in the second
+    half; else 0. began_as: the model that it started from; brought_nothing: whether that is the best one still; before:
+    its score on the test, if measured; forgotten: test, score, before and now, where another test is worse.
+
+    What the texts are. test_fault, sides, shift: what is wrong with the test set, the sides of a text, and where one
+    stops to be parallel, in words. correlation, valid_correlation: of the lengths of both sides, among pairs as long as
+    most in validation; None for too few. ratio: characters of a target for one of its source in training, relative to
+    the validation set. copies: share of training pairs with equal sides; one_target: of the commonest target line.
+    leaked, near: share of the set's lines that are in the training text, and that have most of their words in a pair
+    there. rare: share of the vocabulary that comes fewer than 5 times in the training text. longest: subwords of a
+    source that the model was trained on; too_long: share of the set's sources that have more. elsewhere: other test
+    sets of another kind, and their chrF2.
     """
 
     test: str
@@ -71,18 +86,6 @@ class FitEvidence:
     unrelated: float
     unrelated_valid: float
 
-
-@dataclass(frozen=True)
-class CourseEvidence:
-    """How the training went.
-
-    rate: the highest that was reached; 0 if the optimizer's usual rates are not known. peak: the one that was set.
-    gained: points that the last third of the updates added to the score in validation; loss_fell: share of the loss
-    that it took off; peak_until: the update after which the rate fell, where that was in the second half; else 0.
-    began_as: the model that it started from; brought_nothing: whether that is the best one still; before: its score on
-    the test, if measured; forgotten: test, score, before and now, where another test is worse.
-    """
-
     updates: int
     passes: float
     minutes: float
@@ -98,21 +101,6 @@ class CourseEvidence:
     brought_nothing: bool = False
     before: Sequence[Any] | None = None
     forgotten: Sequence[Sequence[Any]] = ()
-
-
-@dataclass(frozen=True)
-class TextEvidence:
-    """What the texts are. Shares are 0 to 1.
-
-    test_fault, sides, shift: what is wrong with the test set, the sides of a text, and where one stops to be parallel,
-    in words. correlation, valid_correlation: of the lengths of both sides, among pairs as long as most in validation;
-    None for too few. ratio: characters of a target for one of its source in training, relative to the validation set.
-    copies: share of training pairs with equal sides; one_target: of the commonest target line. leaked, near: share of
-    the set's lines that are in the training text, and that have most of their words in a pair there. rare: share of the
-    vocabulary that comes fewer than 5 times in the training text. longest: subwords of a source that the model was
-    trained on; too_long: share of the set's sources that have more. elsewhere: other test sets of another kind, and
-    their chrF2.
-    """
 
     pairs: int
     vocabulary: int
@@ -132,63 +120,48 @@ class TextEvidence:
     too_long: float = 0.0
     elsewhere: Sequence[Sequence[Any]] = ()
 
-
-@dataclass(frozen=True)
-class Evidence:
-    """What was measured of one training."""
-
-    fit: FitEvidence
-    course: CourseEvidence
-    text: TextEvidence
-
-    @classmethod
-    def of(cls, figures: Mapping[str, Any]) -> "Evidence":
-        """Return the evidence in scores.json."""
-        return cls(FitEvidence(**figures["fit"]), CourseEvidence(**figures["course"]), TextEvidence(**figures["text"]))
-
     @property
-    def unseen(self) -> Sequence[float]:
+    def unseen_scores(self) -> Sequence[float]:
         """BLEU and chrF2 of the lines that are not in the training text; in validation, where all of them are."""
-        return self.fit.valid if self.fit.unseen is None else self.fit.unseen
+        return self.valid if self.unseen is None else self.unseen
 
     @property
     def is_flattered(self) -> bool:
         """Whether lines of the training text make the score better than that of the others."""
-        better = max(self.fit.bleu - self.unseen[0], self.fit.chrf - self.unseen[1])
+        better = max(self.bleu - self.unseen_scores[0], self.chrf - self.unseen_scores[1])
         # Of a fifth of leaked lines, no score is one of new text. Sentences of like kind have words in common, too.
-        if self.text.near > 0.2 and better > 5 * _CHANCE:
+        if self.near > 0.2 and better > 5 * _CHANCE:
             return True
-        return self.text.leaked > (0.02 if better > _CHANCE else 0.2)
+        return self.leaked > (0.02 if better > _CHANCE else 0.2)
 
     @property
     def score(self) -> float:
         """The test score that levels are by."""
-        of_scale = int(self.fit.scale != "BLEU")
-        return (self.unseen if self.is_flattered else (self.fit.bleu, self.fit.chrf))[of_scale]
+        of_scale = int(self.scale != "BLEU")
+        return (self.unseen_scores if self.is_flattered else (self.bleu, self.chrf))[of_scale]
 
     @property
     def level(self) -> str:
         """The level of the model by its scores alone."""
-        fit = self.fit
-        is_one_line = fit.commonest > 0.5 and fit.lines >= 10
+        is_one_line = self.commonest > 0.5 and self.lines >= 10
         # Between near dialects a copy is nearly right: a tenth of what it lacks is enough there.
-        trivial = ((fit.copy_chrf, fit.over_copy), (fit.line_chrf, fit.over_line))
+        trivial = ((self.copy_chrf, self.over_copy), (self.line_chrf, self.over_line))
         is_no_better = any(over[1] < min(_CHANCE, (100 - chrf) / 10) for chrf, over in trivial)
-        if is_no_better or is_one_line or (fit.bleu < 1.0 and fit.chrf < 20.0):
+        if is_no_better or is_one_line or (self.bleu < 1.0 and self.chrf < 20.0):
             return USELESS
         return self._level_of(self.score)
 
     @property
     def least_level(self) -> str:
         """The level that the score may have as well, as its interval is wide; `level` where it is sure."""
-        low, high = self.fit.interval or (self.score, self.score)
-        few = not self.fit.interval and self.fit.lines < FEW_LINES
+        low, high = self.interval or (self.score, self.score)
+        few = not self.interval and self.lines < FEW_LINES
         if self.level in (USELESS, WEAK) or self.is_flattered or not (few or high - low > _WIDE):
             return self.level
         return WEAK if few else self._level_of(low)
 
     def _level_of(self, score: float) -> str:
-        return next((level for level, least in _BANDS[self.fit.scale].items() if score >= least), WEAK)
+        return next((level for level, least in _BANDS[self.scale].items() if score >= least), WEAK)
 
     def is_at_most(self, level: str) -> bool:
         """Return whether the model is of this level or a lower one."""
@@ -198,28 +171,28 @@ class Evidence:
     def is_blind(self) -> bool:
         """Whether the model makes next to nothing of its source."""
         # Both, as tokens of single characters follow from the target's own beginning: their source gains little each.
-        return self.fit.gain < 0.05 * self.fit.valid_loss and self.fit.unrelated_valid > BLIND
+        return self.gain < 0.05 * self.valid_loss and self.unrelated_valid > BLIND
 
     @property
     def has_learnt_nothing(self) -> bool:
         """Whether frequencies of tokens alone would predict the validation text about as well."""
-        return self.fit.valid_loss > 0.93 * self.fit.unigram_loss
+        return self.valid_loss > 0.93 * self.unigram_loss
 
     @property
     def has_had_time(self) -> bool:
         """Whether a model had time to learn something; a stream has no passes."""
-        return not self.course.passes < 2 and self.course.updates >= 300
+        return not self.passes < 2 and self.updates >= 300
 
     @property
     def is_unlike_validation(self) -> bool:
         """Whether lengths do not correlate in the training text, as they do in the validation text."""
-        own, valid = self.text.correlation, self.text.valid_correlation
+        own, valid = self.correlation, self.valid_correlation
         return own is not None and valid is not None and valid > 0.4 and own < 0.5 * valid
 
     @property
     def noise(self) -> float:
         """Estimated share of training pairs that are unrelated, beside what this model cannot tell in any text."""
-        own, valid, fit = self.text.correlation, self.text.valid_correlation, self.fit
+        own, valid = self.correlation, self.valid_correlation
         if own is not None and valid is not None:
             # The lengths of unrelated pairs do not correlate: where they do, the model finds a kind of text hard, and
             # where they do not, they tell more than a model that makes nothing of any source.
@@ -227,17 +200,17 @@ class Evidence:
                 return 0.0
             if self.is_blind and self.is_unlike_validation:
                 return 1 - max(0.0, own) / valid
-        if fit.unrelated_valid > 0.8:
+        if self.unrelated_valid > 0.8:
             return 0.0
-        return max(0.0, (fit.unrelated - fit.unrelated_valid) / max(0.05, 1 - fit.unrelated_valid))
+        return max(0.0, (self.unrelated - self.unrelated_valid) / max(0.05, 1 - self.unrelated_valid))
 
     @property
     def is_learnt_by_heart(self) -> bool:
         """Whether the training text has become far easier for the model than other text."""
-        return self.fit.train_loss < 0.5 * self.fit.valid_loss
+        return self.train_loss < 0.5 * self.valid_loss
 
     @property
     def is_improving(self) -> bool:
         """Whether the last third of the training added a tenth to the score, or a point, or made the loss lower."""
-        gained = (self.course.gained or 0.0) > min(1.0, 0.1 * max(self.score, 1.0))
-        return not self.course.brought_nothing and (gained or self.course.loss_fell > _FALLING)
+        gained = (self.gained or 0.0) > min(1.0, 0.1 * max(self.score, 1.0))
+        return not self.brought_nothing and (gained or self.loss_fell > _FALLING)

@@ -1,30 +1,31 @@
 """The total derivative along a recurrence, against finite differences."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from conftest import Command
+from gradient_flow import gradient_flow, main, unrolled
 from tolka.data.batch import Batch, collate
-from tolka.errors import ConfigError
-from tolka.evaluation.gradient_flow import gradient_flow
-from tolka.models.base import Seq2Seq
 from tolka.models.rnn.config import RnnConfig
+from tolka.models.rnn.model import RecurrentSeq2Seq
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.rnn_cells import RecurrentLayer, State
 
 SOURCES, TARGETS = [[4, 5, 6, 7], [8, 9]], [[5, 6, 7], [8]]
 
 
-def make(**options: Any) -> Seq2Seq:
+def make(**options: Any) -> RecurrentSeq2Seq:
     torch.manual_seed(0)
     return RnnConfig(d_model=6, layers=2, **options).build(11, 11, True).double().eval()
 
 
-def loss(model: Seq2Seq, batch: Batch) -> float:
+def loss(model: RecurrentSeq2Seq, batch: Batch) -> float:
     """In float64, unlike training's."""
-    with torch.no_grad():
-        log_p = model.logits(model.inspect(batch).features).log_softmax(-1)
+    with torch.no_grad(), unrolled(model):
+        log_p = model.logits(model(batch)).log_softmax(-1)
     return -log_p.gather(1, batch.targets[:, None]).sum().item()
 
 
@@ -117,5 +118,25 @@ def test_it_leaves_no_trace() -> None:
 
 def test_without_a_recurrence() -> None:
     model = TransformerConfig(d_model=8, heads=2, layers=1).build(11, 11, True)
-    with pytest.raises(ConfigError, match="Transformer has no recurrence"):
+    with pytest.raises(ValueError, match="Transformer has no recurrence"):
         gradient_flow(model, collate(SOURCES, TARGETS))
+
+
+def test_an_unrolled_encoder_computes_the_same() -> None:
+    model, batch = make(cell="lstm", bidirectional=True, attention="dot"), collate(SOURCES, TARGETS)
+    fused = model(batch)
+    with unrolled(model):
+        assert torch.allclose(model(batch), fused, atol=1e-12)
+
+
+def test_a_trained_model_has_a_table_and_a_picture(
+    command: Command, tiny: list[str], corpus: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    kept = [setting for setting in tiny if not setting.startswith("model")]
+    assert command("mt-train", *kept, "model=lstm", "model.d_model=16", "trainer.updates=2").code == 0
+    capsysbinary.readouterr()
+    texts = ["--source", str(corpus / "valid.xa"), "--target", str(corpus / "valid.xb")]
+    main([str(tmp_path / "run"), *texts, "-o", str(tmp_path / "flow.svg")])
+    table = capsysbinary.readouterr().out.decode()
+    assert ["encoder.0.forward C" in " ".join(line.split()) for line in table.splitlines()].count(True) == 1
+    assert "<svg" in (tmp_path / "flow.svg").read_text()

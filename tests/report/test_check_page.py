@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tolka.report.data_check_page import write_check_page
+from tolka.report.data_check import write_check_page
 from tolka.text.cleaning.steps import CleaningConfig
 
 SIDES = ("source", "target")

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from tolka.data.store import TokenStore
 from tolka.engines.torch_engine import TorchEngine
-from tolka.evaluation.evidence import NEARLY_RIGHT
 from tolka.evaluation.input_notes import equal_note, language_note, shift_note
+from tolka.evaluation.verdict_evidence import NEARLY_RIGHT
 from tolka.metrics.languages import choose_bleu_tokenizer, has_spaces
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import line_chrf, score
@@ -85,7 +85,7 @@ class Material:
 
 
 def measure_fit(material: Material) -> dict[str, Any]:
-    """Return the fields of FitEvidence that follow from the material."""
+    """Return how the model fits: the fields of Evidence that follow from the material."""
     pairs, texts, language = _some(material.tested), _some(material.translations), material.language
     references, sources = [pair.target for pair in pairs], [pair.source for pair in pairs]
     commonest = [_commonest([pair.target for pair in material.training_texts()])[0]] * len(pairs)
@@ -120,7 +120,7 @@ def measure_fit(material: Material) -> dict[str, Any]:
 
 
 def measure_text(material: Material, test: str) -> dict[str, Any]:
-    """Return the fields of TextEvidence that follow from the material. test: the name of the set that is judged by."""
+    """Return what the texts are: fields of Evidence. test: the name of the set that is judged by."""
     tokenizer, texts = material.translator.tokenizer, material.training_texts()
     words = sum(len(pair.target.split()) for pair in texts) if has_spaces(material.language) else 0
     subwords = sum(len(target) for _, target in material.training)
