@@ -32,7 +32,6 @@ class PlannedTraining:
     """
 
     label: str
-    folder: Path
     config: TrainConfig
     settings: Sequence[str]
 
@@ -150,8 +149,7 @@ def plan_training(
 ) -> PlannedTraining:
     """Return one training of a sweep, in its own folder below `base`."""
     own = [setting for setting in settings if split_setting(setting).key not in _PLACES]
-    folder = base / label
-    config = train_config([*own, f"run.name={label}", f"run.dir={folder}"], source, say=say)
+    config = train_config([*own, f"run.name={label}", f"run.dir={base / label}"], source, say=say)
     # By one metric: their results are compared, and a sweeper knows its direction before any text is read.
     origins = {key: by for key, by in config.run.origins.items() if (key, by) != ("trainer.metric", OPEN)}
-    return PlannedTraining(label, folder, replace(config, run=replace(config.run, origins=origins)), settings)
+    return PlannedTraining(label, replace(config, run=replace(config.run, origins=origins)), settings)
