@@ -29,12 +29,12 @@ COMMON = [
 NEW = {"turkish": "tur_Latn", "indonesian": "ind_Latn"}
 WAYS: dict[str, list[str]] = {
     "no_new_subwords": ["tokenizer.extend=0"],
-    "1000_new_subwords": ["tokenizer.extend=1000", "tokenizer.extend_from=target"],
+    "1000_new_subwords": ["tokenizer.extend=1000"],
     "begins_as_korean": ["corpus.like=kor_Hang"],
     "third_of_the_rate": ["optimizer.lr=0.0003"],
     "adapters": ["finetuning.lora_rank=32"],
     "adapters_at_a_third_of_the_rate": ["finetuning.lora_rank=32", "optimizer.lr=0.001"],
-    "old_text_beside": ["corpus.cap=3000"],
+    "old_text_beside": ["corpus.weights=[1,1]"],
     "as_it_comes": [],
 }
 OLD_LINES = 500  # of Tatoeba's test set

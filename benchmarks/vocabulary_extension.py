@@ -55,11 +55,7 @@ def main() -> None:
     ]
     ways = {
         "as it is": [],
-        f"{options.extend} subwords of the target": [
-            f"tokenizer.extend={options.extend}",
-            "tokenizer.extend_from=target",
-        ],
-        f"{options.extend} subwords of both sides": [f"tokenizer.extend={options.extend}"],
+        f"{options.extend} new subwords": [f"tokenizer.extend={options.extend}"],
     }
     print("| vocabulary | subwords | subwords a test sentence: source, target | best update | minutes | test set |")
     print("|---|---|---|---|---|---|")

@@ -150,7 +150,7 @@ def test_a_new_language_gets_subwords_where_its_words_fall_into_many(tmp_path: P
     """Also where each letter is known; and old text beside it does not slow its training down."""
 
     def chosen(**facts: Any) -> dict[str, Any]:
-        language = replace(text(200_000), new_languages=("ind_Latn",), new_side="target", new_pairs=3000, **facts)
+        language = replace(text(200_000), new_languages=("ind_Latn",), new_pairs=3000, **facts)
         return {choice.key: choice.value for choice in choose_tuning(language)}
 
     many, few = chosen(subwords=3.6), chosen(subwords=1.9)
@@ -175,7 +175,7 @@ def test_subwords_are_added_where_a_model_lacks_them() -> None:
     def added(unspelt: float, pairs: int, characters: int = 60) -> Any:
         facts = replace(text(pairs), unspelt=unspelt, characters=characters)
         chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
-        assert chosen.keys() == {*TUNED} - {"corpus.both_directions", "tokenizer.extend_from"}  # of new languages
+        assert chosen.keys() == {*TUNED} - {"corpus.both_directions"}  # of new languages
         return chosen["tokenizer.extend"]
 
     assert (added(0.05, 3000), added(0.5, 300), added(0.5, 3000)) == (0, 525, 2000)

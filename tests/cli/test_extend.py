@@ -55,7 +55,6 @@ def test_with_nothing_but_text_subwords_are_added_where_they_are_missing(
 ) -> None:
     text = [f"corpus.{split}={korean / split}" for split in ("train", "valid", "test")]
     settings = [f"run.init_from={trained}", "corpus.target=ko", f"run.dir={korean.parent / 'ko'}", "trainer.updates=3"]
-    settings += ["tokenizer.extend_from=target"]
     outcome = command("mt-train", *text, *settings, "report.page=false", "report.plots=false")
     assert outcome.code == 0, outcome.err
     assert "tokenizer.extend" in outcome.err
@@ -67,17 +66,17 @@ def test_with_nothing_but_text_subwords_are_added_where_they_are_missing(
 def test_new_rows_start_as_the_means_of_the_old_ones(
     command: Command, tiny: list[str], trained: Path, korean: Path
 ) -> None:
-    arguments = going_on(tiny, trained, korean, "ko", "corpus.target=ko", "tokenizer.extend=40", "optimizer.lr=1e-30")
+    arguments = going_on(tiny, trained, korean, "ko", "corpus.target=ko", "tokenizer.extend=30", "optimizer.lr=1e-30")
     outcome = command("mt-train", *arguments)
     assert outcome.code == 0, outcome.err
     assert "note: corpus.source=xa, as the model in run.init_from has it" in outcome.err
     assert "note: it was trained from xa to xb; it is now trained from xa to ko" in outcome.err
-    assert "40 subwords of both sides added, " in outcome.err
-    assert "40 of them new" in outcome.err
+    assert "30 subwords of the target added, " in outcome.err
+    assert "30 of them new" in outcome.err
     old, new = load_model(trained), load_model(korean.parent / "ko")
     assert new.config["corpus"]["target"] == "ko"
     spelt, _ = spellings(old.tokenizer, new.tokenizer)
-    assert len(spelt) == 40
+    assert len(spelt) == 30
     for name, before in old.model.state_dict().items():
         after = new.model.state_dict()[name]
         if before.shape == after.shape:
@@ -97,7 +96,7 @@ def test_two_vocabularies(command: Command, tiny: list[str], korean: Path, tmp_p
     """The target's alone is extended; the matrices of the output and of the target have new rows, tied or not."""
     base = [*tiny, "tokenizer.shared=false", f"model.share_embeddings={sharing}", "model.output_bias=true"]
     assert command("mt-train", *base).code == 0
-    settings = ("corpus.target=ko", "tokenizer.extend=30", "tokenizer.extend_from=target")
+    settings = ("corpus.target=ko", "tokenizer.extend=30")
     outcome = command("mt-train", *going_on(tiny, tmp_path / "run", korean, "ko", *settings))
     assert outcome.code == 0, outcome.err
     assert ", 0 + 30 of them new" in outcome.err
@@ -166,7 +165,6 @@ def test_without_a_new_language_the_new_subwords_are_of_the_first_text(
     ("settings", "complaint"),
     [
         (["tokenizer.extend=-1"], "tokenizer.extend (-1)"),
-        (["tokenizer.extend=40", "tokenizer.extend_from=middle"], "tokenizer.extend_from"),
         (["tokenizer.sample=10"], "tokenizer.sample (1000000, now 10)"),
     ],
 )
@@ -235,7 +233,7 @@ def test_a_frozen_encoder_and_the_settings_of_learning(
 def test_a_folder_of_marian_is_extended(command: Command, tiny: list[str], korean: Path, tmp_path: Path) -> None:
     """A word in Hangul is unknown to it: the new rows start near the mean of all, and the biases too."""
     folder = write_by_hand(tmp_path / "opus")
-    settings = ("corpus.target=ko", "tokenizer.extend=30", "optimizer.lr=1e-30", "tokenizer.extend_from=target")
+    settings = ("corpus.target=ko", "tokenizer.extend=30", "optimizer.lr=1e-30")
     outcome = command("mt-train", *going_on(tiny, folder, korean, "ko", *settings))
     assert outcome.code == 0, outcome.err
     assert "; 0 are unknown in " in outcome.err

@@ -100,7 +100,6 @@ def test_a_table_without_a_column_is_text_as_before(command: Command, trained: P
         (["input.format=tsv", "input.column=0"], "a\n", 2, "input.column (0): columns are counted from 1"),
         (["input.format=xml"], "a\n", 2, "input.format ('xml') is unknown"),
         (["input.format=parquet", "input.column=a"], "a\n", 2, "input.format=parquet cannot be read from standard"),
-        (["input.prefix_column=b"], "a\n", 2, "input.prefix_column (b) is of no use without input.column"),
         (["input.format=tsv", "input.column=b"], "a\tc\n", 1, "stdin:1: no column is called 'b'."),
         (["input.format=tsv", "input.column=3"], "a\tc\n", 1, "stdin:1: 2 columns, and column 3 is wanted"),
         (["input.format=jsonl", "input.column=b"], '{"a": ""}\n', 1, "stdin:1: no key 'b'."),
@@ -132,13 +131,6 @@ def test_a_prefix_that_is_too_long_is_named_and_those_before_it_are_translated(
     outcome = command("mt-translate", trained, *QUICK, f"search.prefix={tmp_path}/prefixes", stdin=b"ferry\n" * 3)
     assert (outcome.code, outcome.out.count("\n")) == (1, 2)
     assert outcome.error.startswith(f"{tmp_path}/prefixes:3: a prefix of ")
-    rows = b"ferry\t\nferry\t" + b"ferry " * 40 + b"\n"
-    columns = ["input.format=tsv", "input.column=1", "input.prefix_column=2"]
-    outcome = command("mt-translate", trained, *QUICK, *columns, "decoding.window=1", stdin=rows)
-    assert (outcome.code, outcome.out.count("\n")) == (1, 1)
-    assert outcome.error.startswith("stdin, row 2: a prefix of ")
-    first = command("mt-translate", trained, *QUICK, *columns, stdin=rows.partition(b"\n")[2])
-    assert (first.out, first.err.count("\n")) == ("", 1), "that there was no line is no news here"
 
 
 def test_rows_with_a_flaw_are_noted(command: Command, trained: Path) -> None:
@@ -169,7 +161,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return asked
 
 
-def test_prefixes_come_from_a_file_or_a_column(
+def test_prefixes_come_from_a_file(
     command: Command, trained: Path, tmp_path: Path, begun: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tables(tmp_path)
@@ -180,9 +172,6 @@ def test_prefixes_come_from_a_file_or_a_column(
     for given in (
         ["text", "search.prefix=begin", "decoding.window=2"],
         ["text", "input.prefix=begin"],
-        ["a.tsv", "input.column=text", "input.prefix_column=begin"],
-        ["numbers.tsv", "input.column=2", "input.prefix_column=3"],
-        ["a.jsonl", "input.column=text", "input.prefix_column=begin"],
         ["a.csv", "input.column=text", "input.prefix=begin"],
     ):
         assert command("mt-translate", trained, *QUICK, *given).code == 0

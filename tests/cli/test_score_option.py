@@ -12,7 +12,6 @@ import torch
 from tolka.data.batch import BOS, EOS
 from tolka.model_directory.read import load_model
 from tolka.translation.opening import open_model
-from tolka.translation.scoring import score_given
 
 Command = Callable[..., Any]
 
@@ -99,7 +98,7 @@ def test_a_long_line_is_scored_whole(command: Command, trained: Path, tmp_path: 
         "note: 1 of 2 lines were longer than the model was trained for: scored whole all the same"
     ]
     translator = open_model(trained)
-    (pair,) = score_given(translator, [text], [text])
+    (pair,) = translator.score([(text, text)])
     assert len(pair.translation.segments) == 1
     assert float(outcome.out.split("\t")[0]) == pytest.approx(pair.translation.score, abs=1e-2)
 

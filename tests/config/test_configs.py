@@ -292,7 +292,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like", "score")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
-    names |= read_only | {"input.column", "input.prefix_column", "decoding.source", "decoding.target"}
+    names |= read_only | {"input.column", "decoding.source", "decoding.target"}
     names |= {"files.language", "tracking.project", "trainer.teacher", "metrics.command"}
     assert literal.keys() - texts - files == names | runs
 

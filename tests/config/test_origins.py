@@ -98,7 +98,7 @@ def test_settings_are_shown_with_who_set_them() -> None:
 
 
 def test_a_long_text_stays_one_value() -> None:
-    config = train_config(["model=lstm", f"run.dir=runs/{'long name ' * 30}"])
+    config = train_config(["model=lstm", f"run.dir=runs/{'long name ' * 15}"])
     assert yaml.safe_load(with_origins(config.as_dict()))["run"]["dir"] == config.run.dir
 
 

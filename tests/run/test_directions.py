@@ -152,13 +152,11 @@ def test_entries_with_languages_are_checked(tiny: list[str], entry: str, message
         train_config([*tiny, f"corpus.train=[{entry}]"])
 
 
-def test_temperature_and_cap_are_by_direction() -> None:
+def test_temperature_is_by_direction() -> None:
     directions = [XA_XB, XA_XB, XB_XA]
     # 400 + 400 and 200 pairs; with an infinite temperature each direction would have half of the thousand.
     mixture = Mixture.of([400, 400, 200], temperature=1e9, directions=directions)
     assert mixture.draws == (250, 250, 500)
-    assert Mixture.of([400, 400, 200], directions=directions, cap=300).draws == (150, 150, 200)
-    assert Mixture.of([400, 200], directions=[XA_XB, XA_XB], cap=300).draws == (400, 200)
 
 
 def verses(folder: Path, source: str, target: str) -> list[Pair]:

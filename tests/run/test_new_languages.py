@@ -240,22 +240,22 @@ def test_characters_of_the_known_side_are_added_too(nllb: Path) -> None:
 
 
 @each_row(
-    ("directions", "learns_from", "sides"),
+    ("directions", "sides"),
     [
-        (["eng-zad", "eng-zad"], "target", ["target", "target"]),
-        (["eng-zad", "grc-eng"], "target", ["target", "source"]),
-        (["eng-deu", "eng-zad"], "target", ["", "target"]),
-        (["grc-zad", "eng-deu", "zad-eng"], "both", ["both", "", "both"]),
-        (["eng-zad", "eng-deu"], "source", ["source", ""]),  # typed
-        (["eng-deu", "eng-deu"], "both", ["both", ""]),
+        (["eng-zad", "eng-zad"], ["target", "target"]),
+        (["eng-zad", "grc-eng"], ["target", "source"]),
+        (["eng-deu", "eng-zad"], ["", "target"]),
+        (["grc-zad", "eng-deu", "zad-eng"], ["both", "", "source"]),
+        (["eng-deu", "eng-deu"], ["both", ""]),
     ],
 )
 def test_subwords_are_learnt_from_each_text_in_a_new_language(
-    nllb: Path, directions: list[str], learns_from: str, sides: list[str]
+    nllb: Path, directions: list[str], sides: list[str]
 ) -> None:
     script = {"eng": "eng_Latn", "deu": "deu_Latn", "zad": "zad_Latn", "grc": "grc_Grek"}
     named = [Direction(*(script[code] for code in each.split("-"))) for each in directions]
-    assert Extension(read_foreign(nllb).tokenizer, 10, learns_from, 0, 1.0).sides(named) == sides
+    tokenizer = read_foreign(nllb).tokenizer
+    assert Extension(tokenizer, 10, tokenizer.languages, 0, 1.0).sides(named) == sides
 
 
 @pytest.mark.parametrize("swap", [False, True])
@@ -280,7 +280,7 @@ def test_no_character_is_lost_whatever_the_order_of_the_texts(
         == tuple(dict.fromkeys(each for each in targets if each != "eng_Latn"))[:: -1 if swap else 1]
     )
     chosen = {choice.key: choice.value for choice in choose_tuning(facts)}
-    extension = Extension(base, chosen["tokenizer.extend"], chosen.get("tokenizer.extend_from", "both"), 0, 1.0)
+    extension = Extension(base, chosen["tokenizer.extend"], base.languages, 0, 1.0)
     order = Order(corpus, CleaningConfig(), extension, BatchingConfig(), tagged=[*base.languages, *facts.new_languages])
     prepared = prepare(order, tmp_path / "cache")
     for side in ("\u0436\u0449 \ua78c\u0331", "\u2042"):

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from tolka.text.cleaning.cleaner import Marks, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import Marks, MarkSet, Reject, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair

@@ -32,17 +32,13 @@ def test_each_form_comes_with_the_first_translation(terms: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "pairs", "weight"),
-    [
-        ([], 60, 1.0),
-        (["corpus.glossary_weight=4"], 60, 4.0),
-        (["corpus.weights=[1,1]", "corpus.glossary_weight=2"], 68, 2),
-    ],
+    ("settings", "pairs"),
+    [([], 60), (["corpus.weights=[1,1]"], 68)],
 )
-def test_an_epoch_draws_them_by_their_weight(
-    settings: list[str], pairs: int, weight: float, tiny: list[str], corpus: Path, terms: Path
+def test_an_epoch_draws_each_term_as_a_pair(
+    settings: list[str], pairs: int, tiny: list[str], corpus: Path, terms: Path
 ) -> None:
-    """Of the pairs and 3 terms, each term `weight` times as often as a pair; an epoch is as long as all together."""
+    """Of the pairs and 3 terms; an epoch is as long as all together."""
     texts = [f"corpus.train=[{corpus / 'train'},{corpus / 'valid'}]"] if pairs > 60 else []
     said: list[str] = []
     config = train_config([*tiny, f"corpus.glossary={terms}", *settings, *texts, "cleaning.leaks=keep"])
@@ -53,15 +49,13 @@ def test_an_epoch_draws_them_by_their_weight(
     ] == "glossary terms.tsv"
     assert inputs.prepared.parts[-1] == 3
     drawn = [row for rows in plan for row in rows]
-    expected = 3 * weight / (pairs + 3 * weight) * (pairs + 3)
     assert abs(len(drawn) - pairs - 3) <= 1
-    assert abs(sum(row >= pairs for row in drawn) - expected) <= 1
+    assert abs(sum(row >= pairs for row in drawn) - 3) <= 1
 
 
 def test_what_does_not_fit_is_one_line(tiny: list[str], tmp_path: Path, terms: Path, command: Command) -> None:
     for settings, message in (
         (["corpus.glossary=nowhere.tsv"], "nowhere.tsv: there is no such file"),
-        ([f"corpus.glossary={terms}", "corpus.glossary_weight=0"], "corpus.glossary_weight (0) must be above 0"),
         ([f"corpus.glossary={terms}", "corpus.both_directions=true"], "is for a text of one direction"),
     ):
         found = command("mt-train", *tiny, *settings)

@@ -157,12 +157,6 @@ def test_counting_refuses_what_has_no_lines(tmp_path: Path) -> None:
         count_and_digest(written(tmp_path, b"one\ntwo\0\n"))
 
 
-def test_a_million_blank_lines_in_a_row_are_no_text(tmp_path: Path) -> None:
-    path = written(tmp_path, gzip.compress(b"a\n" + b"\n" * 2**21), "text.gz")
-    with pytest.raises(DataError, match=r"text.gz:1048578: more than 1048576 blank lines in a row; is this text\?"):
-        list(read_lines(path))
-
-
 @pytest.mark.parametrize(
     ("name", "command"),
     [

@@ -20,7 +20,7 @@ _OF_TRAINING = (
 _OF_MODEL = "model", "model.d_model", "model.layers", "model.decoder_layers", "model.dropout", "tokenizer.vocab_size"
 FRESH = (*_OF_MODEL, *_OF_TRAINING)
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
-TUNED = ("corpus.both_directions", "tokenizer.extend", "tokenizer.extend_from", *_OF_TRAINING)
+TUNED = ("corpus.both_directions", "tokenizer.extend", *_OF_TRAINING)
 """The settings that are chosen for a model that training starts from (run.init_from)."""
 
 
@@ -133,7 +133,6 @@ def choose_tuning(text: TextFacts, tokens: int = 0, width: int = _TUNED_WIDTH, a
     return [
         *(language if new else []),
         Choice("tokenizer.extend", added if why else 0, why or "the model spells this text well"),
-        *([Choice("tokenizer.extend_from", text.new_side, why)] if text.new_side else []),
         *_course(text, size, _SUBWORDS - _FEWER * 3, tokens),
     ]
 

@@ -31,9 +31,8 @@ class TextFacts:
     both sides. characters: different ones of both sides. unspelt: share of a side's subwords, the larger of both,
     that are bytes or unknown to the model to start from; 0 without one. validation: pairs of the validation set.
     streamed: whether the text is only the beginning of a stream. unknown: number of characters that the model cannot
-    spell at all. new_languages: those that a model with tags has none for. new_side: which side of the first text in
-    one of them is; source, target, both or "". subwords: of the model's, that spell a word of that one of them which
-    has the most, on average. new_pairs: those of texts in new languages.
+    spell at all. new_languages: those that a model with tags has none for. subwords: of the model's, that spell a word
+    of that one of them which has the most, on average. new_pairs: those of texts in new languages.
     """
 
     pairs: int
@@ -45,7 +44,6 @@ class TextFacts:
     streamed: bool
     unknown: int = 0
     new_languages: tuple[str, ...] = ()
-    new_side: str = ""
     subwords: float = 0.0
     new_pairs: int = 0
 
@@ -113,7 +111,6 @@ class TextFacts:
             streamed=corpus.stream is not None,
             unknown=_unknown(frequent, tokenizer, form) if tokenizer else 0,
             new_languages=tuple({code: None for each, _ in spelt if known for code in each if code not in known}),
-            new_side=next(filter(None, new), ""),
             subwords=max(_subwords(own, tokenizer, each) for each, own in spelt) if tokenizer else 0.0,
             new_pairs=round(distinct * sum(count for side, count in zip(new, counts, strict=True) if side)),
         )

@@ -13,7 +13,7 @@ from tolka.system.progress import Say
 from tolka.text.direction import is_named
 
 # A run does not inherit these settings of the tokenizer: it adds subwords of its own, or none.
-_EXTENSION_KEYS = ("extend", "extend_from")
+_EXTENSION_KEYS = ("extend",)
 # New subwords are learnt with these settings, whatever the old ones were learnt with.
 _LEARNING_KEYS = ("sample", "character_coverage")
 

@@ -30,42 +30,22 @@ class Mixture:
         weights: Sequence[float] = (),
         temperature: float = 1.0,
         directions: Sequence[Direction] = (),
-        cap: int = 0,
     ) -> "Mixture":
-        """Return the mixture for weights, temperature and cap (see CorpusConfig). An epoch is as long as all texts.
+        """Return the mixture for weights and temperature (see CorpusConfig). An epoch is as long as all texts.
 
         A text of n pairs has the share of its weight, or with a temperature T a share proportional to n ** (1 / T)
         (Arivazhagan et al. 2019). directions: of each text; of several, n is the number of pairs in a direction, whose
-        texts share what is drawn of it by their length, and of which an epoch has at most `cap`.
-        DataError if no text with a weight has pairs.
+        texts share what is drawn of it by their length. DataError if no text with a weight has pairs.
         """
-        several = len({*directions}) > 1
-        groups = [*directions] if several else [*range(len(rows))]
+        if not weights and temperature == 1:
+            return cls(tuple(rows), tuple(rows))
+        groups = directions if len({*directions}) > 1 else range(len(rows))
         sizes = Counter[object]()
         for group, n in zip(groups, rows, strict=True):
             sizes[group] += n
-        mixture = cls._weighted(rows, weights, temperature, [sizes[group] for group in groups])
-        if not (several and cap):
-            return mixture
-        drawn = Counter[object]()
-        for group, draws in zip(groups, mixture.draws, strict=True):
-            drawn[group] += draws
-        capped = [
-            draws if drawn[group] <= cap else max(1, round(draws * cap / drawn[group])) if draws else 0
-            for group, draws in zip(groups, mixture.draws, strict=True)
-        ]
-        return cls(tuple(rows), tuple(capped))
-
-    @classmethod
-    def _weighted(
-        cls, rows: Sequence[int], weights: Sequence[float], temperature: float, sizes: Sequence[int]
-    ) -> "Mixture":
-        """Return the mixture without a cap. sizes: number of pairs of what each text is a part of."""
-        if not weights and temperature == 1:
-            return cls(tuple(rows), tuple(rows))
         # T = 1 draws from each text by its size, a large T from all alike: small texts are drawn from more often.
         shares = np.array(
-            [n and n / size * size ** (1 / temperature) for n, size in zip(rows, sizes, strict=True)], dtype=np.float64
+            [n and n / sizes[group] * sizes[group] ** (1 / temperature) for group, n in zip(groups, rows, strict=True)]
         )
         if weights:
             shares = np.array(weights, dtype=np.float64) * (np.array(rows) > 0)

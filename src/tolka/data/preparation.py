@@ -25,12 +25,10 @@ from tolka.data.shards import SHARD_PAIRS, Shard, Task, work_on
 from tolka.data.store import PartTags, TokenStore, write_store
 from tolka.errors import ConfigError, DataError
 from tolka.system.atomic import name_in_disk_errors, one_at_a_time, replace_text, whole_folder
-from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
 from tolka.system.workers import call_each, cores
 from tolka.text.check.loss import main_reason
-from tolka.text.cleaning.cleaner import Tally, duplicate_key, held_out_marks, set_aside_marks
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import MarkSet, Tally, duplicate_key, held_out_marks, set_aside_marks
 from tolka.text.cleaning.steps import RULES, CleaningConfig, own_modules, steps_of
 from tolka.text.corpora.base import Corpus
 from tolka.text.pairs import Pair, Swapped
@@ -168,20 +166,7 @@ def prepare(order: Order, cache: Path, processes: int = 0, say: Say = silent) ->
     tokenizer = Tokenizer.load(folder)
     tags = PartTags(tuple(map(tokenizer.tags, order.corpus.entry_directions)), tuple(parts))
     store = replace(TokenStore.open(folder), tags=tags)
-    _check_typed_tags(tokenizer, store)
     return Prepared(folder, tokenizer, store, tally, parts, remarks, reused)
-
-
-def _check_typed_tags(tokenizer: Tokenizer, store: TokenStore) -> None:
-    """Raise DataError if sources begin with a tag where the language that is named puts one there."""
-    if tokenizer.typed_tags and store.tags.counts[0]:
-        starts = store.source_offsets[:-1][store.source_lengths > 0]
-        if typed := int(np.isin(store.source_ids[starts], [*tokenizer.typed_tags.values()]).sum()):
-            raise DataError(
-                f"{count_text(typed, 'source')} of {len(store)} begin with a tag such as "
-                f">>{next(iter(tokenizer.typed_tags))}<<, which corpus.target=CODE puts there by itself: take the tags "
-                "out of the text, or leave out corpus.target"
-            )
 
 
 def _remove_abandoned(cache: Path) -> None:
@@ -343,7 +328,7 @@ class _Workshop:
 
     def _work_on_shards(self, title: str, tokenizer: Tokenizer | None = None) -> None:
         """Clean all shards, or with a tokenizer encode them, except those for which it is done."""
-        waiting = [shard for shard in self._shards if not shard.is_done("encode" if tokenizer else "clean")]
+        waiting = [shard for shard in self._shards if not shard.is_done("encoded" if tokenizer else "cleaned")]
         total, left = (sum(shard.count for shard in shards) for shards in (self._shards, waiting))
         task, modules = self._order.task, [*own_modules(self._order.cleaning)]
         work = partial(work_on, task=task, tokenizer=tokenizer, modules=modules)

@@ -17,8 +17,7 @@ from tolka.data.store import PartTags, TokenStore, joined
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.system.progress import Say, bar
-from tolka.text.cleaning.cleaner import Tally, duplicate_key, duplicate_reason, judge, marks_of
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import MarkSet, Tally, duplicate_key, duplicate_reason, judge, marks_of
 from tolka.text.pairs import Pair, PairStream
 from tolka.text.windows import full_windows
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -112,7 +111,7 @@ class StreamLoader(Batches):
         rows: list[tuple[list[int], list[int]]] = []
         with bar(title, len(pairs), " pairs") as progress:
             for chunk in full_windows(pairs, _CHUNK_PAIRS):
-                rows += fitting_rows(chunk, self._tokenizer, self._task.max_length, tally)
+                rows += fitting_rows(chunk, self._tokenizer, self._stream.direction, self._task.max_length, tally)
                 progress.update(len(chunk))
         tally.kept = len(rows)
         return TokenStore.from_rows([source for source, _ in rows], [target for _, target in rows])

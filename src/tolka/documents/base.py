@@ -30,19 +30,15 @@ class Document(ABC):
         self,
         path: Path,
         column: str = "",
-        prefix_column: str = "",
         limit: LineLimit = LINE_LIMIT,
         stream: IO[bytes] | None = None,
     ) -> None:
-        """column: of the texts, in a table. prefix_column: of the beginnings of their translations; "" = they are free.
-
-        limit: for a line. stream: read in place of the file, once.
-        """
-        self.path, self.column, self.prefix_column, self.limit, self.stream = path, column, prefix_column, limit, stream
+        """column: of the texts, in a table. limit: for a line. stream: read in place of the file, once."""
+        self.path, self.column, self.limit, self.stream = path, column, limit, stream
 
     @abstractmethod
     def texts(self) -> Iterator[Pair]:
-        """Yield each text as the source of a pair, whose target is the beginning of the translation, "" if it is free.
+        """Yield each text as the source of a pair.
 
         A text with a flaw is translated all the same, and noted. DataError for what cannot be read.
         """

@@ -20,15 +20,14 @@ class TableColumn(Document):
 
     def texts(self) -> Iterator[Pair]:
         for pair in self._reader().read():
-            yield pair if self.prefix_column else Pair(pair.source, "", pair.flaw)
+            yield Pair(pair.source, "", pair.flaw)
 
     def count(self) -> int:
         return self._reader().count()
 
     def _reader(self) -> BothSides:
-        # A reader of pairs has two columns; without beginnings, `texts` drops the second.
-        columns = [self.column, self.prefix_column or self.column]
-        reader = FORMATS[self.endings[0]](self.path, str(self.path), UNKNOWN, columns, self.limit)
+        # A reader of pairs has two columns; `texts` drops the second.
+        reader = FORMATS[self.endings[0]](self.path, str(self.path), UNKNOWN, [self.column, self.column], self.limit)
         assert isinstance(reader, BothSides)
         # Blank lines stay, as the output has a line for each of the input.
         reader.stream, reader.keeps_blank_lines, reader.setting = self.stream, True, _SETTING

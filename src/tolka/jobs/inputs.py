@@ -91,12 +91,12 @@ class Texts:
         ConfigError if the format of a file is not known, DataError if the file of prefixes is missing.
         """
         self._config, self._limit, self._stdin = config, limit, stdin
-        columns, buffer = (config.column, config.prefix_column), stdin.buffer if stdin else None
+        buffer = stdin.buffer if stdin else None
         self._documents: list[Document] = (
             [GivenTranslations(files, config, limit)]
             if are_given
-            else [self._kind(path)(path, *columns, limit) for path in files]
-            or [self._kind(None)(Path("stdin"), *columns, limit, buffer)]
+            else [self._kind(path)(path, config.column, limit) for path in files]
+            or [self._kind(None)(Path("stdin"), config.column, limit, buffer)]
         )
         self._is_stream = not files
         self.has_layout = any(each.has_layout for each in self._documents)
@@ -208,7 +208,7 @@ class Texts:
         return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")
 
     def _texts(self, stream: IO[bytes] | None) -> Iterator[Pair]:
-        """Yield the texts, with beginnings from a column."""
+        """Yield the texts of all documents."""
         count = 0
         for document in self._documents:
             document.stream = stream or document.stream

@@ -12,7 +12,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import write_maps
 from tolka.system.number_format import count_text, json_text
-from tolka.translation.attention_maps import AttentionReader, word_alignment
+from tolka.translation.attention_maps import word_alignment
 from tolka.translation.quality import Features, estimate
 from tolka.translation.results import Candidate
 from tolka.translation.scoring import scores_of_texts
@@ -27,7 +27,7 @@ class AttentionMaps:
     def __init__(self, translator: Translator[TorchEngine], folder: Path | None, done: int) -> None:
         """folder: None = no files. done: lines whose files an interrupted job has written."""
         self._translator, self._folder, self._count = translator, folder, done
-        self._reader = AttentionReader(translator, with_gradients=True)
+        self._reader = translator.attention_reader(with_gradients=True)
 
     def alignments(self, results: Sequence[LineResult], are_wanted: bool) -> list[list[tuple[int, int]]]:
         """Return the word alignment of each line, empty unless they are wanted; write its page and JSON file."""
@@ -50,7 +50,7 @@ class JsonLines(Format):
 
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
         """attention: writes the maps; None = none."""
-        self._translator, self._attention, self._reader = translator, attention, AttentionReader(translator)
+        self._translator, self._attention, self._reader = translator, attention, translator.attention_reader()
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
         self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []

@@ -20,8 +20,6 @@ class InputConfig:
     """column to translate: its name, or in tsv and csv its number, from 1; the other columns are not copied"""
     prefix: str = setting("", literal=True, any_bytes=True)
     """file with the beginning of each translation, line by line; a blank line leaves the translation free"""
-    prefix_column: str = setting("", literal=True)
-    """column with the beginning of each translation"""
 
     def __post_init__(self) -> None:
         one_of(self, "input", "format", ["auto", *DOCUMENTS.names()])
@@ -30,13 +28,8 @@ class InputConfig:
             raise ConfigError(f"input.column ({self.column}) names a column, and input.format={self.format} has none")
         if has_columns and not self.column:
             raise ConfigError(f"input.format={self.format} has columns: name the one to translate with input.column")
-        if self.prefix_column and not self.column:
-            raise ConfigError(f"input.prefix_column ({self.prefix_column}) is of no use without input.column")
-        if self.prefix_column and self.prefix:
-            raise ConfigError("input.prefix_column and input.prefix both have the beginnings: leave one of them out")
-        for key in ("column", "prefix_column"):
-            if (value := getattr(self, key)).isdecimal() and int(value) == 0:
-                raise ConfigError(f"input.{key} ({value}): columns are counted from 1")
+        if self.column.isdecimal() and int(self.column) == 0:
+            raise ConfigError(f"input.column ({self.column}): columns are counted from 1")
 
 
 @dataclass(frozen=True)

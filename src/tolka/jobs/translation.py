@@ -198,11 +198,10 @@ def _results(
 ) -> list[LineResult]:
     """Translate a window, or score its given translations. scored: whether scores are needed."""
     from tolka.translation.request import Request
-    from tolka.translation.scoring import score_given
 
     sources, targets = [pair.source for pair in window], [pair.target for pair in window]
     if given:
-        scores = score_given(translator, sources, targets, tick)
+        scores = translator.score(zip(sources, targets, strict=True), tick)
         return [LineResult(source, *each) for source, each in zip(sources, scores, strict=True)]
     request = Request(prefixes=targets if any(targets) else (), scored=scored)
     translations = translator.translate(sources, request, tick)

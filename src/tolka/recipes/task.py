@@ -23,7 +23,7 @@ from tolka.text.direction import Direction
 
 # Settings of a training's text and folder, which each step has its own of.
 _OWN = ("corpus", "run.dir", "run.name")
-_MIXING = "corpus.weights", "corpus.temperature", "corpus.glossary_weight"
+_MIXING = "corpus.weights", "corpus.temperature"
 # A training's settings that hold for its translations as well.
 _OF_BOTH = ("device", "threads")
 

@@ -133,7 +133,7 @@ def _order(
     """Return what to prepare, with a trained tokenizer or how to train or to extend one."""
     tokenizer = parents.given and parents.given.tokenizer
     extension = (
-        Extension(tokenizer, kind.extend, kind.extend_from, kind.sample, kind.character_coverage)
+        Extension(tokenizer, kind.extend, parents.known_languages, kind.sample, kind.character_coverage)
         if tokenizer and kind.extend
         else None
     )
@@ -246,11 +246,10 @@ def make_loader(
         )
     # Each text's weight is that of both its directions.
     weights = options.weights * (2 if options.both_directions else 1)
-    if options.glossary and (weights or options.glossary_weight != 1):
+    if options.glossary and weights:
         *texts, terms = prepared.parts
-        of_texts = [share * sum(texts) / sum(weights) for share in weights] if weights else map(float, texts)
-        weights = [*of_texts, terms * options.glossary_weight]
-    mixture = Mixture.of(prepared.parts, weights, options.temperature, corpus.entry_directions, options.cap)
+        weights = [*(share * sum(texts) / sum(weights) for share in weights), terms]
+    mixture = Mixture.of(prepared.parts, weights, options.temperature, corpus.entry_directions)
     for name, weight, rows in zip(corpus.entry_names, weights, prepared.parts, strict=False):
         if weight and not rows:
             log(f"note: no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")

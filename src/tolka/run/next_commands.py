@@ -13,7 +13,7 @@ from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
 _FEW_UPDATES = 1000
-_NOT_OF_RECIPES = "metrics.bootstrap", "corpus.weights", "corpus.temperature", "corpus.glossary_weight"
+_NOT_OF_RECIPES = "metrics.bootstrap", "corpus.weights", "corpus.temperature"
 _PROGRAMS = "mt-train", "train.py", "__main__.py"  # as itself, by torchrun -m, and as python -m tolka train
 
 

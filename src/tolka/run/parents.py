@@ -40,6 +40,14 @@ class Parents:
         return self.start or self.teacher
 
     @property
+    def known_languages(self) -> list[str]:
+        """The languages of that model."""
+        if not self.given:
+            return []
+        named = {code for each in self.given.facts.directions for code in each if code}
+        return self.given.tokenizer.languages or sorted(named)
+
+    @property
     def languages(self) -> list[str]:
         """The languages that the model shall have tags for; none for a model of one direction."""
         return [*(self.start.tokenizer.languages if self.start else []), *self.new_languages]

@@ -33,7 +33,6 @@ ADDRESS = re.compile(r"(?:https?|ftp|s3|gs|hf):/|(?:opus|mtdata):", re.IGNORECAS
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 """Errors that reading a truncated or damaged file raises."""
 _BLOCK_BYTES = 2**20
-_MOST_BLANK_LINES = 2**20  # in a row: a small archive may hold hundreds of millions, each of which is a pair to examine
 
 
 def _zstandard(path: Path, mode: str) -> IO[bytes]:
@@ -147,14 +146,9 @@ class LineLimit:
 
     def error(self, place: str, name: str) -> DataError:
         """Return the DataError for a text that is too long."""
-        return DataError(f"{place}: {self.complaint(name)}")
-
-    def complaint(self, name: str) -> str:
-        """Return the message for a text that is too long, without its place."""
-        size = f"{name} is longer than {self.max_bytes} bytes"
-        if self.key:
-            return f"{size} ({self.key}); is this text, one sentence a line? If so, raise it"
-        return f"{size}; is this text, one sentence a line? If so, split it, or take it out"
+        key, advice = (f" ({self.key})", "raise it") if self.key else ("", "split it, or take it out")
+        size = f"{place}: {name} is longer than {self.max_bytes} bytes{key}"
+        return DataError(f"{size}; is this text, one sentence a line? If so, {advice}")
 
 
 LINE_LIMIT = LineLimit()
@@ -175,7 +169,7 @@ def decode_lines(
     stream: IO[bytes], name: str, repair: Repair | None = None, limit: LineLimit = LINE_LIMIT
 ) -> Iterator[str]:
     """Yield the lines of a byte stream, split at line feeds; DataError with `name` and line number."""
-    number, head, blank = 0, b"", 0
+    number, head = 0, b""
     is_utf8 = False  # whether an earlier line was UTF-8 beyond ASCII
     # No more is read of a line: a small compressed file may unpack to gigabytes without a line feed.
     raw_lines = iter(partial(stream.readline, limit.max_bytes + _BOM_AND_LINE_END), b"")
@@ -190,9 +184,6 @@ def decode_lines(
                 raise _binary_file_error(name, head) or _nul_error(name, number)
             if len(line) > limit.max_bytes:
                 raise limit.error(f"{name}:{number}", "the line")
-            blank = 0 if line else blank + 1
-            if blank > _MOST_BLANK_LINES:
-                raise DataError(f"{name}:{number}: more than {_MOST_BLANK_LINES} blank lines in a row; is this text?")
             try:
                 text = line.decode("utf-8")
             except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ New characters come first, the most frequent ones first, so that nothing is buil
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
@@ -24,7 +24,7 @@ from tolka.text.pairs import Pair
 from tolka.tokenizer.extended_side import ExtendedSide, NewSubword
 from tolka.tokenizer.language_tags import FORMS
 from tolka.tokenizer.sentencepiece_model import model_proto
-from tolka.tokenizer.special_tokens import BLANK, UNK
+from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 
@@ -39,30 +39,28 @@ MUCH_UNSPELT = 0.1
 class Extension:
     """A tokenizer to extend. size: most new subwords of each vocabulary.
 
-    learns_from: both, source or target: the side of the first new text that subwords are learnt from, see `sides`.
-    sample: number of pairs to learn from; 0 = all. character_coverage: see `TokenizerConfig`.
+    known: the languages that its model was trained on. sample: number of pairs to learn from; 0 = all.
+    character_coverage: see `TokenizerConfig`.
     """
 
     base: Tokenizer
     size: int
-    learns_from: str
+    known: Sequence[str]
     sample: int
     character_coverage: float
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values that the result depends on, beside the text."""
-        own = {key: value for key, value in vars(self).items() if key != "base"}
-        return {"base": self.base.digests, **own}
+        return {**vars(self), "base": self.base.digests}
 
     def sides(self, directions: Sequence[Direction]) -> list[str]:
         """Return which side of texts in these directions subwords are learnt from: both, source, target or "" for none.
 
-        They are learnt from each text in a language that the model has no tag for; if there is none, from the first.
+        They are learnt from all sides in a new language; if there is none, from both sides of the first text. A model
+        without tags learns from the first text alone, so that old text can stand beside it.
         """
-        new = [new_side(direction, self.base.languages) for direction in directions]
-        first = next((number for number, side in enumerate(new) if side), 0)
-        later = ["both" if side and self.learns_from == "both" else side for side in new[first + 1 :]]
-        return [*[""] * first, self.learns_from, *later]
+        new = [new_side(direction, self.known) for direction in directions]
+        return new if self.base.languages and any(new) else [new[0] or "both", *("" for _ in new[1:])]
 
     def texts(self, pair: Pair, learns_from: str) -> list[list[str]]:
         """Return the texts of a pair that each SentencePiece model learns from."""
@@ -78,7 +76,7 @@ class Extension:
 
 
 def new_side(direction: Direction, known: Collection[str]) -> str:
-    """Return which side has a language that is new: source, target, both or "". known: none of a model without tags."""
+    """Return which side has a language that is new: source, target, both or "". known: none if nobody can say."""
     new = [side for side, code in direction._asdict().items() if known and code not in known]
     return "both" if len(new) == 2 else "".join(new)
 
@@ -112,7 +110,7 @@ def extend_tokenizer(
             vocabularies[vocabulary] = replace(old, subwords=(*old.subwords, *known))
     extended = Tokenizer(models, vocabularies)
     counted = [pair for pairs in texts.values() for pair in islice(pairs(), _COUNTED // len(texts))]
-    for note in _notes(extension, extended, sides, counted):
+    for note in _notes(extension, extended, counted, {*texts} - {""}):
         say(note)
     return extended
 
@@ -194,13 +192,16 @@ def _chosen(
     return chosen, list(new)
 
 
-def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yield notes on the new subwords, on what they save, and on old text that gets other ids."""
+def _notes(extension: Extension, new: Tokenizer, pairs: Sequence[Pair], learnt: Set[str]) -> Iterator[str]:
+    """Yield notes on the new subwords, and on what they save.
+
+    learnt: the sides that subwords are learnt from.
+    """
     old = extension.base
-    for group, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
+    for _, side, added in zip(_groups(old), ("source", "target"), _new_subwords(old, new), strict=False):
         if old.shared:
-            side = extension.learns_from
-        elif not added and extension.learns_from not in (side, "both"):
+            side = "both" if len(learnt) > 1 else min(learnt)
+        elif not added and learnt.isdisjoint({side, "both"}):
             continue
         name = "both sides" if side == "both" else f"the {side}"
         fewer = "" if len(added) == extension.size else "; the text has no more that would save anything"
@@ -210,13 +211,6 @@ def _notes(extension: Extension, new: Tokenizer, sides: Sequence[ExtendedSide], 
         if single:
             more = f" and {len(single) - _LISTED} more" if len(single) > _LISTED else ""
             yield f"characters added: {' '.join(single[:_LISTED])}{more}"
-        characters = frozenset().union(*(sides[each].characters for each in group))
-        known = [subword for subword in added if characters.issuperset(subword.strip(BLANK))]
-        if known:
-            yield (
-                f"{len(known)} of them are spelt in characters that the model knows, such as {known[0]!r}: old text "
-                "that has them gets these ids"
-            )
     encoders = {"source": (old.encode_source, new.encode_source), "target": (old.encode_target, new.encode_target)}
     for side, (before, after) in encoders.items():
         texts = [getattr(pair, side) for pair in pairs]

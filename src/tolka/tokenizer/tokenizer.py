@@ -61,16 +61,13 @@ class TokenizerConfig:
     tags: str = setting("source", needs=("corpus.is_of_several_directions", "texts of several directions"))
     """of several directions, where a language's tag stands: source (>>ko<< before the source), target, or both"""
     extend: int = 0
-    """subwords of the new text added to each vocabulary of the model in run.init_from, after its own; 0 = none"""
-    extend_from: str = setting("both", needs=("tokenizer.extend", "tokenizer.extend"))
-    """which side's text they are learnt from: both, source or target; target suits a new language to translate into"""
+    """subwords of the new text, or of its new language, added to each vocabulary of run.init_from's model; 0 = none"""
 
     def __post_init__(self) -> None:
         one_of(self, "tokenizer", "type", _TYPES)
         one_of(self, "tokenizer", "normalization", ("identity", "nfkc"))
         zero_or_more(self, "tokenizer", "all", "sample")
         zero_or_more(self, "tokenizer", "none", "extend")
-        one_of(self, "tokenizer", "extend_from", ("both", "source", "target"))
         one_of(self, "tokenizer", "tags", FORMS)
         at_most(self, "tokenizer", 1_000_000, "extend", "vocab_size")
         least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
@@ -84,8 +81,11 @@ class TokenizerConfig:
             raise ConfigError(f"tokenizer.character_coverage ({self.character_coverage}) must be from 0.98 to 1.0")
         if self.symbols:
             self._check_symbols(self.vocab_size - least)
-        if self.model:
-            self._check_model()
+        if self.model and len(self.model) != (1 if self.shared else 2):
+            raise ConfigError(
+                f"tokenizer.model ({', '.join(self.model)}) must be one file for both sides, with "
+                "tokenizer.shared=true, or the source's and the target's, with tokenizer.shared=false"
+            )
 
     def _check_symbols(self, max_symbols: int) -> None:
         """Raise ConfigError unless each symbol can be a subword and all of them fit into the vocabulary."""
@@ -94,29 +94,14 @@ class TokenizerConfig:
                 "tokenizer.symbols have no effect where words are whole: choose tokenizer.type=bpe, unigram or char"
             )
         for symbol, times in Counter(self.symbols).items():
-            if times > 1:
-                raise ConfigError(f"tokenizer.symbols names '{symbol}' twice")
-            if _RESERVED.fullmatch(symbol):
-                raise ConfigError(f"tokenizer.symbols: '{symbol}' is the name of a special symbol, or of a byte")
-            if symbol.split() != [symbol] or BLANK in symbol:
-                raise ConfigError(f"tokenizer.symbols: '{symbol}' must be a text without blanks")
+            if times > 1 or _RESERVED.fullmatch(symbol) or symbol.split() != [symbol] or BLANK in symbol:
+                raise ConfigError(
+                    f"tokenizer.symbols: '{symbol}' must be a text without blanks, named once, and no special symbol"
+                )
         if len(self.symbols) > max_symbols:
             raise ConfigError(
                 f"tokenizer.symbols ({len(self.symbols)} of them) leave no space for other subwords: raise "
                 f"tokenizer.vocab_size ({self.vocab_size})"
-            )
-
-    def _check_model(self) -> None:
-        """Raise ConfigError unless the number of models matches `shared`: one for both sides, or one for each."""
-        names = ", ".join(self.model)
-        if len(self.model) > 2:
-            raise ConfigError(
-                f"tokenizer.model ({names}) must be one file for both sides, or the source's and the target's"
-            )
-        if self.shared != (len(self.model) == 1):
-            raise ConfigError(
-                f"tokenizer.model ({names}) and tokenizer.shared disagree: one file is for both sides, two are not "
-                f"shared; set tokenizer.shared={str(not self.shared).lower()}"
             )
 
     @property

@@ -5,7 +5,7 @@ Shapes: B sentences, S source positions with </s>, T target positions with </s>,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,27 +52,19 @@ class AttentionMap:
         }
 
 
-class Inspected(Protocol):
-    """The part of Translator that attention maps are computed with."""
+@dataclass(frozen=True)
+class AttentionReader:
+    """Computes the attention maps of translations: of the last decoder layer to the source, the mean over its heads.
+
+    tokens: ceiling on a batch. with_gradients: of a model without attention there are `source_gradients`, which are not
+    for alignments.
+    """
 
     engine: TorchEngine
     tokenizer: Tokenizer
-
-    @property
-    def tokens(self) -> int:
-        """The ceiling on a batch."""
-
-    @property
-    def direction(self) -> Direction:
-        """The direction of a call that names none."""
-
-
-class AttentionReader:
-    """Computes the attention maps of translations: of the last decoder layer to the source, the mean over its heads."""
-
-    def __init__(self, translator: Inspected, with_gradients: bool = False) -> None:
-        """with_gradients: of a model without attention there are `source_gradients`, which are not for alignments."""
-        self._translator, self._with_gradients = translator, with_gradients
+    direction: Direction
+    tokens: int
+    with_gradients: bool = False
 
     def __call__(self, translations: Sequence[Translation | Candidate]) -> list[list[AttentionMap]]:
         """Return the maps of each translation, one for each segment, in order; none for a blank text.
@@ -82,7 +74,7 @@ class AttentionReader:
         segments = [segment for translation in translations for segment in translation.segments]
         lengths = [max(len(source), len(target)) + 1 for source, target in segments]
         maps_by_number: dict[int, AttentionMap] = {}
-        for batch in longest_first(lengths, self._translator.tokens):
+        for batch in longest_first(lengths, self.tokens):
             # Batches have a ceiling on tokens; that alone would let maps of long segments fill the memory.
             most = max(1, _WEIGHTS_PER_BATCH // lengths[batch[0]] ** 2)
             for numbers in (batch[start : start + most] for start in range(0, len(batch), most)):
@@ -101,16 +93,15 @@ class AttentionReader:
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> list[AttentionMap]:
         """Return the map of each segment, from one forward pass."""
         sources, targets = zip(*segments, strict=True)
-        engine, tokenizer = self._translator.engine, self._translator.tokenizer
-        tags = tokenizer.tags(self._translator.direction)
-        batch = collate(sources, targets, tags).to(engine.device)
+        tokenizer, tags = self.tokenizer, self.tokenizer.tags(self.direction)
+        batch = collate(sources, targets, tags).to(self.engine.device)
         with torch.inference_mode():
-            attention = engine.model.eval().inspect(batch).attention
+            attention = self.engine.model.eval().inspect(batch).attention
         names = [name for name in attention if name.endswith("cross")]
         if names:
             name, all_weights = names[-1], attention[names[-1]].mean(dim=1)  # (B, H, T, S) -> (B, T, S)
-        elif self._with_gradients:
-            name, all_weights = GRADIENT, source_gradients(engine.model, batch)
+        elif self.with_gradients:
+            name, all_weights = GRADIENT, source_gradients(self.engine.model, batch)
         else:
             known = ", ".join(attention) or "no attention at all"
             raise ConfigError(f"attention maps are those of a decoder to the source, and this model has {known}")

@@ -43,36 +43,9 @@ class SegmentedText:
 class TextError(DataError):
     """A text that cannot be translated. number: of the text, from 0. of_prefix: whether its prefix is to blame."""
 
-    of_prefix = False
-
-    def __init__(self, number: int, message: str) -> None:
+    def __init__(self, number: int, message: str, of_prefix: bool = False) -> None:
         super().__init__(message)
-        self.number = number
-
-
-class PrefixError(TextError):
-    """The beginning of a translation that is longer than the translation may be."""
-
-    of_prefix = True
-
-    def __init__(self, number: int, length: int, longest: int) -> None:
-        super().__init__(
-            number,
-            f"a prefix of {length} subwords does not fit into a translation of at most {longest}: shorten it, or raise "
-            "search.max_length_extra",
-        )
-
-
-class LengthError(TextError):
-    """A sentence that is longer than what the engine can compute."""
-
-    def __init__(self, number: int, length: int, longest: int) -> None:
-        super().__init__(
-            number,
-            f"a sentence of {length} subwords is too long for CTranslate2, which takes at most {longest} with this "
-            "model: leave out decoding.split=never, so that lines are cut, or give shorter ones (--score cuts none), "
-            "or take decoding.backend=torch, with a model directory",
-        )
+        self.number, self.of_prefix = number, of_prefix
 
 
 @dataclass(frozen=True)

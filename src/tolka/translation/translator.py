@@ -29,11 +29,10 @@ from tolka.translation.request import Request, ResolvedRequest
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
 from tolka.translation.segments import (
-    LengthError,
-    PrefixError,
     Segment,
     SegmentedText,
     Segmenter,
+    TextError,
     joined_translation,
 )
 from tolka.translation.terminology import Terminology
@@ -41,7 +40,7 @@ from tolka.translation.terminology import Terminology
 if TYPE_CHECKING:
     from tolka.engines.torch_engine import TorchEngine
     from tolka.model_directory.read import SavedModel
-    from tolka.translation.attention_maps import AttentionMap
+    from tolka.translation.attention_maps import AttentionMap, AttentionReader
 
 _MAX_REPEATS = 5  # further searches for a segment in whose translation a banned phrase was spelt otherwise
 _MAX_TERMINOLOGIES = 8  # glossaries of the latest requests that are cached
@@ -158,11 +157,6 @@ class Translator(Generic[E]):
         """The calibration of quality estimates for this direction, if there is one."""
         return self._calibrations.get(str(self.direction)) or self._calibrations.get("")
 
-    @property
-    def terminology(self) -> Terminology | None:
-        """The terms and banned phrases of a call that names none."""
-        return self._terminology(self.request)
-
     def __call__(
         self, texts: str | Iterable[str], request: Request | None = None, tick: Tick = lambda share: None
     ) -> list[str]:
@@ -178,8 +172,8 @@ class Translator(Generic[E]):
         """Translate each text and return details. tick: receives each batch's share of the texts.
 
         request: options that differ from the translator's. ConfigError for options that the model or its engine does
-        not support, PrefixError for a prefix that is longer than its translation may be, LengthError for a text that is
-        longer than the engine can compute.
+        not support, TextError for a prefix that is longer than its translation may be, and for a text that is longer
+        than the engine can compute.
         """
         return self._calls.call(self._call(texts, request, tick))
 
@@ -210,7 +204,8 @@ class Translator(Generic[E]):
             if isinstance(pair, str) or len(pair) != 2:
                 raise TypeError(f"pairs[{number}] must be a source and a target, and not {pair!r:.60}")
         sources, targets = ([pair[side] for pair in listed] for side in (0, 1))
-        return score_given(self, _checked(sources, "sources"), _checked(targets, "targets"), tick)
+        texts = _checked(sources, "sources"), _checked(targets, "targets")
+        return score_given(self._segmenter(self.request), self, *texts, tick)
 
     def align(
         self: "Translator[TorchEngine]", translations: Sequence[Translation | Candidate]
@@ -236,9 +231,13 @@ class Translator(Generic[E]):
                 "attention maps and word alignments are read from a model's attention, which "
                 f"{type(self.engine).__name__} does not have: load the model directory with decoding.backend=torch"
             )
+        return self.attention_reader(with_gradients=True)(translations)
+
+    def attention_reader(self: "Translator[TorchEngine]", with_gradients: bool = False) -> "AttentionReader":
+        """Return a reader of the attention maps of this model; see `AttentionReader`."""
         from tolka.translation.attention_maps import AttentionReader
 
-        return AttentionReader(self, with_gradients=True)(translations)
+        return AttentionReader(self.engine, self.tokenizer, self.direction, self.tokens, with_gradients)
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
         """Return an estimate of the quality of each translation; see tolka.translation.quality."""
@@ -345,20 +344,30 @@ class Translator(Generic[E]):
         return [list(islice(ordered, len(call.texts))) for call in calls]
 
     def _check_lengths(self, texts: Sequence[SegmentedText], search: SearchConfig) -> None:
-        """Raise LengthError for a segment that is too long, PrefixError for a prefix longer than its translation."""
+        """Raise TextError for a segment that is too long, and for a prefix longer than its translation."""
         for number, text in enumerate(texts):
             self._check_sentence(number, max((len(segment.ids) for segment in text.segments), default=0))
             # Only the first segment has a prefix.
             if text.segments and (prefix := text.segments[0].wish.prefix):
                 longest = self.engine.longest_translation(search, len(text.segments[0].ids))
                 if len(prefix) > longest:
-                    raise PrefixError(number, len(prefix), longest)
+                    raise TextError(
+                        number,
+                        f"a prefix of {len(prefix)} subwords does not fit into a translation of at most {longest}: "
+                        "shorten it, or raise search.max_length_extra",
+                        of_prefix=True,
+                    )
 
     def _check_sentence(self, number: int, length: int) -> None:
-        """Raise LengthError if a sentence of a text is too long for the engine."""
+        """Raise TextError if a sentence of a text is too long for the engine."""
         longest = self.engine.longest_sentence
         if longest is not None and length > longest:
-            raise LengthError(number, length, longest)
+            raise TextError(
+                number,
+                f"a sentence of {length} subwords is too long for CTranslate2, which takes at most {longest} with this "
+                "model: leave out decoding.split=never, so that lines are cut, or give shorter ones (--score cuts "
+                "none), or take decoding.backend=torch, with a model directory",
+            )
 
     def _without_banned(
         self,
@@ -392,7 +401,7 @@ class Translator(Generic[E]):
     ) -> list[list[float]]:
         """Return the log-probability, in nats, of each target token and of `</s>`, for segments of ids, in order.
 
-        tick: receives the number of each batch's segments. LengthError if one is too long for the engine.
+        tick: receives the number of each batch's segments. TextError if one is too long for the engine.
         """
         for number, (source, target) in enumerate(pairs):
             self._check_sentence(number, max(len(source), len(target)))

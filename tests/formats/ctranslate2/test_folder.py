@@ -51,7 +51,7 @@ from tolka.text.direction import Direction
 from tolka.tokenizer.special_tokens import EOS, PAD
 from tolka.translation.opening import open_model, translator_of
 from tolka.translation.request import Request
-from tolka.translation.segments import LengthError
+from tolka.translation.segments import TextError
 from tolka.translation.translator import Translator
 
 EXPRESSIBLE = {name: config for name, config in TRANSFORMERS.items() if not inexpressible_reason(config)}
@@ -508,10 +508,10 @@ def test_a_device_or_dtype_that_is_not_there(made: Path) -> None:
 def test_sentences_longer_than_the_positions_are_refused(exported: Path) -> None:
     translator = open_model(exported, GreedyConfig(), replace(ON_CPU, split="never"))
     long = "kettle " * 5000
-    with pytest.raises(LengthError, match=r"is too long for CTranslate2, .* at most 4095 .* leave out decoding.split="):
+    with pytest.raises(TextError, match=r"is too long for CTranslate2, .* at most 4095 .* leave out decoding.split="):
         translator(["kettle", long])
     for pair in ((long, "kettle"), ("kettle", long)):
-        with pytest.raises(LengthError, match="too long for CTranslate2") as caught:
+        with pytest.raises(TextError, match="too long for CTranslate2") as caught:
             translator.score([("", ""), ("kettle", "kettle"), pair])
         assert caught.value.number == 2
 

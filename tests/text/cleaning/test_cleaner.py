@@ -12,8 +12,7 @@ from one_pass_cleaning import clean
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.text.cleaning.cleaner import Tally, comparison_form, held_out_marks
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import MarkSet, Tally, comparison_form, held_out_marks
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
@@ -96,8 +95,8 @@ def test_what_is_taken_out_and_counted() -> None:
     row = ("a\u200b b\u2028c\x07", "<p>d&amp;e &#233;<br/>f</p>")
     kept, tally = cleaned([GOOD, row], control="strip", markup="strip")
     assert kept == [GOOD, ("a b c", "d&e é f")]
-    assert tally.changed == {"without control characters": 1, "without markup": 1}
-    assert tally.summary() == "2 pairs, 2 kept; changed: 1 without control characters, 1 without markup"
+    assert tally.changed == {"characters rewritten": 1, "without markup": 1}
+    assert tally.summary() == "2 pairs, 2 kept; changed: 1 characters rewritten, 1 without markup"
     assert Tally.of(tally.as_dict()) == tally
 
 

@@ -802,12 +802,12 @@ def test_a_long_list_in_one_line_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ('[{"en": "a",\n"de": "b"},\n {"en": c}]', "a.json:3: not JSON from here on"),
-        ('[{"en": "a", "de": "b"}', "a.json:1: not JSON from here on"),
-        ('[{"en": "a", "de": "' + "b" * 200_000 + '"}]', "a.json:1: the object is longer than 100 bytes"),
-        ("[" * 200_000, "a.json:1: the object is longer than 100 bytes"),
-        ('["a"]', "a.json:1: not an object such as"),
-        ('[{"en": "a", "de": "b"}]\n[{"en": "c", "de": "d"}]', "a.json: one list is read, and more follows its end in"),
+        ('[{"en": "a",\n"de": "b"},\n {"en": c}]', "a.json: not JSON .*line 3 "),
+        ('[{"en": "a", "de": "b"}', "a.json: not JSON .*; is the file complete"),
+        ('[{"en": "a", "de": "' + "b" * 200_000 + '"}]', "a.json, object 1: 'de' is longer than 100 bytes"),
+        ("[" * 200_000, "a.json: not JSON "),
+        ('["a"]', "a.json, object 1: not an object such as"),
+        ('[{"en": "a", "de": "b"}]\n[{"en": "c", "de": "d"}]', "a.json: not JSON .*Extra data"),
         ('[{"en": "a", "de": "\xff"}]'.encode("latin-1"), "a.json: not UTF-8 "),
     ],
 )

@@ -13,8 +13,7 @@ import numpy as np
 from tolka.metrics.languages import has_spaces
 from tolka.text.check.histogram import Histogram, histograms, quarters
 from tolka.text.check.misalignment import Shift, find_shift
-from tolka.text.cleaning.cleaner import comparison_form, marks_of, near_key, plain_key
-from tolka.text.cleaning.duplicates import MarkSet
+from tolka.text.cleaning.cleaner import MarkSet, comparison_form, marks_of, near_key, plain_key
 from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, steps_of
 from tolka.text.direction import Direction
 from tolka.text.encodings import conversion, likely_encoding
@@ -259,14 +258,15 @@ class _Statistics:
         self._words = [0, 0]
         self._held_out = held_out
         self._flawed, self._blank = Finding("a flaw that the file itself names"), Finding("a blank side")
-        self._broken, self._returns = Finding("broken encoding"), Finding(f"a carriage return inside a {unit}")
-        self._steps = [
-            (Finding(what), [step for _, step in steps_of(config, direction)]) for what, config in _STEPS.items()
-        ]
-        self._steps += [
-            (Finding(f"{side} in another spelling: {spelling.name}"), [_unless_spelt(side, spelling)])
-            for side, language in zip(("source", "target"), direction, strict=True)
-            for spelling in own_spellings(language)
+        self._faults: list[tuple[Finding, Callable[[Pair], object]]] = [
+            (Finding("broken encoding"), lambda pair: _BROKEN_ENCODING.search(f"{pair.source} {pair.target}")),
+            (Finding(f"a carriage return inside a {unit}"), lambda pair: "\r" in pair.source + pair.target),
+            *((Finding(what), partial(_drops, steps_of(config, direction))) for what, config in _STEPS.items()),
+            *(
+                (Finding(f"{side} in another spelling: {spelling.name}"), partial(_is_spelt, side, spelling))
+                for side, language in direction._asdict().items()
+                for spelling in own_spellings(language)
+            ),
         ]
         self._has_words = [has_spaces(language) for language in direction]
         self._repetitions = [
@@ -291,14 +291,9 @@ class _Statistics:
         elif not (pair.source and pair.target):
             self._blank.add(number, pair)
         else:
-            for finding, steps in self._steps:
-                if any(isinstance(step(pair), str) for step in steps):
+            for finding, has_fault in self._faults:
+                if has_fault(pair):
                     finding.add(number, pair)
-            both = f"{pair.source} {pair.target}"
-            if _BROKEN_ENCODING.search(both):
-                self._broken.add(number, pair)
-            if "\r" in both:
-                self._returns.add(number, pair)
             self._languages.add(number, pair)
             self._held_out.compare(pair)
             self._pending.append((number, pair))
@@ -319,9 +314,8 @@ class _Statistics:
     def findings(self) -> list[Finding]:
         """Return all kinds of problems, also those with a count of 0."""
         self._find_repetitions()
-        steps = [finding for finding, _ in self._steps]
-        repetitions = [finding for finding, _, _ in self._repetitions]
-        return [self._flawed, self._blank, self._broken, self._returns, *steps, *repetitions, *self._languages.findings]
+        faults, repetitions = ([each[0] for each in listed] for listed in (self._faults, self._repetitions))
+        return [self._flawed, self._blank, *faults, *repetitions, *self._languages.findings]
 
     def sides(self) -> tuple[SideStatistics, SideStatistics]:
         """Return the facts of each language's texts."""
@@ -339,8 +333,12 @@ class _Statistics:
         return source, target
 
 
-def _unless_spelt(side: str, spelling: Spelling) -> Step:
-    return lambda pair: spelling.name if spelling.is_other(getattr(pair, side)) else pair
+def _drops(steps: Sequence[tuple[str, Step]], pair: Pair) -> bool:
+    return any(isinstance(step(pair), str) for _, step in steps)
+
+
+def _is_spelt(side: str, spelling: Spelling, pair: Pair) -> bool:
+    return bool(spelling.is_other(getattr(pair, side)))
 
 
 class _Languages:

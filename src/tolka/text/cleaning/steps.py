@@ -5,14 +5,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import regex
 
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of, share_below_one, zero_or_more
 from tolka.options.settings import setting
-from tolka.text.characters import CharacterForm, visible_text
+from tolka.text.characters import KEEP, CharacterForm, visible_text
 from tolka.text.cleaning.markup import has_markup, without_markup
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.languages import LanguageIdentifier
@@ -98,24 +98,10 @@ _BETWEEN_DIGITS = re.compile(r"[ .,'\xa0\u202f]")
 
 def changes_of(config: CleaningConfig, direction: Direction = UNKNOWN) -> list[tuple[str, Step]]:
     """Return (name, step) of the steps that change pairs and drop none, in order."""
-    spelling = CharacterForm(typography="standard", direction=direction)
-    steps: list[tuple[bool, str, Step]] = [
-        # Before the others: &nbsp; and &shy; become such characters.
-        (config.markup == "strip", "without markup", _strip_markup),
-        (
-            config.control == "strip",
-            "without control characters",
-            _formed(CharacterForm(control="strip"), str.isprintable),
-        ),
-        (
-            config.blanks != "keep",
-            "with ordinary blanks",
-            _formed(CharacterForm(blanks=config.blanks), str.isprintable),
-        ),
-        (config.unicode == "nfc", "composed (NFC)", _formed(CharacterForm(unicode="nfc"), str.isascii)),
-        (config.typography == "standard", "in the usual spelling", spelling.pair),
-    ]
-    return [(name, step) for is_wanted, name, step in steps if is_wanted]
+    # First, as &nbsp; and &shy; become characters that are rewritten.
+    steps: list[tuple[str, Step]] = [("without markup", _strip_markup)] if config.markup == "strip" else []
+    form = replace(config.characters, control="keep") if config.control == "drop" else config.characters
+    return [*steps, ("characters rewritten", form.of(direction).pair)] if form != KEEP else steps
 
 
 def apply_changes(pair: Pair, changes: Sequence[tuple[str, Step]]) -> Pair:
@@ -188,12 +174,6 @@ def own_modules(config: CleaningConfig) -> dict[str, str]:
     modules = sorted({_own_step(name).__module__ for name in config.own})
     sources = [inspect.getsource(sys.modules[name]).encode() for name in modules]
     return {name: hashlib.sha256(source).hexdigest() for name, source in zip(modules, sources, strict=True)}
-
-
-def _formed(form: CharacterForm, has_form: Callable[[str], bool]) -> Step:
-    """Return a step that gives pairs a form. has_form: whether a text surely has it."""
-    # Nearly all texts do, and a built-in method says so at once.
-    return lambda pair: pair if has_form(pair.source) and has_form(pair.target) else form.pair(pair)
 
 
 def _has_control(text: str) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tolka.errors import ConfigError
-from tolka.options.checks import zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
 from tolka.system.number_format import count_text
@@ -64,12 +63,8 @@ class CorpusConfig(ABC):
     """above 1 small texts, or else directions, are drawn from more often than by size: size ** (1 / temperature)"""
     both_directions: bool = False
     """train each text in the opposite direction as well, and validate and test it: one model for both"""
-    cap: int = setting(0, needs=("corpus.is_of_several_directions", "texts of several directions"))
-    """of several directions, the most pairs of one that an epoch draws; 0 = no limit"""
     glossary: str = setting("", literal=True, any_bytes=True)
     """glossary whose terms are training pairs as well: TSV, CSV, XLSX or TBX, as for search.glossary"""
-    glossary_weight: float = setting(1.0, needs=("corpus.glossary", "corpus.glossary"))
-    """how many times as often as a pair an epoch draws each of its terms"""
     like: str = setting("", needs=("run.init_from", "a model to start from"), literal=True)
     """the known language whose tag that of a new one begins as, new to the model in run.init_from; '' = the nearest"""
 
@@ -82,9 +77,6 @@ class CorpusConfig(ABC):
             # Nobody has typed them: a run, and what describes it, is named after the first direction.
             for side, code in zip(("source", "target"), self.direction, strict=True):
                 object.__setattr__(self, side, code)
-        zero_or_more(self, "corpus", "no limit", "cap")
-        if not 0 < self.glossary_weight <= 1000:
-            raise ConfigError(f"corpus.glossary_weight ({self.glossary_weight:g}) must be above 0, and at most 1000")
         if self.glossary and (self.is_of_several_directions or self.temperature != 1):
             raise ConfigError("corpus.glossary is for a text of one direction, without corpus.temperature")
         if self.temperature < 1:

@@ -4,7 +4,7 @@ import glob
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -34,21 +34,6 @@ from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
 from tolka.text.scripts import plain_code
 
 _SIDE_ENDINGS = (*COMPRESSIONS, *SGM_ENDINGS)  # of the files of a prefix, after the language
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A prefix, or a file with both sides, with its columns; or a file of sources, with one of targets.
-
-    is_table: whether it is said to have these columns. name: what it is called, if its files do not say it.
-    """
-
-    base: Path
-    direction: Direction
-    columns: list[str]
-    target: Path | None = None
-    is_table: bool = False
-    name: str = ""
 
 
 @CORPORA.register("files")
@@ -104,29 +89,42 @@ class FilesConfig(CorpusConfig):
 
     def _sources(self, key: str, entries: Sequence[Entry]) -> list[list[PairSource]]:
         """Return the sources of each entry of corpus.<key>."""
-        found = [self._texts(*self.split_entry(entry), key) for entry in entries]
-        names = map(printable, _names([_without_format(text.base) for text in chain(*found)]))
-        sources = [[self._source_of(text, next(names), key) for text in texts] for texts in found]
-        for text, source in zip(chain(*found), chain(*sources), strict=True):
-            source.direction, source.name = text.direction, text.name or source.name
-        return sources
+        found = [[*self._texts(*self.split_entry(entry), key)] for entry in entries]
+        names = _names([_without_format(base) for base, _ in chain(*found)])
+        for (_, source), name in zip(chain(*found), names, strict=True):
+            source.name = source.name or printable(name)
+        return [[source for _, source in texts] for texts in found]
 
-    def _texts(self, entry: str | list[str], direction: Direction, key: str) -> list["_Text"]:
+    def _texts(self, entry: str | list[str], direction: Direction, key: str) -> Iterator[tuple[Path, PairSource]]:
+        """Yield the texts of an entry, each with the path after which it is called, unless it has a name."""
         if isinstance(entry, str) and entry.startswith(SACREBLEU):
-            source, target = sacrebleu_files(entry, direction, f"corpus.{key}")
-            return [_Text(source, direction, [], target, name=entry.removeprefix(SACREBLEU).replace("/", "-"))]
-        if isinstance(entry, str):
-            return [_Text(base, direction, self.columns) for base in self._expanded(entry, direction, key)]
-        if len(entry) == 2:
+            name, files = (
+                entry.removeprefix(SACREBLEU).replace("/", "-"),
+                sacrebleu_files(entry, direction, f"corpus.{key}"),
+            )
+            found = [(files[0], self._two_files(*files, key, name))]
+        elif isinstance(entry, str):
+            bases = self._expanded(entry, direction, key)
+            found = [(base, self._source_of(base, direction, self.columns, key)) for base in bases]
+        elif len(entry) == 2:
             source, target = (self._folder() / user_path(path) for path in entry)
-            return [_Text(source, direction, [], target)]
-        if len(entry) == 3:
+            found = [(source, self._two_files(source, target, key))]
+        elif len(entry) == 3:
             bases = [_existing_file(base, key) for base in self._expanded(entry[0], direction, key)]
-            return [_Text(base, direction, entry[1:], is_table=True) for base in bases]
-        raise ConfigError(
-            f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
-            "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
-        )
+            found = [(base, self._source_of(base, direction, entry[1:], key, is_table=True)) for base in bases]
+        else:
+            raise ConfigError(
+                f"corpus.{key} ([{','.join(entry)}]): a list in the list is [SOURCE,TARGET], two files, or "
+                "[FILE,COLUMN,COLUMN], a file and its columns of source and target"
+            )
+        for base, pairs in found:
+            pairs.direction = direction
+            yield base, pairs
+
+    def _two_files(self, source: Path, target: Path, key: str, name: str = "") -> PairSource:
+        if self._is_scored(key):
+            raise ConfigError(f"corpus.score ({self.score}) is of a table or of a prefix, not of two files: {source}")
+        return _pair_of_files(_existing_file(source, key), _existing_file(target, key), name)
 
     def _expanded(self, entry: str, direction: Direction, key: str) -> list[Path]:
         """Return the prefixes and files of an entry: itself, or a pattern's matches, sorted by name."""
@@ -158,35 +156,33 @@ class FilesConfig(CorpusConfig):
             )
         return found
 
-    def _source_of(self, text: "_Text", name: str, key: str) -> PairSource:
-        base, direction = text.base, text.direction
-        if text.target is not None:
-            if self._is_scored(key):
-                raise ConfigError(f"corpus.score ({self.score}) is of a table or of a prefix, not of two files: {base}")
-            return _pair_of_files(_existing_file(base, key), _existing_file(text.target, key), name)
+    def _source_of(
+        self, base: Path, direction: Direction, columns: list[str], key: str, is_table: bool = False
+    ) -> PairSource:
+        """Return the text of a prefix, or of a file with both sides. is_table: whether it is said to have columns."""
         if base.is_file() and (reader := reader_of(base)):
             # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
-            has_columns = text.is_table or getattr(reader, "has_columns", True)
-            columns = text.columns if has_columns else []
-            pairs = reader(base, name, direction, columns)
+            has_columns = is_table or getattr(reader, "has_columns", True)
+            columns = columns if has_columns else []
+            pairs = reader(base, "", direction, columns)
             if not self._is_scored(key):
                 return pairs
             if not has_columns:
                 raise ConfigError(f"corpus.score ({self.score}) names a column, and {base} has none")
-            return Scored(pairs, reader(base, name, direction, [[*columns, *direction][0], self.score]), self.min_score)
+            return Scored(pairs, reader(base, "", direction, [[*columns, *direction][0], self.score]), self.min_score)
         refuse_pipe(base)
         if base.is_dir() and not _side_files(base, direction.source):
             held = [str(each) for each in _matching(os.path.join(glob.escape(str(base)), "*"), direction)]
             advice = f"type corpus.{key}={held[0]}, or another of {', '.join(held[:6])}" if held else "it has no text"
             raise DataError(f"corpus.{key}: {base} is a folder; {advice} of {' and '.join(direction)}")
-        if text.columns and base.is_file() and not _side_files(base, direction.source):
-            return TsvFile(base, name, direction, text.columns)
+        if columns and base.is_file() and not _side_files(base, direction.source):
+            return TsvFile(base, "", direction, columns)
         hint = _ending_hint(base, direction)
         source, target = (_side_file(base, language, key, hint) for language in direction)
-        pairs = _pair_of_files(source, target, name)
+        pairs = _pair_of_files(source, target, "")
         if not self._is_scored(key):
             return pairs
-        return Scored(pairs, ParallelFiles(source, _side_file(base, self.score, key, hint), name), self.min_score)
+        return Scored(pairs, ParallelFiles(source, _side_file(base, self.score, key, hint), ""), self.min_score)
 
     def _is_scored(self, key: str) -> bool:
         """Return whether pairs are chosen by their score; those of held-out sets never are."""
@@ -283,9 +279,8 @@ def _side_file(base: Path, language: str, key: str, hint: str) -> Path:
             f"another file, name both: {both}"
         )
     names = sorted(path.name for path in folder.iterdir())
-    alike = [name for name in names if name.startswith(base.name[:3])]
-    similar = sorted(alike, key=lambda name: not name.startswith(base.name))[:6]
-    similar = similar or get_close_matches(Path(plain).name, names, n=6)  # with letters exchanged
+    begin_so = [name for name in names if name.startswith(base.name)]
+    similar = begin_so[:6] or get_close_matches(Path(plain).name, names, n=6)
     hint = hint or (f"; near it: {', '.join(similar)}" if similar else "")
     if reader_of(base):
         raise DataError(f"corpus.{key}: there is no file {base}{hint}")

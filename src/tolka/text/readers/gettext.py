@@ -17,13 +17,12 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|(.))", re.DOTALL)
 _ESCAPED_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _CHARSET = re.compile(rb'Content-Type:[^"\n]*charset=([\w.:-]+)', re.IGNORECASE)
-_BEGINNING = re.compile(r"\s*(?:$|#|msgctxt\b|msgid\b)")  # of a line that begins a message, or stands before one
 _HEAD_BYTES = 2**16  # in which the header stands, after comments with its authors
 _FUZZY = re.compile(r"#,(?:.*[,\s])?fuzzy(?:[,\s]|$)")
 _PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.IGNORECASE)
 
-Message = dict[str, list[str]]
-"""The parts of the texts of a message by keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0] and so on."""
+Message = dict[str, str]
+"""The texts of a message by keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0] and so on."""
 
 
 @register_reader(".po")
@@ -36,37 +35,38 @@ class GettextFile(BothSides):
 
     has_columns = False
     version = "3"
-    _size = 0  # bytes of the text that is being read
 
     def read(self) -> Iterator[Pair]:
-        message: Message = {}
-        is_fuzzy, is_broken, key, singular = False, False, "", 0
+        singular = 0
+        for message, is_fuzzy in self._messages():
+            singular = _singular_form(message, singular)
+            yield from _pairs(message, is_fuzzy, singular)
+
+    def _messages(self) -> Iterator[tuple[Message, bool]]:
+        """Yield the messages, the header included, and whether each is fuzzy."""
+        message, is_fuzzy, key = Message(), False, ""
         for number, line in enumerate(self._text_lines(), 1):
-            # The rest of a broken message would be errors as well.
-            if is_broken and not _BEGINNING.match(line):
-                continue
-            is_broken = False
-            try:
-                for kind, value in self._tokens(line, number):
-                    # After msgstr, whatever is not its text or a plural form begins the next message.
-                    if key.startswith("msgstr") and (kind == "comment" or value in ("msgctxt", "msgid", "domain")):
-                        texts = _joined(message)
-                        singular = _singular_form(texts, singular)
-                        yield from _pairs(texts, is_fuzzy, singular)
-                        message, is_fuzzy, key = {}, False, ""
-                    if kind == "comment":
-                        # The flags before an obsolete message (#~) are its own.
-                        is_fuzzy = not value.startswith("#~") and (is_fuzzy or _FUZZY.match(value) is not None)
-                    else:
-                        key = self._add(message, kind, value, key, number)
-            except DataError as error:
-                # msgfmt, too, makes nothing of a file with an error in it.
-                if self.repair is None:
-                    raise
-                yield Pair(str(error), "", "not a gettext message")
-                message, is_fuzzy, key, is_broken = {}, False, "", True
-        texts = _joined(message)
-        yield from _pairs(texts, is_fuzzy, _singular_form(texts, singular))
+            place = f"{self.path}:{number}"
+            for kind, value in _tokens(line, place):
+                # After msgstr, whatever is not its text or a plural form begins the next message.
+                begins = kind == "comment" or (kind == "keyword" and value in ("msgctxt", "msgid", "domain"))
+                if begins and key.startswith("msgstr"):
+                    yield message, is_fuzzy
+                    message, is_fuzzy, key = {}, False, ""
+                if kind == "comment":
+                    # The flags before an obsolete message (#~) are its own.
+                    is_fuzzy = not value.startswith("#~") and (is_fuzzy or _FUZZY.match(value) is not None)
+                elif kind == "text":
+                    if not key:
+                        raise _unexpected(place)
+                    message[key] += _unescaped(value)
+                    self.limit.check(message[key], place, f"the {key}")
+                else:
+                    key = "".join(value.split())
+                    if key in message:
+                        raise DataError(f"{place}: a second {key} in one message")
+                    message[key] = ""
+        yield message, is_fuzzy
 
     def _text_lines(self) -> Iterator[str]:
         # The header's msgstr names the encoding, which reading that very text needs: so it is looked for in the bytes.
@@ -77,36 +77,21 @@ class GettextFile(BothSides):
                 stream = transcoded(stream, codec, "surrogateescape", closes=False)
             yield from decode_lines(stream, str(self.path), self.repair, self.limit)
 
-    def _tokens(self, line: str, number: int) -> Iterator[tuple[str, str]]:
-        """Yield the kind and value of each token of a line. number: of the line, for errors."""
-        place, line = 0, line.strip()
-        while place < len(line):
-            match = _TOKEN.match(line, place)
-            if match is None:
-                raise self._unexpected(number)
-            place = match.end()
-            assert match.lastgroup is not None
-            yield match.lastgroup, match[match.lastgroup]
 
-    def _add(self, message: Message, kind: str, value: str, key: str, number: int) -> str:
-        """Add a token to a message; return the keyword that the next text belongs to. key: that of this one."""
-        if kind != "text":
-            value = "".join(value.split())
-            if value in message:
-                raise DataError(f"{self.path}:{number}: a second {value} in one message")
-            message[value], self._size = [], 0
-            return value
-        if not key:
-            raise self._unexpected(number)
-        text = _unescaped(value)
-        message[key].append(text)
-        self._size += len(text.encode())
-        if self._size > self.limit.max_bytes:
-            raise self.limit.error(f"{self.path}:{number}", f"the {key}")
-        return key
+def _tokens(line: str, where: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind and value of each token of a line. where: file and line, for errors."""
+    place, line = 0, line.strip()
+    while place < len(line):
+        match = _TOKEN.match(line, place)
+        if match is None:
+            raise _unexpected(where)
+        place = match.end()
+        assert match.lastgroup is not None
+        yield match.lastgroup, match[match.lastgroup]
 
-    def _unexpected(self, number: int) -> DataError:
-        return DataError(f'{self.path}:{number}: a keyword and a text in quotes are expected, as in msgid "Open"')
+
+def _unexpected(where: str) -> DataError:
+    return DataError(f'{where}: a keyword and a text in quotes are expected, as in msgid "Open"')
 
 
 def _unescaped(text: str) -> str:
@@ -125,11 +110,7 @@ def _unescaped_byte(match: re.Match[bytes]) -> bytes:
     return bytes([(int(octal, 8) if octal else int(hexadecimal[-2:], 16)) % 256])
 
 
-def _joined(message: Message) -> dict[str, str]:
-    return {key: "".join(parts) for key, parts in message.items()}
-
-
-def _singular_form(message: dict[str, str], known: int) -> int:
+def _singular_form(message: Message, known: int) -> int:
     """Return the number of the plural form for one thing, if the message is the header; -1 if there is only one form.
 
     known: what earlier messages said.
@@ -145,7 +126,7 @@ def _singular_form(message: dict[str, str], known: int) -> int:
         return known
 
 
-def _pairs(message: dict[str, str], is_fuzzy: bool, singular: int) -> Iterator[Pair]:
+def _pairs(message: Message, is_fuzzy: bool, singular: int) -> Iterator[Pair]:
     """Yield the pairs of a message. singular: see `_singular_form`."""
     source = message.get("msgid", "")
     if not source and not message.get("msgctxt"):  # the header, or nothing
