@@ -71,7 +71,7 @@ def test_settings_are_a_text_several_or_a_mapping(given: Any) -> None:
 @each_row(
     "given",
     [
-        *(3, b"model=lstm", Path("runs/mine"), "runs/mine", [3], [{"model": "lstm"}], {3: 4}, tolka.Translator),
+        *(3, b"model=lstm", Path("runs/mine"), "runs/mine", [3], [{"model": "lstm"}], tolka.Translator),
         *({"trainer": {"updates": {"a": 1}}}, {"corpus": {"train": {"a"}}}, {"run": {"name": b"x"}}, {"model": len}),
     ],
 )

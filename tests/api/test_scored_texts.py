@@ -26,9 +26,9 @@ from tolka.text.lines import LINE_LIMIT, LineLimit
 
 TMX = "<tmx version='1.4'><header/><body><tu><tuv xml:lang='en'><seg>a</seg></tuv></tu></body></tmx>"
 WMT = """<dataset id="d"><collection id="c"><doc id="x">
-<src><p><seg id="1">one</seg></p><p><seg id="2">two</seg></p></src>
-<ref translator="A"><p><seg id="1">eins</seg></p><p><seg id="2">zwei</seg></p></ref>
-<ref translator="B"><p><seg id="1">EINS</seg></p><p><seg id="2">ZWEI</seg></p></ref>
+<src lang="en"><p><seg id="1">one</seg></p><p><seg id="2">two</seg></p></src>
+<ref lang="de" translator="A"><p><seg id="1">eins</seg></p><p><seg id="2">zwei</seg></p></ref>
+<ref lang="de" translator="B"><p><seg id="1">EINS</seg></p><p><seg id="2">ZWEI</seg></p></ref>
 </doc></collection></dataset>"""
 SGM = """<refset setid="s" trglang="de"><doc docid="x">
 <seg id="1">eins &amp; so</seg><seg id="2">zwei</seg></doc></refset>"""

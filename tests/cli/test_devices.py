@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -106,13 +107,14 @@ def test_nobody_else_comes(command: Command, tiny: list[str], monkeypatch: pytes
     places = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
     for name, value in places.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr("tolka.distributed.ranks.TIMEOUT", timedelta(seconds=0.6))
     for rank in ("1", "0"):
         monkeypatch.setenv("RANK", rank)
-        outcome = command("mt-train", *tiny, "trainer.timeout=0.01")
+        outcome = command("mt-train", *tiny)
         assert outcome.code == 1
         assert outcome.error.startswith(
             f"process {rank} has not met all 2 processes of this training at localhost:{port} (MASTER_ADDR, "
-            "MASTER_PORT) within trainer.timeout (0.01 minutes): start all of them, at a free port, "
+            "MASTER_PORT) within 0.01 minutes: start all of them, at a free port, "
         )
 
 
@@ -179,8 +181,8 @@ def test_processes_that_do_not_belong_together(
     codes, errors = two(relative, relative, unlike)
     assert codes == [2, 2]
     assert errors == [
-        "error: processes 0 and 1 have different training text, or prepare it differently: every machine must see the "
-        "same files"
+        "error: processes 0 and 1 have different training text, or models of 8,544 and 8,544 parameters: every machine "
+        "must see the same files, and have the same versions of tolka and of plugins"
     ]
 
 
@@ -274,8 +276,13 @@ def test_a_process_that_is_killed_and_a_signal(tiny: list[str], tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_process_that_hangs(tiny: list[str], tmp_path: Path) -> None:
+    """Python imports sitecustomize.py in each process that the command starts, too."""
+    short = (
+        "from datetime import timedelta\nfrom tolka.distributed import ranks\nranks.TIMEOUT = timedelta(seconds=12)\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(short)
     run = tmp_path / "run"
-    process = start(*tiny, *ENDLESS, "trainer.timeout=0.2")
+    process = start(*tiny, *ENDLESS, PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     started(process, run)
     os.kill(ranks_of(process)[-1], signal.SIGSTOP)
     resumed(process, run)

@@ -55,11 +55,6 @@ def test_whichever_of_updates_and_epochs_is_over_first() -> None:
 
 
 def test_what_epochs_do_not_go_with() -> None:
-    class Stream(FourBatches):
-        round = "buffer"
-
-    with pytest.raises(ConfigError, match=r"trainer\.epochs counts passes .* a stream has none"):
-        resolved(loader=Stream())
     with pytest.raises(ConfigError, match=r"the end of a stream is not known"):
         train_config(["corpus=hub", "corpus.path=a/b", "corpus.streaming=true", "trainer.epochs=1"])
     with pytest.raises(ConfigError, match=r"trainer\.updates \(0\) must be at least 1"):

@@ -166,7 +166,6 @@ def test_without_a_new_language_the_new_subwords_are_of_the_first_text(
     [
         (["tokenizer.extend=-1"], "tokenizer.extend (-1)"),
         (["tokenizer.sample=10"], "tokenizer.sample (1000000, now 10)"),
-        (["tokenizer.sample=10"], "or set tokenizer.extend=N, which learns N more subwords by them"),
     ],
 )
 def test_what_does_not_go_together(
@@ -210,18 +209,6 @@ def test_no_mean_of_checkpoints_with_new_rows_alone(
     settings = ("corpus.target=ko", "tokenizer.extend=5", "finetuning.freeze=[target_embedding]", "trainer.average=2")
     outcome = command("mt-train", *going_on(tiny, trained, korean, "mean", *settings))
     assert (outcome.code, "trainer.average and frozen embeddings" in outcome.error) == (2, True), outcome.error
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("added", [0, 40])
-def test_bytes_are_noted_where_nothing_is_added(
-    command: Command, tiny: list[str], trained: Path, korean: Path, added: int
-) -> None:
-    settings = ["corpus.target=ko", f"tokenizer.extend={added}"]
-    outcome = command("mt-train", *going_on(tiny, trained, korean, "bytes", *settings))
-    assert outcome.code == 0
-    assert ("of the target's subwords are bytes, or unknown to" in outcome.err) == (not added)
-    assert "of the source's subwords are bytes" not in outcome.err
 
 
 def test_without_a_model_there_is_nothing_to_extend(command: Command, tiny: list[str]) -> None:

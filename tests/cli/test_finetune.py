@@ -297,7 +297,7 @@ def test_equal_sizes_may_be_said_in_other_words(tiny: list[str], trained: Path) 
 def test_a_recipe_of_its_own_unless_another_is_named(
     tiny: list[str], trained: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From Python too; an experiment's full rate on trained weights is said."""
+    """From Python too."""
     settings = [setting for setting in going_on(tiny, trained) if not setting.startswith("optimizer")]
     assert (
         train_config(settings, say=say).optimizer.lr
@@ -306,8 +306,6 @@ def test_a_recipe_of_its_own_unless_another_is_named(
     )
     assert capsys.readouterr().err == ""
     sizes = [f"{setting}" for setting in tiny if setting.startswith(("model", "tokenizer"))]
-    train_config([*settings, *sizes, "experiment=sample"], say=say)
-    assert "note: the rate (0.003) is that of experiment=sample, which trains fresh" in capsys.readouterr().err
     train_config([*settings, *sizes, "experiment=sample", "optimizer.lr=0.0002"], say=say)
     assert capsys.readouterr().err == ""
     train_config([*settings, "optimizer=muon"], say=say)  # the recipe that nobody named says what it sets, too
@@ -344,8 +342,6 @@ def test_other_complaints(command: Command, tiny: list[str], trained: Path, tmp_
     assert (outcome.code, "no such model directory" in outcome.error) == (1, True)
     outcome = command("mt-train", f"run.init_from={trained}")
     assert (outcome.code, "run.init_from needs text to train on" in outcome.error) == (2, True)
-    outcome = command("mt-train", *tiny, "-o", tmp_path / "x")
-    assert (outcome.code, "-o OUT goes with a command, as in" in outcome.error) == (2, True)
     for lonely in ("finetuning.lora_rank=4", "finetuning.freeze=[encoder]"):
         outcome = command("mt-train", *tiny, lonely)
         assert (outcome.code, "name the model to start from" in outcome.error) == (2, True)

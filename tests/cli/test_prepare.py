@@ -31,7 +31,10 @@ def test_a_text_that_cannot_be_prepared_is_one_line(command: Command, tiny: list
 
 @pytest.mark.parametrize(
     ("option", "complaint"),
-    [("-m", "--prepare is about one training: leave out -m"), ("--check", "--check and --prepare are two different")],
+    [
+        ("-m", "-m trains several models, and goes with"),
+        ("--check", "argument --check: not allowed with argument --pre"),
+    ],
 )
 def test_what_it_does_not_go_with(command: Command, option: str, complaint: str) -> None:
     outcome = command("mt-train", "--prepare", option)

@@ -1,7 +1,6 @@
 """A run tells where it comes from, can be run again, and can be taken over with other settings."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -40,10 +39,12 @@ def test_resume_goes_on_in_the_run_s_folder(command: Command, tmp_path: Path) ->
     assert command("mt-train", "--resume", run, "trainer.updates=7").code == 0
     assert len(calls(run)) == 2
     assert json.loads((run / "metrics.jsonl").read_text("utf-8").splitlines()[-1])["update"] == 7
-    for more in (["--rerun", run], [f"run.dir={tmp_path}"], ["run.name=x"]):
+    own = "--resume goes on in the run's own folder"
+    exclusive = "argument --rerun: not allowed with argument --resume"
+    for more, said in ((["--rerun", run], exclusive), ([f"run.dir={tmp_path}"], own), (["run.name=x"], own)):
         refused = command("mt-train", "--resume", run, *more)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
-        assert "--resume goes on in the run's own folder" in refused.err
+        assert said in refused.err
     assert "there is no such file; a run's folder has one" in command("mt-train", "--resume", tmp_path / "none").err
 
 
@@ -94,7 +95,7 @@ def test_what_is_unlike_is_said_and_settings_can_be_others(
         (["--rerun", "nowhere"], "nowhere/config.yaml: there is no such file"),
         (["--rerun", "RUN", "model=rnn"], "'model' is a group"),
         (["--rerun", "RUN", "optimizer.rl=1"], "unknown key 'optimizer.rl'"),
-        (["-m", "--rerun", "RUN"], "leave out -m"),
+        (["-m", "--rerun", "RUN"], "not allowed with argument"),
     ],
 )
 def test_complaints(command: Command, tiny: list[str], tmp_path: Path, arguments: list[str], complaint: str) -> None:
@@ -116,24 +117,6 @@ def test_a_run_can_be_taken_over_with_other_settings(command: Command, begun: li
     assert "resuming from update 5" in outcome.err
     assert [len(call["other_settings"]) for call in calls(tmp_path / "run")] == [0, 1]
     assert "lr: 0.5" in (tmp_path / "run" / "config.yaml").read_text()
-
-
-def test_the_state_of_the_user_s_project(tmp_path: Path) -> None:
-    assert provenance.project(tmp_path) is None
-
-    def git(*arguments: str) -> None:
-        name = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        subprocess.run(["git", *name, "-C", str(tmp_path), *arguments], check=True, capture_output=True)
-
-    git("init")
-    (tmp_path / "recipe.sh").write_text("one\n")
-    git("add", ".")
-    git("commit", "-m", "one")
-    assert provenance.project(tmp_path)["changed"] == []  # type: ignore[index]
-    (tmp_path / "recipe.sh").write_text("two\n")
-    found = provenance.project(tmp_path)
-    assert found is not None
-    assert (len(found["commit"]), found["changed"]) == (40, ["recipe.sh"])
 
 
 def test_what_cannot_be_read_is_as_good_as_nothing(tmp_path: Path) -> None:

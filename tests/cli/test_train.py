@@ -496,18 +496,6 @@ def test_a_short_training_shrinks_the_default_warm_up_and_keeps_it_when_made_lon
     assert "training ends at update 24: trainer.updates (1) are fewer than it has; for a new training" in fewer.err
 
 
-def test_a_mistyped_path_is_reported_before_other_differences(
-    command: Command, begun: list[str], corpus: Path, tmp_path: Path
-) -> None:
-    wrong = command("mt-train", *begun, f"corpus.train={corpus / 'trian'}")
-    assert f"{corpus / 'trian'}" in wrong.error
-    assert "holds another run" not in wrong.error
-    wrong = command("mt-train", *begun, f"tokenizer.model={tmp_path / 'no.model'}", "trainer.updates=7")
-    assert f"{tmp_path / 'no.model'}" in wrong.error
-    assert "holds another run" not in wrong.error
-    assert "holds another run" in command("mt-train", *begun, f"corpus.train={corpus / 'valid'}").error
-
-
 def test_a_typed_warm_up_that_does_not_fit_is_refused_with_the_line_to_type(command: Command, tiny: list[str]) -> None:
     outcome = command("mt-train", *tiny, "trainer.updates=300", "scheduler.warmup=400")
     assert outcome.code == 2

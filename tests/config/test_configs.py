@@ -211,7 +211,6 @@ FREE_TEXTS = {
         "tracking.names",
         "trainer.device",
         "decoding.device",
-        "trainer.best_direction",
     )
 }
 
@@ -267,14 +266,6 @@ def test_each_documented_end_of_a_range_is_checked() -> None:
 def opened(config: Any) -> None:
     """Look at the files of a corpus, as held-out sets are checked then."""
     config.corpus.open()
-
-
-def test_positions_that_would_be_shared_are_said() -> None:
-    notes: list[str] = []
-    train_config(["model.positions=learned", "batching.max_length=512"], say=notes.append)
-    assert "the model has 512 positions, and a sentence may have 513" in notes.pop()
-    train_config(["model.positions=learned", "batching.max_length=511"], say=notes.append)
-    assert notes == []
 
 
 def test_the_other_commands() -> None:

@@ -11,12 +11,12 @@ from tolka.errors import ConfigError
 @each_row(
     ("settings", "complaint"),
     [
-        (["hydra/launcher=joblibs"], "unknown hydra/launcher 'joblibs'. mt-train --info plugins shows"),
+        (["hydra/launcher=joblibs"], "unknown hydra/launcher 'joblibs'. Did you mean 'joblib'?"),
         (["model=lstn"], "unknown model 'lstn'. Did you mean 'lstm'?"),
         (["trainer.patiance=3"], "unknown key 'trainer.patiance'. Did you mean 'trainer.patience'?"),
         (
             ["hydra.sweeper.n_trial=3"],
-            "unknown key 'hydra.sweeper.n_trial'; mt-train --cfg hydra",
+            "unknown key 'hydra.sweeper.n_trial'; Hydra's documentation",
         ),
         (
             ["+trainer.patience=3"],

@@ -6,8 +6,7 @@ from rows import each_row
 
 from tolka.auto.memory import MEMORY
 from tolka.auto.rules import FRESH, TUNED
-from tolka.config.command_line import train_config, with_recipe
-from tolka.config.open_settings import names_model
+from tolka.config.command_line import names_model, train_config, with_recipe
 
 OWN_TEXT = ["corpus=files", "corpus.train=text", "corpus.source=xa", "corpus.target=xb"]
 ENDS = {"trainer.updates", "trainer.epochs"}

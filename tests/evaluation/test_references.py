@@ -50,7 +50,7 @@ def validation(pairs: list[Pair]) -> tuple[float, float, float]:
     """chrF, nll and the share of copies."""
     echo: Any = Echo()
     meter = PerplexityMeter(pairs, TOKENIZER, 1000, characters=echo.characters)
-    found = Validator({XA_DE: pairs}, echo, {XA_DE: meter}, FP32, METRICS, "bleu", "", 0)(1)
+    found = Validator({XA_DE: pairs}, echo, {XA_DE: meter}, FP32, METRICS, "bleu", 0)(1)
     return found.values["chrf"], found.values["nll"], found.copied
 
 

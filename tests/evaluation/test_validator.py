@@ -24,7 +24,7 @@ def test_a_model_without_finite_scores_has_an_nll_only(trained: Path) -> None:
     pairs = [Pair("lantern kettle .", "ferry .")]
     meter = PerplexityMeter(pairs, translator.tokenizer, 1000)
     own, precision = translator.direction, Precision(torch.device("cpu"), "fp32")
-    validator = Validator({own: pairs}, translator, {own: meter}, precision, MetricsConfig(), "bleu", "", 0)
+    validator = Validator({own: pairs}, translator, {own: meter}, precision, MetricsConfig(), "bleu", 0)
     assert {"nll", "bleu", "chrf"} <= validator(1).values.keys()
     with torch.no_grad():
         next(translator.engine.model.parameters()).fill_(math.nan)
@@ -47,5 +47,5 @@ def test_a_tenth_of_the_sentences_tell_how_long_a_validation_takes(monkeypatch: 
     stand_in: Any = translator
     sets = {Direction("en", "de"): [Pair(str(n), "x") for n in range(30)]}
     precision = Precision(torch.device("cpu"), "fp32")
-    assert Validator(sets, stand_in, {}, precision, MetricsConfig(), "bleu", "", 0).seconds() == 15.0
+    assert Validator(sets, stand_in, {}, precision, MetricsConfig(), "bleu", 0).seconds() == 15.0
     assert translated == ["0", "10", "20"]

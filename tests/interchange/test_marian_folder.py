@@ -276,7 +276,7 @@ def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Comm
         ),
         (
             ["import", "FOLDER", "-o", "OUT", "corpus.source=a", "corpus.target=b", "corpus.source=c"],
-            "corpus.source is given 2 times: give it once",
+            "corpus.source=a corpus.target=b corpus.source=c: give each setting once",
         ),
         (["import", "FOLDER", "-o", "LINK"], "link is there already; name another folder to write"),
         (

@@ -117,12 +117,3 @@ def test_a_run_that_has_begun_keeps_its_choice(settings: list[str], tmp_path: Pa
     assert not choices
     assert chosen.model == before.model
     assert (chosen.tokenizer.vocab_size, chosen.optimizer.lr, chosen.trainer.max_minutes) == (333, 0.5, 3)
-
-
-def test_a_machine_without_memory_is_told_before_the_text_is_read(
-    settings: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tolka.run.chosen.total_memory_bytes", lambda: 256e6)
-    monkeypatch.setattr("tolka.run.chosen.open_corpus", lambda *_: pytest.fail("read"))
-    with pytest.raises(ConfigError, match=r"this machine has 0\.3 GB of memory, and training takes 0\.7 GB at least"):
-        with_chosen_settings(train_config(with_recipe(settings)))

@@ -9,7 +9,7 @@ import pytest
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.run.direction_checks import check_directions
+from tolka.run.parents import Parents, check_directions
 from tolka.text.corpora.base import Corpus, SetSize
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource
@@ -43,7 +43,7 @@ def model(*languages: str, listed: bool = False) -> Any:
 
 
 def check(of: Corpus, start: Any = None, new: tuple[str, ...] = (), like: str = "") -> None:
-    check_directions(of, start, new, like)
+    check_directions(of, Parents(start, [*new]), like)
 
 
 AUTO = {"valid": SetSize("auto")}

@@ -1,15 +1,19 @@
 """What a training reads, and what it says about it."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from conftest import sentences, write_split
 from tolka.config.command_line import train_config
 from tolka.errors import DataError
 from tolka.model_directory.verify import LengthRatio
-from tolka.run.inputs import Inputs, describe_sources, read_inputs
+from tolka.run.inputs import Inputs, _unknown_notes, describe_sources, read_inputs
 from tolka.text.direction import Direction
+from tolka.tokenizer.special_tokens import UNK
 
 
 def inputs_of(arguments: list[str]) -> tuple[Inputs, list[str]]:
@@ -29,16 +33,6 @@ def test_the_model_is_described_by_its_training_text(tiny: list[str], corpus: Pa
     assert sources.longest == max(map(len, encoded))
 
 
-def test_a_side_that_the_model_spells_as_bytes_is_noted(tiny: list[str], corpus: Path, trained: Path) -> None:
-    write_split(corpus / "train", [("φανάρι λιμάνι .", target) for _, target in sentences(20, seed=5)])
-    begun = [each for each in tiny if not each.startswith(("model", "tokenizer", "cleaning"))]
-    inputs, log = inputs_of([*begun, f"run.init_from={trained}"])
-    assert inputs.prepared.tally.kept
-    notes = [line for line in log if "tokenizer.extend" in line]
-    assert len(notes) == 1
-    assert f"of the source's subwords are bytes, or unknown to {trained}" in notes[0]
-
-
 def test_the_validation_set_comes_first_and_keeps_a_name_of_its_own(tiny: list[str], corpus: Path) -> None:
     inputs, _ = inputs_of([*tiny, f"corpus.test={corpus / 'valid'}"])
     assert list(inputs.texts.held_out) == ["valid (valid)", "valid"]
@@ -48,3 +42,12 @@ def test_the_validation_set_comes_first_and_keeps_a_name_of_its_own(tiny: list[s
 def test_a_test_set_that_is_named_twice_is_refused(tiny: list[str], corpus: Path) -> None:
     with pytest.raises(DataError, match="two test sets are called 'test'"):
         inputs_of([*tiny, f"corpus.test=[{corpus / 'test'},{corpus / 'test'}]"])
+
+
+def test_what_a_model_cannot_spell_is_noted() -> None:
+    store = SimpleNamespace(source_ids=np.array([7, UNK, 9]), target_ids=np.array([7, 8]))
+    inputs: Any = SimpleNamespace(prepared=SimpleNamespace(store=store), parents=SimpleNamespace(start="a model"))
+    (note,) = _unknown_notes(inputs, 4)
+    assert note.startswith("1 of 3 subwords of the source are unknown, and lost")
+    inputs.parents.start = None
+    assert not [*_unknown_notes(inputs, 0)]

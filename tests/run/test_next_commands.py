@@ -1,8 +1,6 @@
 """What is advised after a training runs as it is typed, whatever made the run."""
 
-import json
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,6 @@ import pytest
 from conftest import Command, arguments_of, write_corpus
 from tolka.config.command_line import train_config
 from tolka.run.next_commands import from_parent, go_on, on_more_text, with_monolingual, with_plugins
-from tolka.run.provenance import provenance
-from tolka.system.device import choose_device
-from tolka.text.corpora.base import Corpus
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
@@ -43,8 +38,8 @@ def kinds(settings: list[str], trained: Path) -> dict[str, tuple[list[dict[str, 
     own = [each for each in settings if not each.startswith("corpus")]
     sides = [f"corpus.{key}={folder / key}" for key in ("valid", "test")]
 
-    def call(words: list[str], **origin: Any) -> list[dict[str, Any]]:
-        return [{"command": shlex.join(["mt-train", *words]), **origin}]
+    def call(words: list[str]) -> list[dict[str, Any]]:
+        return [{"command": shlex.join(["mt-train", *words])}]
 
     codes = ["corpus.source=xa", "corpus.target=xb"]
     below = [
@@ -64,8 +59,7 @@ def kinds(settings: list[str], trained: Path) -> dict[str, tuple[list[dict[str, 
         "files": (call(settings), None),
         "a list": (call(files), None),
         "languages of their own": (call(several), None),
-        "a rerun": (call(rerun, origin=call(settings)[0]), None),
-        "a rerun of a rerun": (call(rerun, origin=call(rerun, origin=call(settings)[0])[0]), None),
+        "a rerun": (call(rerun), train_config(["corpus=files", *settings]).as_dict()["corpus"]),
         "a root": (call(below), {**train_config(below).as_dict()["corpus"]}),
         "a script": (script, train_config(["corpus=files", *settings]).as_dict()["corpus"]),
         "a script with a list": (script, train_config(["corpus=files", *files]).as_dict()["corpus"]),
@@ -104,7 +98,7 @@ def test_text_in_one_language_is_added_to_a_run_that_stands(
     settings: list[str], trained: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for kind in ("files", "a list", "a rerun"):
+    for kind in ("files", "a list"):
         advised = with_monolingual(kinds(settings, trained)[kind][0], "x")
         assert "recipe.forward={run} corpus.monolingual=TEXT" in advised
         if kind == "files":
@@ -127,17 +121,3 @@ def test_plugins_are_named_again() -> None:
     assert with_plugins("mt-train --resume {run}", calls) == f"mt-train --resume {{run}} {named}"
     assert with_plugins("mt-train --resume {run}", calls[:1]) == "mt-train --resume {run}"
     assert on_more_text([{"command": f"mt-train corpus.source=a corpus.train=b {named}"}], "x").count("plugins=") == 1
-
-
-def test_a_rerun_records_what_was_typed_for_the_run_that_it_repeats(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first: dict[str, Any] = {"command": "mt-train corpus.train=a", "origin": None, "versions": {}}
-    (tmp_path / "provenance.json").write_text(json.dumps({"calls": [first, {"command": "mt-train --resume x"}]}))
-
-    def origin(*arguments: str) -> Any:
-        monkeypatch.setattr(sys, "argv", ["mt-train", *arguments])
-        return provenance(Corpus([], [], []), choose_device("cpu"))["origin"]
-
-    assert origin("--rerun", str(tmp_path), "trainer.updates=3") == {"command": first["command"], "origin": None}
-    assert origin("corpus.train=a") is origin("--rerun", str(tmp_path / "none")) is None

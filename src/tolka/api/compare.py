@@ -55,8 +55,6 @@ class CompareResult:
         """Return tables of scores and of differences, and of how each two systems differ. form: of the tables."""
         letters = [chr(ord("A") + number) for number in range(len(self.systems))]
         legend = [f"{letter}: {name}" for letter, (name, _) in zip(letters, self.systems, strict=True)]
-        if form == "csv":  # nothing but the table
-            return self._differences([name for name, _ in self.systems], form)
         blocks = ["\n".join(legend), self._scores(letters, form), self._differences(letters, form)]
         signatures = {each.name: each.signature for each in self.comparisons}
         several = "p (Holm): the same for all pairs together\n" if len(self.systems) > 2 else ""
@@ -93,11 +91,7 @@ class CompareResult:
             rows.append([each.name, f"{b} - {a}", f"{each.difference:+.{digits}f}", interval, *p_values, found])
         if len(self.systems) == 2:  # where Holm corrects nothing
             header, *rows = ([*row[:5], row[6]] for row in (header, *rows))
-        if form == "csv":  # which has no table of the scores
-            header += ["baseline", "system", "signature"]
-            for row, each in zip(rows, self.comparisons, strict=True):
-                row += [f"{each.a.value:.{each.a.digits}f}", f"{each.b.value:.{each.b.digits}f}", each.signature]
-        return table(rows, header, "llrlrrrrrl"[: len(header)], form)
+        return table(rows, header, "llrlrrr"[: len(header)], form)
 
     def _contrast(self, a: int, b: int, own: Contrast, letters: Sequence[str], form: Form) -> str:
         one, other = letters[a], letters[b]

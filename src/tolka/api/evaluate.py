@@ -65,9 +65,8 @@ class EvaluateResult:
     def as_text(self, form: Form = "text") -> str:
         """Return the table of the scores, and the perplexity."""
         parts = [score_table(self.scores, form)]
-        if form != "csv":
-            parts += [str(self.perplexity)] if self.perplexity else []
-            parts += [flag_table(self.flagged, form)] if self.flagged else []
+        parts += [str(self.perplexity)] if self.perplexity else []
+        parts += [flag_table(self.flagged, form)] if self.flagged else []
         return "\n\n".join(parts)
 
     @cached_property
@@ -193,4 +192,6 @@ def calibrate(
     values = calibration.beside(saved.scores, translator.direction) if of_several else calibration.as_dict()
     scores = {**saved.scores, QUALITY: values}
     rescore(saved.folder, scores, (saved.folder / CARD).read_text(encoding="utf-8"))
+    if calibration.with_agreement is None:
+        say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
     return result

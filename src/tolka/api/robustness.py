@@ -1,6 +1,5 @@
 """Measure what noise in a text costs a model, and write it into the model's card."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,15 +34,10 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), say: Say 
     sources, references = read_parallel(config, say, "robustness", model)
     translator: Translator[Any] = open_model(model, config.search, config.decoding, say=say)
     folder = _folder_of(model, say)
+    direction = Direction(translator.direction.source, config.files.language or translator.direction.target)
+    pairs = [Pair(*both) for both in zip(sources, references, strict=True)]
     with bar("translating", None, " lines") as progress:
-
-        def translate(lines: Sequence[str]) -> Sequence[str]:
-            return translator(lines, tick=progress.update)
-
-        source, target = translator.direction
-        direction = Direction(source, config.files.language or target)
-        pairs = [Pair(*both) for both in zip(sources, references, strict=True)]
-        result = measure(translate, pairs, direction)
+        result = measure(partial(translator, tick=progress.update), pairs, direction)
     result = replace(result, text=Path(config.files.source).name)
     if folder:
         _write(folder, result)

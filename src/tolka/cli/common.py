@@ -7,15 +7,13 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from errno import EACCES, ENOENT, EROFS
+from errno import EACCES, EROFS
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tolka.errors import ConfigError, StoppedError, TolkaError
-from tolka.model_directory import names
 from tolka.system import interrupts
 from tolka.system.package_data import config_dir
-from tolka.system.progress import say
 from tolka.system.surrogates import printable
 
 DONE, FAILED = 0, 1
@@ -98,8 +96,6 @@ def _outcome(command: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         _discard_stdout()
         return DONE, ""
     except OSError as error:
-        if error.errno == ENOENT and not error.filename:  # of os.getcwd
-            return _failure("the current folder was removed: change to another one (cd)")
         if not error.filename:  # of a stream, likely stdout on a full disk
             _discard_stdout()
         name = _TEMPORARY.sub(r"\1\2", str(error.filename or "input or output"))
@@ -147,10 +143,6 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options
 
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help or a version; argparse would swallow the error of a full disk."""
-        print(message, end="", file=file)
-
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError instead of printing a usage text of several lines."""
         raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")
@@ -166,15 +158,6 @@ def separate_files(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
         else:
             files.append(Path(text))
     return files, settings
-
-
-def models_of(text: str) -> list[Path]:
-    """Return the model directories in MODEL: one, or several joined by commas."""
-    models = names.models_of(text)
-    # Resolved, since runs/a and runs/../runs/a are one model.
-    if len({model.resolve() for model in models}) < len(models):
-        say(f"note: MODEL ({text}) names a model twice, which then counts twice")
-    return models
 
 
 def examples(name: str) -> str:

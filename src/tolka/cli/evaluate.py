@@ -4,44 +4,35 @@ import argparse
 import csv
 import io
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, models_of, print_json, separate_files, settings_help
-from tolka.errors import ConfigError, DataError
-from tolka.model_directory.names import check_outside
+from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, print_json, separate_files, settings_help
+from tolka.errors import ConfigError
+from tolka.model_directory.names import check_outside, models_of
 from tolka.system.atomic import check_output, whole_file
 from tolka.system.progress import say
 from tolka.text.lines import user_path
 from tolka.version import __version__
 
-if TYPE_CHECKING:
-    from tolka.api.compare import CompareResult
-    from tolka.evaluation.robustness import Robustness
-    from tolka.metrics.tables import Form
+_SUBCOMMANDS = ("compare", "calibrate", "robustness")
 
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, score, and print a table or JSON on stdout."""
     options = _parse_arguments(arguments)
-    if sys.stdout is None:
-        raise DataError("standard output is closed, where scores are printed")
     plain, settings = separate_files(options.inputs)
     word = str(plain[0]) if plain else ""
-    if word in _SUBCOMMANDS:
+    if word in _SUBCOMMANDS:  # a model's folder of such a name is ./compare
         if options.output or options.lines:
             raise ConfigError(f"-o and --lines take one system's translations, and not those of {word}")
-        _SUBCOMMANDS[word](plain[1:], settings, options.form)
+        _run_subcommand(word, plain[1:], settings, options.form)
         return DONE
-    # As in `sacrebleu` and other scorers, whose arguments are files.
-    if len(plain) == 2 and all(map(Path.is_file, plain)):
-        raise ConfigError(f"files have names: mt-eval hypothesis={plain[0]} reference={plain[1]}")
     if len(plain) > 1:
         raise ConfigError(
-            f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Settings are key=value; "
-            "models that translate together are joined by commas"
+            f"one model at most, not {len(plain)}: {' '.join(map(str, plain))}. Files have names, as in "
+            "hypothesis=FILE reference=FILE; models that translate together are joined by commas"
         )
     models = models_of(word) if plain else []
     if options.output and not models:
@@ -59,7 +50,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
     forms = parser.add_mutually_exclusive_group()
-    for form, words in (("json", "JSON"), ("markdown", "Markdown"), ("csv", "CSV")):
+    for form, words in (("json", "JSON"), ("markdown", "Markdown")):
         forms.add_argument(
             f"--{form}", dest="form", action="store_const", const=form, default="text", help=f"print {words} instead"
         )
@@ -113,68 +104,40 @@ def _write_lines(lines: Sequence[dict[str, Any]], path: Path) -> None:
     if path.suffix == ".tsv":
         count = len(lines[0]["references"])
         names = ["reference" if count == 1 else f"reference {number + 1}" for number in range(count)]
-        rows = [{**row, **dict(zip(names, row["references"], strict=True))} for row in lines]
-        for row in rows:
-            if "flags" in row:
-                row["flags"] = " ".join(row["flags"])
-        keys = [key for key in rows[0] if key != "references"]
-        writer = csv.DictWriter(text, keys, extrasaction="ignore", dialect="excel-tab", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        keys = [key for key in lines[0] if key != "references"]
+        writer = csv.writer(text, dialect="excel-tab", lineterminator="\n")
+        writer.writerow([*keys, *names])
+        for row in lines:
+            cells = (" ".join(row[key]) if key == "flags" else row[key] for key in keys)
+            writer.writerow([*cells, *row["references"]])
     else:
         text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in lines)
     with whole_file(path) as stream:
         stream.write(text.getvalue().encode())
 
 
-def _compare(systems: Sequence[Path], settings: Sequence[str], form: str) -> None:
-    """Print which systems differ by more than chance, and where."""
-    from tolka.api.compare import compare
-    from tolka.config.command_line import evaluate_config
-
-    result = compare(systems, evaluate_config(settings, say))
-    for note in result.notes:
-        say(f"note: {note}")
-    _show(result, form)
-
-
-def _calibrate(model: Sequence[Path], settings: Sequence[str], form: str) -> None:
-    """Fit the quality estimates of a model, write them into its directory, and print how good they are."""
-    if len(model) != 1:
-        raise ConfigError("calibrate takes one model: mt-eval calibrate MODEL source=FILE reference=FILE")
-    if form not in ("text", "json"):
+def _run_subcommand(word: str, names: Sequence[Path], settings: Sequence[str], form: str) -> None:
+    """Compare systems, or measure what a model's estimates are worth, or what changes of a text cost; print that."""
+    if word != "compare" and len(names) != 1:
+        raise ConfigError(f"{word} takes one model: mt-eval {word} MODEL source=FILE reference=FILE")
+    if word == "calibrate" and form not in ("text", "json"):
         raise ConfigError(f"calibrate prints tables or --json, and not --{form}")
 
+    from tolka.api.compare import compare
     from tolka.api.evaluate import calibrate
-    from tolka.config.command_line import evaluate_config
-
-    result = calibrate(models_of(str(model[0])), evaluate_config(settings, say))
-    if form == "json":
-        print_json(result.as_dict())
-    else:
-        print(result)
-    if result.calibration.with_agreement is None:
-        say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
-
-
-def _robustness(model: Sequence[Path], settings: Sequence[str], form: str) -> None:
-    """Print what changes of a text cost a model, and write it into the model's card."""
-    if len(model) != 1:
-        raise ConfigError("robustness takes one model: mt-eval robustness MODEL source=FILE reference=FILE")
-
     from tolka.api.robustness import robustness
     from tolka.config.command_line import evaluate_config
 
-    _show(robustness(models_of(str(model[0])), evaluate_config(settings, say)), form)
-
-
-def _show(result: "CompareResult | Robustness", form: str) -> None:
-    """Print a result as JSON, or its tables in another form."""
+    config = evaluate_config(settings, say)
+    result: Any
+    if word == "compare":
+        result = compare(names, config)
+        for note in result.notes:
+            say(f"note: {note}")
+    else:
+        measure = {"calibrate": calibrate, "robustness": robustness}[word]
+        result = measure(models_of(str(names[0])), config)
     if form == "json":
         print_json(result.as_dict())
     else:
-        print(result.as_text(cast("Form", form)))
-
-
-# A model's folder of such a name is ./compare.
-_SUBCOMMANDS = {"compare": _compare, "calibrate": _calibrate, "robustness": _robustness}
+        print(result if word == "calibrate" else result.as_text(form))

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from tolka.config.compose import ConfigSource
     from tolka.text.direction import Direction
 
-_INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
-_INSTEAD_OF_TRAINING = ("print_config", "check", "prepare", "cfg", "info", "shell_completion")
-
 
 def run(arguments: Sequence[str]) -> int:
     """Parse the arguments, train, and show the result and the next command."""
@@ -34,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
 
     # Before the settings are composed: a completed line has half a setting.
     if options.shell_completion:
-        return _ask_hydra(arguments, options, options.settings)
+        return _complete(options)
 
     from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
     from tolka.config.plugins import load_plugins
@@ -51,12 +48,9 @@ def run(arguments: Sequence[str]) -> int:
         source = _source(options)
         plugins = [setting for setting in settings if setting.startswith("plugins=")]
         settings = expand_abbreviations(with_recipe(load_plugins(settings, say), source))
-        # hydra.mode=MULTIRUN is Hydra's other way to write -m.
-        if options.multirun or "hydra.mode=MULTIRUN" in settings:
+        if options.multirun:
             return _train_several(settings, plugins, source, options.print_config)
         config = train_config(settings, source, trains=not (options.check or options.prepare), say=say)
-        if options.cfg or options.info:
-            return _ask_hydra(arguments, options, settings)
     if options.print_config:
         return _print_configs([config.as_dict()])
 
@@ -73,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.rerun:
         for difference in unlike_before(options.rerun, config.corpus, config.run.prepared_folder, config.trainer):
             say(f"note: different from the run before: {difference}")
-    _start(lambda: say(train(config).summary()), settings, options)
+    say(train(config).summary())
     return DONE
 
 
@@ -91,21 +85,6 @@ def _follow_recipe(settings: Sequence[str], options: argparse.Namespace) -> int:
     return DONE
 
 
-def _start(training: Callable[[], object], settings: Sequence[str], options: argparse.Namespace) -> None:
-    """Start a training, by Hydra if that has something to do. settings: those that it was composed from."""
-    from tolka.cli.hydra_main import hydra_main
-    from tolka.config.compose import CONFIGS
-
-    # Hydra composes the settings twice more, so only for what it does beside that; what it composes for its own job is
-    # dropped. Settings in a run's folder never pass through it, since it would resolve ${...} in them.
-    source = _source(options)
-    names_hydra = source != CONFIGS or any(setting.lstrip("+~").startswith("hydra") for setting in settings)
-    if names_hydra and not options.rerun:
-        hydra_main(lambda composed: training(), settings, source)
-    else:
-        training()
-
-
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-train."""
     parser = Parser(
@@ -114,43 +93,42 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
-    parser.add_argument(
+    parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
+    runs = parser.add_mutually_exclusive_group()
+    runs.add_argument(
         "-m", "--multirun", action="store_true", help="train every combination of the values listed: model=rnn,lstm"
     )
-    parser.add_argument("-o", "--output", help=argparse.SUPPRESS)  # refused by name: it belongs to the subcommands
-    parser.add_argument(
-        "--print-config",
-        action="store_true",
-        help="show the settings that would be used and who sets each, with -m those of each training, and stop",
-    )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
-    )
-    parser.add_argument(
-        "--prepare",
-        action="store_true",
-        help="instead of training, only prepare the text, for trainings with the same run.prepared",
-    )
-    parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
-    parser.add_argument(
+    runs.add_argument(
         "--rerun",
         type=Path,
         metavar="RUN",
         help="train what a run's folder says once more, in RUN-again or run.dir; settings that are given hold instead",
     )
-    parser.add_argument(
+    runs.add_argument(
         "--resume", type=Path, metavar="RUN", help="go on with a run; settings that are given hold from here on"
+    )
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument(
+        "--print-config",
+        action="store_true",
+        help="show the settings that would be used and who sets each, with -m those of each training, and stop",
+    )
+    actions.add_argument(
+        "--check",
+        action="store_true",
+        help="instead of training, examine the text and say what training would take; the run's folder gets check.html",
+    )
+    actions.add_argument(
+        "--prepare",
+        action="store_true",
+        help="instead of training, only prepare the text, for trainings with the same run.prepared",
     )
     own = parser.add_argument_group("Hydra's options")
     own.add_argument("-cd", "--config-dir", metavar="DIR", help="a folder with YAML files of your own, beside configs/")
     own.add_argument("-cn", "--config-name", metavar="NAME", help="the YAML file to begin with, instead of train")
-    own.add_argument("-c", "--cfg", choices=("job", "hydra", "all"), help="print the settings as Hydra composes them")
-    own.add_argument("-p", "--package", metavar="KEY", help="with --cfg: a part of them, as in -p model")
-    own.add_argument("--resolve", action="store_true", help="with --cfg: with ${...} resolved")
-    own.add_argument("-i", "--info", nargs="?", const="all", metavar="WHAT", choices=_INFO, help=f"{', '.join(_INFO)}")
-    own.add_argument("-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script")
+    actions.add_argument(
+        "-sc", "--shell-completion", action="store_true", help="install=bash, zsh or fish prints a script"
+    )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):
         parser.epilog = f"{subcommands_help()}\n{examples('train')}{settings_help('train')}{settings_help('recipe')}"
@@ -158,28 +136,19 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _check_together(options: argparse.Namespace) -> None:
-    """Raise ConfigError for options that do not go together."""
+    """Raise ConfigError for options that do not go together, beside those of which the parser takes one alone."""
     # A shell variable that is not set makes one.
     if empty := [f"--{name.replace('_', '-')}" for name, value in vars(options).items() if value == ""]:
         raise ConfigError(f"{empty[0]} has no value: give one, or leave it out")
-    if (options.package or options.resolve) and not options.cfg:
-        raise ConfigError("--package and --resolve go with --cfg job")
     again = "--rerun" if options.rerun else "--resume" if options.resume else ""
-    if again and (options.config_dir or options.config_name or options.cfg or options.info):
+    if again and (options.config_dir or options.config_name):
         raise ConfigError(f"{again} takes the settings from a run's folder: leave out Hydra's options")
-    if options.resume and (options.rerun or re.search(r"^run\.(dir|name)=", "\n".join(options.settings), re.MULTILINE)):
-        raise ConfigError("--resume goes on in the run's own folder: leave out --rerun, run.dir and run.name")
-    if options.output:
-        raise ConfigError(
-            "-o OUT goes with a command, as in mt-train average A B -o OUT; a run's folder is run.dir=OUT"
-        )
+    if options.resume and re.search(r"^run\.(dir|name)=", "\n".join(options.settings), re.MULTILINE):
+        raise ConfigError("--resume goes on in the run's own folder: leave out run.dir and run.name")
     if options.json and not options.check:
         raise ConfigError("--json goes with --check")
-    actions = [f"--{name.replace('_', '-')}" for name in _INSTEAD_OF_TRAINING if getattr(options, name)]
-    if len(actions) > 1:
-        raise ConfigError(f"{' and '.join(actions)} are two different things to do: leave all but one out")
-    if options.multirun and (again or actions not in ([], ["--print-config"])):
-        raise ConfigError(f"{again or actions[0]} is about one training: leave out -m")
+    if options.multirun and (options.check or options.prepare or options.shell_completion):
+        raise ConfigError("-m trains several models, and goes with --print-config alone: leave one of the options out")
     # query is what an installed completion calls itself, with the line so far in COMP_LINE.
     completes = re.fullmatch(r"(install|uninstall|query)=(bash|zsh|fish)", " ".join(options.settings))
     if options.shell_completion and not (completes and (completes[1] != "query" or "COMP_LINE" in os.environ)):
@@ -218,18 +187,13 @@ def _source(options: argparse.Namespace) -> "ConfigSource":
     return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
 
 
-def _ask_hydra(arguments: Sequence[str], options: argparse.Namespace, settings: Sequence[str]) -> int:
-    """Let Hydra print its composition (--cfg), what it knows of itself (--info), or what a shell completes.
+def _complete(options: argparse.Namespace) -> int:
+    """Let Hydra print what a shell completes, or the script that lets the shell ask."""
+    from tolka.config.compose import hydra_of
 
-    arguments: all that was typed. settings: to use in place of those among them.
-    """
-    from tolka.cli.hydra_main import hydra_main
-
-    own_options = [each for each in arguments if each not in options.settings]
-    try:
-        hydra_main(lambda config: None, settings, _source(options), own_options)
-    except SystemExit as left:  # after its help, and for a part of the settings that is not there
-        return int(left.code or DONE)
+    source = _source(options)
+    with hydra_of(source) as hydra:
+        hydra.shell_completion(source.primary or "train", options.settings)
     return DONE
 
 
@@ -246,12 +210,11 @@ def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "Con
     if launch().size > 1:  # each of the processes would start all of the trainings
         raise ConfigError("-m trains one model after the other: start it without torchrun and srun")
     outcomes = sweep(settings, plugins, source)
-    finished = [read_run(outcome.folder, outcome.label) for outcome in outcomes if not outcome.error]
-    if finished:
+    if finished := [read_run(folder, folder.name) for folder, error in outcomes.items() if not error]:
         say(comparison_table(finished))
-    failed = [outcome for outcome in outcomes if outcome.error]
-    for outcome in failed:
-        say(f"error: {outcome.label} failed: {outcome.error}")
+    failed = {folder.name: error for folder, error in outcomes.items() if error}
+    for label, error in failed.items():
+        say(f"error: {label} failed: {error}")
     return FAILED if failed else DONE
 
 

@@ -2,20 +2,16 @@
 
 import argparse
 import difflib
-import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tolka.cli.common import DONE, Parser
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.names import check_outside, model_path
 from tolka.system.progress import say
-
-if TYPE_CHECKING:
-    from tolka.text.direction import Direction
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
@@ -71,18 +67,32 @@ def _publish(options: argparse.Namespace) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
+    from tolka.config.typed import value_of
     from tolka.formats.hub import local_folder
     from tolka.interchange.huggingface import import_huggingface
+    from tolka.text.direction import Direction
     from tolka.text.lines import user_path
+    from tolka.text.scripts import check_code
 
     # A plugin may register the family of the model.
     settings = load_plugins(options.settings, say)
-    direction = _direction([each for each in settings if each.partition("=")[0] not in _TRIMMED])
-    languages, texts = (_list(settings, key) for key in _TRIMMED)
+    typed = {key: value_of(key, value) for key, _, value in (each.partition("=") for each in settings)}
+    if unknown := [each for each in settings if each.partition("=")[0] not in (*_LANGUAGES, *_TRIMMED)]:
+        raise ConfigError(f"{unknown[0]}: mt-train import takes {', '.join((*_LANGUAGES, *_TRIMMED))}")
+    if len(typed) < len(settings):
+        raise ConfigError(f"{' '.join(settings)}: give each setting once")
+    codes = [str(typed.get(key) or "") for key in _LANGUAGES]
+    if not all(codes) and typed.keys() & {*_LANGUAGES}:
+        raise ConfigError(f"give both languages: {'=en '.join(_LANGUAGES)}=de")
+    for key, code in zip(_LANGUAGES, codes, strict=True) if any(codes) else ():
+        check_code(key, code)
+    given = [each if isinstance(each := typed.get(key, []), list) else [each] for key in _TRIMMED]
+    languages, texts = (list(map(str, each)) for each in given)
     if texts and not languages:
         raise ConfigError(
             "text=... are files in the languages that a model is trimmed to: name these, 'languages=[en,de]'"
         )
+    direction = Direction(*codes) if any(codes) else None
     (model,), paths = options.typed_models, [user_path(text) for text in texts]
     import_huggingface(local_folder(model), options.output, direction, _sample(options), say, languages, paths)
 
@@ -101,32 +111,6 @@ def _export(options: argparse.Namespace) -> None:
         from tolka.interchange.export_ctranslate2 import export_checked
 
         export_checked(model, options.output, options.dtype, sample, say)
-
-
-def _list(settings: Sequence[str], key: str) -> list[str]:
-    """Return the items typed for a key; none where it is not typed."""
-    from tolka.config.typed import value_of
-
-    values = [value_of(key, text.partition("=")[2]) for text in settings if text.startswith(f"{key}=")]
-    return [str(item) for value in values for item in (value if isinstance(value, list) else [value])]
-
-
-def _direction(settings: Sequence[str]) -> "Direction | None":
-    """Return the languages that are typed; None if there are none. ConfigError for anything else, and for only one."""
-    from tolka.text.direction import Direction
-    from tolka.text.scripts import check_code
-
-    typed = [setting.partition("=")[::2] for setting in settings]
-    keys = [key for key, _ in typed]
-    for key, code in typed:
-        if key not in _LANGUAGES:
-            raise ConfigError(f"{key}={code}: mt-train import takes {', '.join((*_LANGUAGES, *_TRIMMED))}")
-        if keys.count(key) > 1:
-            raise ConfigError(f"{key} is given {keys.count(key)} times: give it once")
-        if len(keys) == 1 or not code:
-            raise ConfigError(f"give both languages: {'=en '.join(_LANGUAGES)}=de")
-        check_code(key, code)
-    return Direction(*(dict(typed)[key] for key in _LANGUAGES)) if typed else None
 
 
 def _sample(options: argparse.Namespace) -> list[str]:
@@ -254,8 +238,6 @@ def _new_folder(typed: str | None, command: str, models: Sequence[Path]) -> Path
     if os.path.lexists(out):  # a link to nothing, too
         raise ConfigError(f"{out} is there already; name another folder to write")
     check_outside(out, models)
-    if left := sorted(out.parent.glob(f".{glob.escape(out.name)}.*.partial")):
-        say(f"note: {left[0]} is what a command that was killed has left of {out}: remove it, unless one runs now")
     return out
 
 
@@ -263,7 +245,5 @@ def subcommands_help() -> str:
     """Return one line for each command: its arguments and what it does."""
     lines = []
     for name, command in SUBCOMMANDS.items():
-        typed = f"  mt-train {name} {command.usage}"
-        # A long one has its summary on the next line, so that all summaries are one column.
-        lines.append(f"{typed:<48}{command.summary}" if len(typed) < 47 else f"{typed}\n{'':<48}{command.summary}")
+        lines.append(f"  mt-train {name} {command.usage}\n        {command.summary}")
     return "\n".join(["commands (each has its own --help):", *lines, ""])

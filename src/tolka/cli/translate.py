@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, models_of, separate_files, settings_help
+from tolka.cli.common import DONE, MODEL_HELP, Parser, examples, separate_files, settings_help
+from tolka.model_directory.names import models_of
 from tolka.system.progress import say
 from tolka.version import __version__
 

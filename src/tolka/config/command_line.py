@@ -1,14 +1,16 @@
 """From the settings typed on a command line to a configuration, with notes on what is seldom intended."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from tolka.auto.memory import MEMORY
+from tolka.auto.rules import FRESH, TUNED
 from tolka.config.compose import CONFIGS, ConfigSource, compose, compose_plainly, plain_settings
 from tolka.config.dependent_settings import follow_rules, leave_out_other_kinds
 from tolka.config.inherited import inherit_model
-from tolka.config.open_settings import names_model, settings_to_choose
 from tolka.config.origins import DEFAULT, OPEN, TYPED, Composition, Origin, Rank
 from tolka.config.plugins import load_plugins
 from tolka.config.schemas import EvaluateConfig, TrainConfig, build_groups, rebuild
@@ -16,10 +18,11 @@ from tolka.config.translate_command import EVALUATE_KEYS, with_long_keys
 from tolka.config.translate_command import translate_config as translate_config
 from tolka.config.typed import Settings, split_setting, typed_settings, value_of
 from tolka.errors import CheckpointError, ConfigError
+from tolka.models.auto import AutoOptions
 from tolka.system.progress import Say, silent
 from tolka.text.lines import user_path
 from tolka.text.scripts import check_code
-from tolka.training.saved_settings import flat, saved_settings
+from tolka.training.saved_settings import saved_settings
 
 _ABBREVIATIONS = {
     # A switch of its own: an experiment's number of tokens still says how large an update is.
@@ -31,7 +34,7 @@ _ABBREVIATIONS = {
 def train_config(
     overrides: Settings = (), source: ConfigSource = CONFIGS, *, trains: bool = True, say: Say = silent, **settings: Any
 ) -> TrainConfig:
-    """Return the configuration of mt-train; ConfigError with all complaints in one line.
+    """Return the configuration of mt-train; ConfigError in one line.
 
     overrides: as they are typed, or a mapping. source: YAML files of the user's own. trains: whether there are notes on
     the schedule. say: is given notes. settings: further ones as keywords, a mapping for a group.
@@ -71,14 +74,14 @@ def train_config(
         if "model.d_model" in typed:
             raise ConfigError("model.parameters chooses model.d_model: set one of them")
         config = config.sized()
-    for note in config.notes(typed, composed.choices["experiment"]):
+    for note in config.notes(typed):
         say(f"note: {note}")
     return config
 
 
 def check_groups(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError where a configuration of the user's own lacks a group."""
-    groups = [field.name for field in fields(TrainConfig)]
+    """Raise ConfigError where a configuration of the user's own lacks a group, or has a value in its place."""
+    groups = dict.fromkeys([*(field.name for field in fields(TrainConfig)), *values])
     if missing := [group for group in groups if not isinstance(values.get(group), Mapping)]:
         raise ConfigError(
             f"the configuration lacks its groups {', '.join(missing)}: a file for --config-name begins with defaults: "
@@ -106,6 +109,41 @@ def with_recipe(settings: Sequence[str], source: ConfigSource = CONFIGS) -> list
     return ["experiment=sample", *settings]
 
 
+def names_model(typed: Collection[str]) -> bool:
+    """Return whether a model is named, or has settings that only a named one has, such as model.heads."""
+    chosen = {f"model.{field.name}" for field in fields(AutoOptions)} - {"model.parameters"}
+    return bool({*typed} & {"model", "run.init_from"}) or any(key.startswith("model.") for key in {*typed} - chosen)
+
+
+def settings_to_choose(composed: Composition, may_tune: bool) -> list[str]:
+    """Return the settings that are chosen from the training text, which are those that nobody has set.
+
+    Only with model=auto, and where `may_tune`, for a model to start from.
+    """
+    is_tuned = may_tune and bool(composed.get("run.init_from"))
+    if composed.get("model.name") != AutoOptions.name and not is_tuned:
+        return []
+    tokenizer, open_model = composed.values["tokenizer"], asdict(AutoOptions())
+    # Another type of subwords says nothing of their number, but there are as many words and characters as there are.
+    counts_subwords = not tokenizer.get("model") and tokenizer.get("type") not in ("char", "word")
+
+    def is_set(key: str) -> bool:
+        group, _, option = key.partition(".")
+        if group == "model":
+            return bool(option) and composed.get(key) != open_model[option]
+        if group == "tokenizer" and not counts_subwords:
+            return True
+        # A corpus is always named, and says nothing of its directions.
+        by_choice = group not in ("corpus", "tokenizer") and composed.rank(group) >= Rank.EXPERIMENT
+        return by_choice or composed.rank(key) >= Rank.EXPERIMENT
+
+    # An end of one's own is the only one, and a schedule of one's own has its own end.
+    ends = ["trainer.updates", "trainer.epochs"]
+    left_out = [*ends, "trainer.patience"] if is_set("scheduler") else [*ends] if any(map(is_set, ends)) else []
+    keys = dict.fromkeys((*TUNED, *MEMORY) if is_tuned else FRESH)
+    return [key for key in keys if not is_set(key) and key not in left_out]
+
+
 def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> TrainConfig:
     """Return the configuration of a finished run for another run, in run.dir or in the folder's name with -again.
 
@@ -123,7 +161,8 @@ def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> Trai
     again = f"{run.resolve().name}-again" if "run.dir" not in typed else user_path(typed["run.dir"]).resolve().name
     folder = {} if "run.name" in typed else {"run.dir": str(run.resolve().parent / again)}
     before = saved if isinstance(saved := values.get("run", {}).get("origins"), Mapping) else {}
-    origins = {key: Origin(Rank.EXPERIMENT, str(before.get(key, DEFAULT.by))) for key in flat(values)}
+    keys = [f"{group}.{key}" for group, own in values.items() if isinstance(own, Mapping) for key in own]
+    origins = {key: Origin(Rank.EXPERIMENT, str(before.get(key, DEFAULT.by))) for key in keys}
     composed = Composition(dict(values), {}, origins)
     for key, value in {"run.name": again, "run.dir": "", "run.override": False, **folder, **typed}.items():
         composed.replace(key, value, TYPED if key in typed else DEFAULT, Rank.TYPED)
@@ -136,15 +175,8 @@ def rerun_config(run: Path, overrides: Sequence[str], say: Say = silent) -> Trai
 
 def expand_abbreviations(overrides: Sequence[str]) -> list[str]:
     """Return the settings with abbreviations written out: tracking=wandb is 'tracking.names=[wandb]'."""
-    return [_with_trackers(_ABBREVIATIONS.get(override, override)) for override in overrides]
-
-
-def _with_trackers(override: str) -> str:
-    """Write out `tracking=`, which takes trackers instead of a file of the group."""
-    key, _, value = override.partition("=")
-    if key != "tracking" or value == "default":
-        return override
-    return f"tracking.names={value if value[:1] == '[' else f'[{value}]'}"
+    written = (_ABBREVIATIONS.get(override, override) for override in overrides)
+    return [re.sub(r"^tracking=(?!default$)\[?(.*?)\]?$", r"tracking.names=[\1]", each) for each in written]
 
 
 def evaluate_config(overrides: Sequence[str], say: Say = silent) -> EvaluateConfig:

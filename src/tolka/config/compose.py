@@ -4,7 +4,7 @@ Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydr
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from tolka.config.choices import (
     choices_of,
     defaults_of,
-    groups_of,
     literal_kind,
     preset,
     presets_of_classes,
@@ -21,29 +20,22 @@ from tolka.config.choices import (
 from tolka.config.explain import explain, unknown_choice, unknown_key
 from tolka.config.origins import Composition, ConfigFile, trace_origins
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
-from tolka.errors import ConfigError, in_one_line
+from tolka.errors import ConfigError
 from tolka.system.package_data import config_dir
 from tolka.system.surrogates import is_utf8, printable
 
 if TYPE_CHECKING:
+    from hydra._internal.hydra import Hydra
     from hydra.core.override_parser.types import Override
 
-# Hydra's own settings that have an effect in mt-train, and why others have none.
-_HYDRA_SETTINGS = (
-    *("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.", "hydra.searchpath", "hydra.mode"),
-    *("hydra.job.env_set.", "hydra.job.env_copy", "hydra.job.name", "hydra.job.id", "hydra.job.config."),
+# Hydra's own settings that have an effect in mt-train, and what takes the place of others.
+_HYDRA_SETTINGS = ("hydra/launcher", "hydra/sweeper", "hydra.launcher.", "hydra.sweeper.")
+_HYDRA_REFUSED = (
+    "a run's folder is run.dir, with its settings and train.log; --config-dir names YAML files of your own, NAME=value "
+    "before the command sets a variable, and 'plugins=[my_module]' adds code"
 )
-_HYDRA_REFUSED = {
-    ("hydra.run.", "hydra.sweep."): "the folder of a run, or of several, is run.dir, or run.name below runs/",
-    ("hydra.output_subdir",): "config.yaml in a run's folder has its settings",
-    ("hydra.job.chdir",): "paths are relative to the folder in which the command is typed",
-    ("hydra.callbacks", "hydra/callbacks"): "'plugins=[my_module]' adds code of one's own",
-    ("hydra/job_logging", "hydra/hydra_logging", "hydra.verbose"): "the log is train.log in the run's folder",
-}
 
-_NAMES = r"\[\s*(?!null\b)[A-Za-z][\w/.-]*(\s*,\s*(?!null\b)[A-Za-z][\w/.-]*)*\s*\]"
-_MOST_COMPLAINTS = 10  # each costs another composition
-_LISTS_OF_NAMES = rf"{_NAMES}(,{_NAMES})*"  # several for -m
+_NAME = r"(?!null\b)[A-Za-z][\w/.-]*"  # of a choice in a group; of experiments there can be several
 
 
 @dataclass(frozen=True)
@@ -72,108 +64,48 @@ def compose_plainly(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     name: translate or evaluate, whose files have neither interpolations nor defaults of their own.
     """
     # Without Hydra, whose import takes longer than the translation of a line.
-    complaints, typed = list[str](), list[tuple[str, Any]]()
-    choices = defaults_of(name)
-    for override in overrides:
-        try:
-            typed += plain_settings(name, [override])
-        except ConfigError as error:
-            complaints.append(str(error))
-    unknown = set[str]()
-    for key, value in typed:
-        if key in choices:
-            if value not in choices_of(key):
-                complaints.append(unknown_choice(key, value, name))
-                unknown.add(key)
-            else:
-                choices[key] = value
+    choices, typed = defaults_of(name), plain_settings(name, overrides)
     # The choices of all groups first, as in Hydra: search=beam may be typed after search.beam_size=3.
+    for key, value in typed:
+        if key in choices and value not in choices_of(key):
+            raise ConfigError(unknown_choice(key, value, name))
+        if key in choices:
+            choices[key] = value
     values = {group: preset(group, kind) for group, kind in choices.items() if kind in choices_of(group)}
     for key, value in typed:
         group, _, option = key.partition(".")
-        if group in unknown:  # whose keys nobody knows
-            continue
-        try:
-            if key not in choices and option not in values.get(group, {}):
-                raise ConfigError(unknown_key(key, value, name))
-            if option:
-                values[group][option] = value_of(key, value)
-        except ConfigError as error:
-            complaints.append(str(error))
-    _raise_all(complaints, values)
+        if key not in choices and option not in values.get(group, {}):
+            raise ConfigError(unknown_key(key, value, name))
+        if option:
+            values[group][option] = value_of(key, value)
     return values
-
-
-def _raise_all(complaints: Sequence[str], values: Mapping[str, Any], typed: Collection[str] = ()) -> None:
-    """Raise ConfigError if there are complaints, with those about the values that are left.
-
-    typed: keys, of which such a complaint has to name one; none = all of them count.
-    """
-    if not complaints:
-        return
-    others = list[str]()
-    for group, options in values.items():
-        try:
-            groups_of(group).build({group: options})
-        except ConfigError as error:
-            others += error.complaints
-    named = [each for each in others if not typed or any(key in each for key in typed)]
-    raise ConfigError(in_one_line([*complaints, *named]), [*complaints, *named])
 
 
 def compose(overrides: Sequence[str], source: ConfigSource = CONFIGS, implied: Sequence[str] = ()) -> Composition:
     """Compose the configuration of mt-train with Hydra.
 
     overrides: in Hydra's grammar; the values of path keys as they are typed. Interpolations are resolved. implied:
-    choices that others imply, whose files are as weak as presets. ConfigError in one line, with all complaints.
+    choices that others imply, whose files are as weak as presets. ConfigError in one line, for the first fault.
     """
-    complaints, left, values = list[str](), list[str](), dict[str, Any]()
-    for override in overrides:
-        try:
-            _check_form([override])
-            left.append(override)
-        except ConfigError as error:
-            complaints.append(str(error))
-    while True:
-        try:
-            composed = _compose(left, source, implied)
-        except ConfigError as error:
-            complaints.append(str(error))
-            wrong = next((each for each in left if _is_about(str(error), each)), None)
-            if wrong is None or len(complaints) > _MOST_COMPLAINTS:
-                break
-            # Without a choice of a kind, nobody knows its keys.
-            key = split_setting(wrong).key
-            left = [each for each in left if each != wrong and not split_setting(each).key.startswith(f"{key}.")]
-        else:
-            if not complaints:
-                return composed
-            values = composed.values
-            break
-    _raise_all(complaints, values, [key for each in left if "." in (key := split_setting(each).key)])
-    raise AssertionError("there were complaints")
-
-
-def _is_about(complaint: str, override: str) -> bool:
-    """Return whether a complaint names a setting."""
-    _, key, _, _, value = split_setting(override)
-    named = rf"\b{re.escape(key)}\b" if "." in key else rf"\b{re.escape(key)} '{re.escape(value)}'|'{re.escape(key)}'"
-    return override in complaint or re.search(named, complaint) is not None
-
-
-def _compose(overrides: Sequence[str], source: ConfigSource, implied: Sequence[str]) -> Composition:
-    """Compose settings whose form is checked; ConfigError for the first fault."""
     import hydra
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
+    groups = defaults_of("train")
+    for override in overrides:
+        change, key, _, value = _check_setting("train", override)
+        name = rf"{_NAME}|\[{_NAME}(\s*,\s*{_NAME})*\]" if key == "experiment" else _NAME
+        if change.startswith("+") and re.split("[./]", key)[0] not in groups:
+            raise ConfigError(unknown_key(key, value, "train"))
+        if key in groups and not change and not re.fullmatch(name, value):
+            raise ConfigError(unknown_choice(key, value, "train"))
     try:
-        with _config_loader(source.folder):
+        with hydra_of(source) as own_hydra:
             quoted = [quote_setting(override) for override in (*implied, *overrides)]
             composed = hydra.compose(source.primary or "train", quoted, return_hydra_config=True)
-            files = list(_composed_files(source.primary or "train", quoted))
-        _check_classes(composed.hydra)
+            files = list(_composed_files(own_hydra.config_loader, source.primary or "train", quoted))
+        _check_hydra(composed.hydra)
         choices = {str(k): str(v) for k, v in composed.hydra.runtime.choices.items() if "hydra/" not in str(k)}
         if "experiment" not in choices:  # Hydra notes neither a list nor what ~ removes
             settings = map(split_setting, overrides)
@@ -189,33 +121,26 @@ def _compose(overrides: Sequence[str], source: ConfigSource, implied: Sequence[s
     return Composition(values, choices, trace_origins(files, choices, typed, bool(implied)), files, sweeper)
 
 
-def _composed_files(primary: str, quoted: list[str]) -> Iterator[ConfigFile]:
+def _composed_files(loader: Any, primary: str, quoted: list[str]) -> Iterator[ConfigFile]:
     """Yield each file that Hydra merges, the last one strongest."""
-    from hydra.core.global_hydra import GlobalHydra
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
-    loader = GlobalHydra.instance().config_loader()
     for default in loader.compute_defaults_list(primary, quoted, RunMode.RUN).defaults:
         path = str(default.config_path)
         if not path.startswith("hydra/"):
-            found = next(each for each in loader.get_sources() if each.is_config(path))
+            found = next((each for each in loader.get_sources() if each.is_config(path)), None)
+            if found is None:
+                raise ConfigError(f"{path} is not in configs/ or --config-dir, and hydra.searchpath has no effect here")
             settings: Any = OmegaConf.to_container(found.load_config(path).config, resolve=False)
             yield ConfigFile(path, default.package or "", settings)
 
 
-def version_base() -> dict[str, str]:
-    """Return hydra.main's argument of that name, which Hydra 1.3 needs and Hydra 1.4 warns about."""
-    import hydra
-
-    return {"version_base": "1.3"} if hydra.__version__.startswith("1.3.") else {}
-
-
 @contextmanager
-def _config_loader(folder: Path | None) -> Iterator[None]:
-    """Let `hydra.compose` search configs/, and then `folder`; also inside a job that Hydra has started."""
+def hydra_of(source: ConfigSource) -> "Iterator[Hydra]":
+    """Let Hydra search configs/, and then the folder of `source`; also inside a job that Hydra has started."""
     # Not hydra.initialize_config_dir, which fails inside a job, and searches one folder.
-    from hydra import version
+    from hydra import __version__, version
     from hydra._internal.hydra import Hydra
     from hydra._internal.utils import create_config_search_path
     from hydra.core.config_search_path import SearchPathQuery
@@ -223,38 +148,40 @@ def _config_loader(folder: Path | None) -> Iterator[None]:
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
 
-    from tolka.config.optuna_sweeper import register
+    from tolka.config.optuna_search import register
     from tolka.config.schemas import REGISTRIES
 
-    if base := version_base():
-        version.setbase(base["version_base"])
+    if __version__.startswith("1.3."):  # Hydra 1.4 has no such choice
+        version.setbase("1.3")
     register()
     for group in REGISTRIES:
         for kind, options in presets_of_classes(group).items():
             ConfigStore.instance().store(name=kind, node=options, group=group)
     search_path = create_config_search_path(str(config_dir()))
-    if folder is not None:
-        # Where hydra.main puts it, so that a training and this check of it find the same files.
+    if source.folder is not None:
+        # Where hydra.main puts it.
         where = SearchPathQuery(provider="schema")
-        search_path.prepend(provider="command-line", path=f"file://{folder.absolute()}", anchor=where)
+        search_path.prepend(provider="command-line", path=f"file://{source.folder.absolute()}", anchor=where)
     outer = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:
-        Hydra.create_main_hydra2(task_name="tolka", config_search_path=search_path)
-        yield
+        yield Hydra.create_main_hydra2(task_name="tolka", config_search_path=search_path)
     finally:
         GlobalHydra.instance().hydra = outer
 
 
-def _check_classes(hydra_config: Any) -> None:
-    """Raise ConfigError where Hydra's own settings would run code that no installed plugin of Hydra's registered."""
+def _check_hydra(hydra_config: Any) -> None:
+    """Raise ConfigError for settings of Hydra's own that would have no effect, or run code of one's own."""
     from hydra.core.plugins import Plugins
+
+    from tolka.config.optuna_search import SWEEPERS
 
     if hydra_config.callbacks:
         raise ConfigError("hydra.callbacks would let a file choose which code runs: 'plugins=[my_module]' adds yours")
-    for kind in ("sweeper", "launcher"):
-        target = hydra_config[kind]._target_
-        if target not in Plugins.instance().class_name_to_class:
+    if hydra_config.job.env_set:
+        raise ConfigError("hydra.job.env_set has no effect here: set a variable before the command, as in NAME=value")
+    for kind, known in (("sweeper", SWEEPERS), ("launcher", Plugins.instance().class_name_to_class)):
+        if (target := hydra_config[kind]._target_) not in known:
             raise ConfigError(f"hydra.{kind}._target_ ({target}) is not an installed {kind}: choose hydra/{kind}=")
 
 
@@ -262,16 +189,16 @@ def plain_settings(name: str, overrides: Sequence[str]) -> list[tuple[str, str]]
     """Return the keys and values of settings that may be key=value alone; ConfigError for others."""
     typed = []
     for override in overrides:
-        change, key, package, _, value = _check_setting(name, override)
-        if change or package:
-            raise ConfigError(f"{override}: settings are key=value here, without {change or package}")
+        change, key, _, value = _check_setting(name, override)
+        if change:
+            raise ConfigError(f"{override}: settings are key=value here, without {change}")
         typed.append((key, value))
     return typed
 
 
 def _check_setting(name: str, override: str) -> TypedSetting:
     """Return the parts of a setting; ConfigError for what cannot be a setting of the command `name`."""
-    change, key, _, equals, value = split = split_setting(override)
+    change, key, equals, value = split = split_setting(override)
     kind = literal_kind(key)
     if not (kind and kind.any_bytes) and not is_utf8(override):
         raise ConfigError(f"'{printable(override)}' is not UTF-8: choose another name or text, or rename the file")
@@ -284,49 +211,20 @@ def _check_setting(name: str, override: str) -> TypedSetting:
         )
     if "_target_" in key:
         raise ConfigError(f"{key} would let a setting choose which code runs; 'plugins=[my_module]' adds one's own")
-    if re.match(r"hydra\b", key) and not (name == "train" and key.startswith(_HYDRA_SETTINGS)):
-        reason = next((why for starts, why in _HYDRA_REFUSED.items() if key.startswith(starts)), "leave it out")
-        raise ConfigError(f"{key} is Hydra's own setting, which has no effect here; {reason}")
+    if re.match(r"hydra\b", key) and (name != "train" or change or not key.startswith(_HYDRA_SETTINGS)):
+        raise ConfigError(f"{key} is Hydra's own setting, which has no effect here: {_HYDRA_REFUSED}")
     return split
-
-
-def _check_form(overrides: Sequence[str]) -> None:
-    """Raise ConfigError for what cannot be a setting of mt-train, and for a group without a choice."""
-    groups = defaults_of("train")
-    for override in overrides:
-        change, key, package, _, value = _check_setting("train", override)
-        # +group.key of a group that is not there would be composed, and then refused as a whole.
-        # A launcher or sweeper would fail with a traceback.
-        if change.startswith("+") and (
-            re.split("[./]", key)[0] not in {*groups, "hydra"} or re.match(r"hydra\.(launcher|sweeper)\.", key)
-        ):
-            raise ConfigError(unknown_key(key, value, "train"))
-        if key not in groups or package:
-            continue
-        if change.startswith("+"):
-            raise ConfigError(f"{override}: there is a choice of {key} already; leave out the {change}")
-        if change == "~" and key != "experiment":
-            raise ConfigError(f"{override} would leave out a group that is needed; its settings are {key}.key=value")
-        if not change and not _may_choose(key, value):
-            raise ConfigError(unknown_choice(key, value, "train"))
-
-
-def _may_choose(group: str, value: str) -> bool:
-    """Return whether a value has the form of a choice in a group; Hydra decides whether there is one of that name."""
-    if group == "experiment" and value.startswith("["):  # of experiments alone there can be several
-        return re.fullmatch(_LISTS_OF_NAMES, value) is not None
-    return value != "null" and re.fullmatch(r"[A-Za-z].*", value) is not None
 
 
 def parsed_overrides(settings: Sequence[str], source: ConfigSource = CONFIGS) -> "list[Override]":
     """Parse settings of mt-train, which may list several values; ConfigError for what cannot be read."""
-    from hydra.core.global_hydra import GlobalHydra
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
-    _check_form(settings)
-    with _config_loader(source.folder):
-        parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    for setting in settings:
+        _check_setting("train", setting)
+    with hydra_of(source) as hydra:
+        parser = OverridesParser.create(config_loader=hydra.config_loader)
         try:
             return parser.parse_overrides([quote_setting(setting) for setting in settings])
         except (HydraException, ValueError) as error:

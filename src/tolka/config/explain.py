@@ -9,11 +9,12 @@ from tolka.config.foreign_names import meaning
 from tolka.config.typed import SEVERAL, quote_setting, split_setting
 from tolka.options.registry import did_you_mean, some_of
 
-_LAUNCHERS = {
+_PACKAGES = {
     "joblib": "hydra-joblib-launcher",
     "submitit_local": "hydra-submitit-launcher",
     "submitit_slurm": "hydra-submitit-launcher",
 }
+_OF_HYDRA = {"launcher": ("basic", *_PACKAGES), "sweeper": ("basic", "optuna")}
 
 
 def explain(error: Exception, overrides: Sequence[str]) -> str:
@@ -23,20 +24,18 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
     plugin = re.search(r"Could not find 'hydra/(\w+)/([^']*)'", text)
     if plugin:
         kind, wanted = plugin.groups()
-        if wanted in _LAUNCHERS and kind == "launcher":
-            return f"hydra/launcher={wanted} needs {_LAUNCHERS[wanted]}: pip install 'tolka[sweep]'"
-        return f"unknown hydra/{kind} '{wanted}'. mt-train --info plugins shows those that are installed"
+        if wanted in _PACKAGES and kind == "launcher":
+            return f"hydra/launcher={wanted} needs {_PACKAGES[wanted]}: pip install 'tolka[sweep]'"
+        return f"unknown hydra/{kind} '{wanted}'.{did_you_mean(wanted, _OF_HYDRA.get(kind, ()))}"
     missing = re.search(r"Could not (?:find|load) '([\w-]+)/([^']*)'", text)
     if missing:
         group, wanted = missing.groups()
         return unknown_choice(group, wanted, "train")
     rejected = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if rejected:
-        key, _, package = rejected[1].partition("@")
-        if package:
-            return f"{rejected[1]}: nothing of {key} is at {package}; leave out @{package}"
+        key = rejected[1]
         if key.startswith("hydra."):
-            return f"unknown key '{key}'; mt-train --cfg hydra -p {key.rpartition('.')[0]} shows those that there are"
+            return f"unknown key '{key}'; Hydra's documentation of hydra/{key.split('.')[1]} has those that there are"
         value = next((each.value for each in map(split_setting, overrides) if each.key == key), "")
         return unknown_key(key, value, "train")
     if unresolved := re.search(r"Interpolation key '([^']*)' not found full_key: (\S+)", text):
@@ -45,7 +44,7 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
         return f"{text.partition('. Either')[0]}: leave out the +"
     # What is left are errors of the grammar, which do not say in which of the settings they are.
     for override in overrides:
-        _, key, _, _, value = split_setting(override)
+        _, key, _, value = split_setting(override)
         if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' {SEVERAL}"
         if not _parses(quote_setting(override)):

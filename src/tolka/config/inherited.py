@@ -51,12 +51,10 @@ def inherit_model(composed: Composition, say: Say) -> None:
             if _unlisted(own.get(key)) != _unlisted(now.get(key)) and not _may_differ(group, key, now)
         }
     if differing:
-        are_for_new_subwords = differing.keys() <= {f"tokenizer.{key}" for key in _LEARNING_KEYS}
         raise ConfigError(
             f"run.init_from ({folder}) has other sizes than were requested: "
             f"{', '.join(f'{key} {sizes}' for key, sizes in differing.items())}. "
             "Leave these settings out to continue with the model's own"
-            + (", or set tokenizer.extend=N, which learns N more subwords by them" if are_for_new_subwords else "")
         )
 
 

@@ -43,19 +43,12 @@ def _load(name: str, say: Say) -> None:
     new = name not in sys.modules
     try:
         module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # The module itself or its package is missing; another name is a module that it imports.
-        if error.name == name or (error.name and name.startswith(f"{error.name}.")):
-            raise ConfigError(
-                f"plugins ({name}): there is no module {name}, installed or in {os.getcwd()}; write the name of "
-                "my_model.py as 'plugins=[my_model]'"
-            ) from None
-        raise ConfigError(f"plugins ({name}): it needs the module {error.name}, which is not installed") from None
     except ConfigError:
         raise
     except Exception as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ConfigError(f"plugins ({name}) cannot be imported: {words}") from error
+        where = f"{os.getcwd()} or where Python looks; my_model.py is 'plugins=[my_model]'"
+        raise ConfigError(f"plugins ({name}) cannot be imported from {where}: {words}") from error
     _LOADED[name] = None
     if new:
         say(f"plugin: {getattr(module, '__file__', None) or name}")

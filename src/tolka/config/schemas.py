@@ -133,16 +133,11 @@ class TrainConfig:
                 if needed not in self.run.open_settings and not attrgetter(needed)(self):
                     yield f"{group}.{name}", words
 
-    def notes(self, typed: Collection[str], experiment: str) -> Iterator[str]:
+    def notes(self, typed: Collection[str]) -> Iterator[str]:
         """Yield notes on settings that are allowed but seldom intended. typed: the keys that were typed."""
         for key, lacking in self.settings_without_effect():
             if key in typed:
                 yield f"{key} has no effect without {lacking}"
-        if self.run.init_from and experiment != "finetune" and "optimizer.lr" not in typed:
-            yield (
-                f"the rate ({self.optimizer.lr:g}) is that of experiment={experiment}, which trains fresh weights; "
-                "without an experiment, run.init_from has one chosen by the number of pairs"
-            )
         values = self.as_dict()
         optimizer = values["optimizer"]
         is_default = (optimizer["name"], optimizer["lr"]) == ("adamw", 0.001) and self.scheduler.uses_lr
@@ -153,13 +148,6 @@ class TrainConfig:
             yield (
                 f"the rate ({self.optimizer.lr:g}) suits a Transformer; with optimizer.lr=0.004 a recurrent model had "
                 "23 BLEU instead of 15 on 10 000 pairs"
-            )
-        # One more than max_length, for </s>.
-        longest, limit = self.batching.max_length + 1, self.model.longest
-        if limit is not None and limit < longest:
-            yield (
-                f"the model has {limit} positions, and a sentence may have {longest} tokens, </s> included "
-                "(batching.max_length): those beyond share the last one"
             )
 
     def check(self) -> None:
@@ -182,9 +170,6 @@ class TrainConfig:
                 "scheduler.horizon=0 has the rate fall until trainer.max_minutes are over, and these are not limited: "
                 f"set them, or scheduler.horizon={updates} to have it fall until trainer.updates"
             )
-        codes = [direction.code for direction in self.corpus.directions]
-        if trainer.best_direction and trainer.best_direction not in codes:
-            yield f"trainer.best_direction ({trainer.best_direction}) must be one that is trained: {', '.join(codes)}"
         if trainer.metric == COMMAND and not self.metrics.command:
             command = "'COMMAND {hypothesis} {reference}'"
             yield f"trainer.metric=command needs metrics.command, as in metrics.command={command}"

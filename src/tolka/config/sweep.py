@@ -1,4 +1,4 @@
-"""Several configurations from one command line, as Hydra's basic sweeper makes them of mt-train -m."""
+"""Several configurations from one command line, as Hydra's basic sweeper makes them of mt-train -m, or a search."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tolka.config.choices import literal_kind
 from tolka.config.command_line import check_groups, train_config
 from tolka.config.compose import CONFIGS, ConfigSource, compose, parsed_overrides
-from tolka.config.optuna_sweeper import TARGET, OptunaConfig, search_space
+from tolka.config.optuna_search import BASIC, OptunaConfig, OptunaSearch, search_space
 from tolka.config.origins import OPEN
 from tolka.config.schemas import TrainConfig, check_name
 from tolka.config.typed import split_setting
 from tolka.errors import ConfigError
+from tolka.metrics.options import MINIMIZED
 from tolka.options.parsing import build
 from tolka.system.progress import Say, silent
 from tolka.text.lines import user_path
@@ -21,37 +21,39 @@ from tolka.text.lines import user_path
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-_BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 _PLACES = ("run.dir", "run.name")  # of the whole sweep; each training has its own
 
 
 @dataclass(frozen=True)
 class PlannedTraining:
-    """One training of a sweep. label: what distinguishes it from the others ("lstm", "rnn-seed=2")."""
+    """One training of a sweep. label: what distinguishes it from the others ("lstm", "rnn-seed=2").
+
+    settings: those of this training, as Hydra writes them.
+    """
 
     label: str
-    folder: Path
     config: TrainConfig
+    settings: Sequence[str]
 
 
 @dataclass(frozen=True)
 class SweepPlan:
     """Several trainings, each in a folder below `base`.
 
-    trainings: in the order of Hydra's basic sweeper; none where another sweeper draws the values of `keys`.
+    trainings: in the order of Hydra's basic sweeper; none where a search draws the values.
     """
 
     base: Path
     trainings: tuple[PlannedTraining, ...]
-    keys: tuple[str, ...]
+    search: OptunaSearch | None
     source: ConfigSource
 
     def training(self, number: int, settings: Sequence[str]) -> PlannedTraining:
         """Return the training of a job. number: from 0. settings: the job's own, as Hydra writes them."""
-        if self.trainings:
+        if not self.search:
             return self.trainings[number]
-        # Hydra quotes the values that a sweeper has drawn; a label may become a folder's name.
-        label = _label([each.replace("'", "") for each in settings], self.keys)
+        # Hydra quotes the values that were drawn; a label may become a folder's name.
+        label = _label([each.replace("'", "") for each in settings], self.search.space)
         return plan_training(self.base, label, settings, self.source)
 
 
@@ -63,11 +65,7 @@ def combinations(settings: Sequence[str], source: ConfigSource = CONFIGS) -> dic
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.errors import HydraException
 
-    for setting in settings:
-        _, key, _, _, value = split_setting(setting)
-        if literal_kind(key) is None and value[:1] not in ("[", "{", "'", '"') and re.search(r"(^|,)\s*(,|$)", value):
-            raise ConfigError(f"'{setting}' lists an empty value")
-    overrides = parsed_overrides(_without_hydra_settings(settings), source)
+    overrides = parsed_overrides(settings, source)
     swept = swept_settings(overrides)
     try:
         # Hydra's own expansion, so that job numbers and folders belong to the same training.
@@ -90,9 +88,9 @@ def swept_settings(overrides: "Sequence[Override]") -> "dict[str, Override]":
     return swept
 
 
-def _without_hydra_settings(settings: Sequence[str]) -> list[str]:
-    """Return the settings of each training: all but Hydra's own, which belong to the sweep."""
-    return [each for each in settings if not re.match(r"[+~]*hydra[./]", each)]
+def is_of_hydra(setting: str) -> bool:
+    """Return whether a setting is one of Hydra's own, which belongs to the sweep and not to its trainings."""
+    return re.match(r"[+~]*hydra[./]", setting) is not None
 
 
 def _label(settings: Sequence[str], keys: Collection[str]) -> str:
@@ -131,19 +129,19 @@ def plan(settings: Sequence[str], source: ConfigSource = CONFIGS, say: Say = sil
     parsed = zip(settings, parsed_overrides(settings, source), strict=True)
     single = compose([text for text, override in parsed if not override.is_sweep_override()], source)
     check_groups(single.values)
-    sweeper = single.sweeper
-    if sweeper["_target_"] == TARGET:
-        build(OptunaConfig, {key: value for key, value in sweeper.items() if key != "_target_"}, "hydra.sweeper")
-    params = [f"{key}={value}" for key, value in (sweeper.get("params") or {}).items()]
-    settings = [*params, *_without_hydra_settings(settings)]
-    if sweeper["_target_"] == _BASIC:
+    sweeper = dict(single.sweeper)
+    is_search = sweeper.pop("_target_") != BASIC
+    options = build(OptunaConfig, sweeper if is_search else {"params": sweeper["params"] or {}}, "hydra.sweeper")
+    params = [f"{key}={value}" for key, value in options.params.items()]
+    settings = [*params, *(each for each in settings if not is_of_hydra(each))]
+    if not is_search:
         trainings = [plan_training(base, *each, source, say) for each in combinations(settings, source).items()]
-        return SweepPlan(base, tuple(trainings), (), source)
+        return SweepPlan(base, tuple(trainings), None, source)
     overrides = parsed_overrides(settings, source)
-    keys = tuple(swept_settings(overrides))
-    if sweeper["_target_"] == TARGET:
-        search_space(overrides)  # ConfigError for what Optuna does not take
-    return SweepPlan(base, (), keys, source)
+    swept_settings(overrides)
+    fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
+    search = OptunaSearch(options, search_space(overrides), fixed, single.get("trainer.metric") in MINIMIZED)
+    return SweepPlan(base, (), search, source)
 
 
 def plan_training(
@@ -151,8 +149,7 @@ def plan_training(
 ) -> PlannedTraining:
     """Return one training of a sweep, in its own folder below `base`."""
     own = [setting for setting in settings if split_setting(setting).key not in _PLACES]
-    folder = base / label
-    config = train_config([*own, f"run.name={label}", f"run.dir={folder}"], source, say=say)
+    config = train_config([*own, f"run.name={label}", f"run.dir={base / label}"], source, say=say)
     # By one metric: their results are compared, and a sweeper knows its direction before any text is read.
     origins = {key: by for key, by in config.run.origins.items() if (key, by) != ("trainer.metric", OPEN)}
-    return PlannedTraining(label, folder, replace(config, run=replace(config.run, origins=origins)))
+    return PlannedTraining(label, replace(config, run=replace(config.run, origins=origins)), settings)

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from tolka.config.choices import literal_kind
 from tolka.errors import ConfigError
 
-# What a setting changes, its key, and its package: ++trainer.ema, ~experiment, model@model.
-_KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)(@[\w.:]*)?")
+_KEY = re.compile(r"(~|\+{0,2})([A-Za-z][\w./]*)")  # what a setting changes, and its key: ++trainer.ema, ~experiment
 # A list's next item: in quotes, where commas do not separate, or a list without lists in it, or up to a comma.
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _LIST = rf"""\[(?:{_QUOTED}|[^][])*\]"""
@@ -33,11 +32,10 @@ C = TypeVar("C")
 
 
 class TypedSetting(NamedTuple):
-    """A setting in its parts. change: "", +, ++ or ~. key: "" if it is invalid. package: @package. equals: = or ""."""
+    """A setting in its parts. change: "", +, ++ or ~. key: "" if it is invalid. equals: = or ""."""
 
     change: str
     key: str
-    package: str
     equals: str
     value: str
 
@@ -45,8 +43,8 @@ class TypedSetting(NamedTuple):
 def split_setting(override: str) -> TypedSetting:
     """Split a setting as it is typed, such as ++trainer.ema=0.999, into its parts."""
     typed, equals, value = override.partition("=")
-    change, key, package = form.groups("") if (form := _KEY.fullmatch(typed)) else ("", "", "")
-    return TypedSetting(change, key, package, equals, value)
+    change, key = form.groups() if (form := _KEY.fullmatch(typed)) else ("", "")
+    return TypedSetting(change, key, equals, value)
 
 
 def value_of(key: str, text: str) -> Any:
@@ -77,7 +75,7 @@ def value_of(key: str, text: str) -> Any:
 
 def quote_setting(override: str) -> str:
     """Quote the value of a path or name for Hydra, so that 'corpus.train=말뭉치/a=b(1)' works as it stands."""
-    _, key, _, equals, value = split_setting(override)
+    _, key, equals, value = split_setting(override)
     kind = literal_kind(key) if equals else None
     # choice(...) of paths lists several for -m; in quotes it would be one path.
     if kind is None or _SWEEP.match(value):
@@ -142,8 +140,6 @@ def as_overrides(settings: Mapping[str, Any]) -> list[str]:
     """
     typed = []
     for group, value in settings.items():
-        if not isinstance(group, str):
-            raise TypeError(f"the names of settings are texts, and not {type(group).__name__}")
         if not isinstance(value, Mapping):
             typed.append(f"{group}={value}" if isinstance(value, str) else f"{group}={_typed(group, value)}")
             continue

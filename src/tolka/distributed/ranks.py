@@ -21,6 +21,8 @@ from torch.distributed.rendezvous import rendezvous
 from tolka.errors import LostProcessError, TolkaError
 from tolka.system.launch import launch, restarts
 
+TIMEOUT = timedelta(minutes=30)
+"""How long processes wait for the others at the start, and each time that something is summed; as in torch."""
 _TRAININGS = itertools.count()  # of this process; torchrun's store still has the addresses of earlier ones
 
 
@@ -111,11 +113,10 @@ def joined() -> Ranks:
 
 
 @contextmanager
-def process_group(timeout: timedelta) -> Iterator[Ranks]:
+def process_group() -> Iterator[Ranks]:
     """Join the other processes for the length of a block, if torchrun or Slurm says that there are some.
 
-    timeout: how long to wait for them at the start, and each time that something is summed or gathered. An error in the
-    block is reported by the process that has it first; for the others it is marked as reported.
+    An error in the block is reported by the process that has it first; for the others it is marked as reported.
     """
     place = launch()
     if place.size == 1 or dist.is_initialized():
@@ -130,14 +131,14 @@ def process_group(timeout: timedelta) -> Iterator[Ranks]:
     try:
         # torchrun's store outlives restarts and earlier trainings: each has names of its own in it, or a rank would
         # read where the dead ones listened.
-        shared = next(iter(rendezvous("env://", timeout=timeout)))[0]
+        shared = next(iter(rendezvous("env://", timeout=TIMEOUT)))[0]
         store = PrefixStore(f"restart {restarts()}, training {next(_TRAININGS)}", shared)
-        dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=timeout)
+        dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=TIMEOUT)
     except (RuntimeError, ValueError) as error:
         where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']} (MASTER_ADDR, MASTER_PORT)"
         raise TolkaError(
             f"process {place.rank} has not met all {place.size} processes of this training at {where} within "
-            f"trainer.timeout ({timeout.total_seconds() / 60:g} minutes): start all of them, at a free port, or one "
+            f"{TIMEOUT.total_seconds() / 60:g} minutes: start all of them, at a free port, or one "
             f"with WORLD_SIZE=1 ({' '.join(str(error).split())[:120]})"
         ) from None
     try:

@@ -103,8 +103,6 @@ class Robustness:
             for cost in self.costs
         ]
         shown = table(rows, ["change", "lines", "undisturbed", "chrF2", "difference", "95% interval"], "lrrrrl", form)
-        if form == "csv":
-            return shown
         blocks = [shown, f"chrF2: {self.signature}"]
         for cost in self.costs:
             for example in cost.examples if cost.is_certain else ():

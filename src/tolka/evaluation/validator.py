@@ -35,14 +35,12 @@ class Validator:
         precision: Precision,
         metrics: MetricsConfig,
         metric: str,
-        decides: str,
         samples: int,
         ranks: Ranks = ALONE,
     ) -> None:
         """metrics: its tokenizer and its command are used, its list is not. metric: measured beside BLEU and chrF.
 
-        decides: the direction whose scores are those of the model, as in "en-ko"; "" for the mean of all. samples:
-        pairs to show. ranks: share the sentences out.
+        samples: pairs to show. ranks: share the sentences out.
         """
         self._sets, self._translator, self._meters, self._precision = sets, translator, meters, precision
         self._pairs = [pair for pairs in sets.values() for pair in pairs]
@@ -51,7 +49,6 @@ class Validator:
         named = [name for name in self._names if name != COMMAND]
         command = metrics.command if metric == COMMAND else ""
         self._metrics = MetricsConfig(named, command, metrics.tokenizer, bootstrap=0)
-        self._deciding = [each for each in sets if not decides or each.code == decides]
         self._samples, self._ranks = samples, ranks
 
     def __call__(self, update: int, what: str = "", tick: Callable[[], object] = lambda: None) -> Validation:
@@ -69,7 +66,7 @@ class Validator:
         hypotheses = self._translate(tick)
         # By the first rank alone: a command may take minutes, and need not print the same again.
         scores = self._ranks.outcomes(lambda: self._scores(hypotheses) if self._ranks.is_first else None)[0]
-        values = self._mean(losses, scores, self._deciding)
+        values = self._mean(losses, scores, [*self._sets])
         signatures = [
             dict.fromkeys(each.signature for each in of_metric) for of_metric in zip(*scores.values(), strict=True)
         ]
@@ -78,8 +75,8 @@ class Validator:
         is_single = len(self._sets) == 1
         apart = {} if is_single else {each: self._mean(losses, scores, [each]) for each in self._sets}
         details = [f"  {each.code}: {_in_words(own)} ({scores[each][0].signature})" for each, own in apart.items()]
-        codes = [each.code for each in self._deciding]
-        how = codes[0] if len(codes) == 1 else f"mean of {' and '.join(codes) if len(codes) == 2 else 'all directions'}"
+        codes = [each.code for each in self._sets]
+        how = f"mean of {' and '.join(codes) if len(codes) == 2 else 'all directions'}"
         return Validation(
             values,
             f"{title}: validation {_in_words(values)} ({next(iter(signatures[0])) if is_single else how})",

@@ -1,26 +1,20 @@
 """Tables in plain text, for terminals and logs."""
 
-import csv
-import io
 import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
 from tolka.metrics.scores import Score
 
-Form = Literal["text", "markdown", "csv"]
+Form = Literal["text", "markdown"]
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str], align: str, form: Form = "text") -> str:
     """Lay out rows of one-line cells under a header and a rule; `align` has one letter per column, "l" or "r".
 
     Columns stay in line for wide East Asian characters and combining marks. No trailing blanks, no newline at the end.
-    form: csv has no rule, and markdown is GitHub's.
+    form: markdown is GitHub's.
     """
-    if form == "csv":
-        stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerows([header, *rows])
-        return stream.getvalue().rstrip("\n")
     if form == "markdown":
         rule = ["---:" if side == "r" else "---" for side in align]
         escaped = [[cell.replace("|", "\\|") for cell in row] for row in (header, rule, *rows)]
@@ -37,11 +31,7 @@ def score_table(scores: Sequence[Score], form: Form = "text") -> str:
         [score.name, f"{score.value:.{score.digits}f}", interval_text(score.interval, score.digits)][:columns]
         for score in scores
     ]
-    header, signatures = ["metric", "score", "95% interval"][:columns], [score.signature for score in scores]
-    if form == "csv":  # a table and nothing else
-        whole = [[*row, signature] for row, signature in zip(rows, signatures, strict=True)]
-        return table(whole, [*header, "signature"], "", form)
-    scored = table(rows, header, "lrl"[:columns], form)
+    scored = table(rows, ["metric", "score", "95% interval"][:columns], "lrl"[:columns], form)
     return "\n".join((scored, "", *(f"{score.name}: {score.signature}" for score in scores)))
 
 

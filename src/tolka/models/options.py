@@ -55,11 +55,6 @@ class ModelConfig(ABC):
         return ""
 
     @property
-    def longest(self) -> int | None:
-        """Number of positions, </s> included, that the model can distinguish; None = unlimited."""
-        return None
-
-    @property
     def width_step(self) -> int:
         """The step of d_model when it is chosen for a number of parameters."""
         return 8

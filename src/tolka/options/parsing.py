@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import re
 import reprlib
 import types
 import typing
@@ -31,7 +30,7 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
     # Not OmegaConf's structured configs: they convert texts to numbers and booleans, and read $ and ??? in a text.
     hints = typing.get_type_hints(cls)
     known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    # All complaints in one message, so that a file with three mistakes is not read four times.
+    # In one message, so that a file with three mistakes is not read four times.
     complaints, left = list[str](), dict[str, Any]()
     for key, value in values.items():
         if key not in known:
@@ -40,24 +39,9 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
             complaints.append(f"{where}.{key} ({brief(value)}) must be {_in_words(known[key])}{_how_large(value)}")
         else:
             left[key] = _convert(value, known[key])
-    complained = {*values} - {*left}
-    while True:
-        try:
-            built = cls(**left)
-        except ConfigError as error:
-            # Without what it names the next one is found; one that names a default in such a place would be no fault.
-            named = {each for each in re.findall(rf"\b{re.escape(where)}\.(\w+)", str(error)) if each in known}
-            if not complained & named:
-                complaints.append(str(error))
-            if not named & left.keys():
-                break
-            complained |= named
-            left = {key: value for key, value in left.items() if key not in named}
-        else:
-            if not complaints:
-                return built
-            break
-    raise ConfigError(in_one_line(complaints), complaints)
+    if complaints:
+        raise ConfigError(in_one_line(complaints), complaints)
+    return cls(**left)
 
 
 def _convert(value: Any, kind: Any) -> Any:

@@ -23,7 +23,6 @@ from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.saved_settings import begun_settings, flat
 
 _SHARE = 0.8  # of a machine's memory; other programs have the rest
-_LEAST_MEMORY = 7e8  # bytes: 0.6 GB were measured with the smallest choice
 
 
 def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]]:
@@ -72,11 +71,6 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
 def _choices(config: TrainConfig) -> list[Choice]:
     """Return what the training text calls for, so that it fits into memory; ConfigError where nothing fits."""
     memory, is_open = total_memory_bytes(), {*config.run.open_settings}
-    if 0 < memory < _LEAST_MEMORY:
-        raise ConfigError(
-            f"this machine has {memory / 1e9:.1f} GB of memory, and training takes {_LEAST_MEMORY / 1e9:.1f} GB at "
-            "least: use another one"
-        )
     try:
         corpus = open_corpus(config.corpus, config.run.prepared_folder, silent)
     except DataError:  # for the held-out sets; a training, or a check of the text, says so itself

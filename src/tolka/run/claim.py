@@ -1,6 +1,5 @@
 """Claiming a run's folder: to begin a run in it, or to continue the one that is there."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,7 +18,8 @@ def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
     versions = {"tolka": __version__, "torch": str(torch.__version__)}
     first, *others = ranks.gather({**config.as_dict(), **versions})
     for rank, each in enumerate(others, 1):
-        if differing := differences(first, each, lambda key: False, f"in process {rank}:"):
+        # Who set an equal value makes no difference.
+        if differing := differences(first, each, lambda key: key.startswith("run.origins"), f"in process {rank}:"):
             raise ConfigError(
                 f"the processes of this training have different settings: {'; '.join(differing)}; start all with "
                 "the same command, on machines with the same versions"
@@ -30,23 +30,13 @@ def claim(run: RunFolder, config: TrainConfig, ranks: Ranks) -> bool:
         try:
             resuming = run.claim(config.as_dict(), _completed, config.run.override, config.may_change_on_resume)
         except TolkaError as found:
-            # A mistyped path differs from the run's own, too: that the file is missing says more.
-            error = _error_of(config.corpus.open) or _error_of(config.tokenizer.load_given) or found
+            error = found
     resuming, run.overridden, error = ranks.of_first((resuming, run.overridden, error))
     if error:
         raise error
     if run.overridden:
         run.log(f"run.override: from here on other settings hold: {'; '.join(run.overridden)}")
     return bool(resuming)
-
-
-def _error_of(opened: Callable[[], object]) -> TolkaError | None:
-    """Return the error that a call raises."""
-    try:
-        opened()
-    except TolkaError as error:
-        return error
-    return None
 
 
 def _completed(saved: Any) -> Any:

@@ -14,8 +14,7 @@ from tolka.report.data_check import write_check_page
 from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import loss_of, prepare_inputs
 from tolka.run.parents import load_parents
-from tolka.run.text_faults import TextFaults, faults_of
-from tolka.run.texts import RunTexts, open_corpus, read_texts
+from tolka.run.texts import RunTexts, TextFaults, faults_of, open_corpus, read_texts
 from tolka.run.training_setup import build_trainer, ready_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import Say, bar

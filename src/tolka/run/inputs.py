@@ -19,16 +19,14 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
 from tolka.evaluation.verdict_evidence import FEW_PAIRS
 from tolka.model_directory.verify import LengthRatio, TrainingSources
-from tolka.run.direction_checks import check_directions
-from tolka.run.parents import Parents, load_parents
-from tolka.run.text_faults import TextFaults, faults_of
-from tolka.run.texts import RunTexts, note_all, open_corpus, read_texts
+from tolka.run.parents import Parents, check_directions, load_parents
+from tolka.run.texts import RunTexts, TextFaults, faults_of, note_all, open_corpus, read_texts
 from tolka.system.progress import Say
 from tolka.text.check.loss import describe_loss
 from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import CorpusConfig
 from tolka.text.direction import Direction
-from tolka.tokenizer.extension import MUCH_UNSPELT, Extension, unspelt_share
+from tolka.tokenizer.extension import Extension
 from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.special_tokens import UNK
 from tolka.tokenizer.tokenizer import TokenizerConfig
@@ -80,7 +78,7 @@ def read_inputs(config: TrainConfig, log: Say, ranks: Ranks = ALONE, *, resuming
     parents = load_parents(config.run.init_from, corpus)
     if parents.start:
         config.finetuning.check(parents.start.model)
-    check_directions(corpus, parents.start, parents.new_languages, config.corpus.like)
+    check_directions(corpus, parents, config.corpus.like)
     texts = read_texts(corpus, config.cleaning.characters, config.metrics, log)
     faults = faults_of(texts, config.cleaning)
     if not resuming:
@@ -120,7 +118,7 @@ def prepare_inputs(
     note_all(log, prepared.remarks)
     log(f"tokenizer: SentencePiece {_tokenizer_facts(inputs, config.tokenizer)}")
     log(f"token store: {prepared.folder} ({how})")
-    note_all(log, [*_unspelt_notes(inputs, config.tokenizer.extend)])
+    note_all(log, [*_unknown_notes(inputs, config.tokenizer.extend)])
     return inputs
 
 
@@ -170,21 +168,11 @@ def loss_of(inputs: Inputs, cleaning: CleaningConfig, max_length: int) -> str:
     )
 
 
-def _unspelt_notes(inputs: Inputs, extend: int) -> Iterator[str]:
-    """Yield a note for each side of which the model to start from spells much as bytes, or something not at all."""
-    if not inputs.parents.start:
-        return
-    model, tokenizer, store = inputs.parents.start.folder, inputs.prepared.tokenizer, inputs.prepared.store
-    pieces = {"source": tokenizer.source_pieces, "target": tokenizer.target_pieces}
-    whole = store.source_ids, store.target_ids
-    for (side, pieces_of), rows, ids in zip(pieces.items(), zip(*inputs.sample, strict=True), whole, strict=True):
-        share = unspelt_share(list(chain.from_iterable(rows)), pieces_of)
-        if share > MUCH_UNSPELT and not extend:
-            yield (
-                f"{share:.0%} of the {side}'s subwords are bytes, or unknown to {model}: tokenizer.extend=2000 "
-                "would add subwords of this text"
-            )
-        elif unknown := int(np.count_nonzero(ids == UNK)):
+def _unknown_notes(inputs: Inputs, extend: int) -> Iterator[str]:
+    """Yield a note for each side of which the model to start from cannot spell something. extend: tokenizer.extend."""
+    store = inputs.prepared.store
+    for side, ids in {"source": store.source_ids, "target": store.target_ids}.items() if inputs.parents.start else ():
+        if unknown := int(np.count_nonzero(ids == UNK)):
             yield (
                 f"{unknown} of {len(ids)} subwords of the {side} are unknown, and lost: their characters are added "
                 f"by a tokenizer.extend larger than {extend}"

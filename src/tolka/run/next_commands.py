@@ -111,19 +111,12 @@ def _more_like(texts: str) -> str:
 
 
 def _typed(calls: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the settings of the first call after those of the run that it repeats; none where they are not known."""
-    call = calls[0] if calls else {}
-    program, *words = shlex.split(str(call.get("command", ""))) or [""]
-    typed = dict[str, str]()
-    if "--rerun" in words:
-        typed, at = _typed([call.get("origin") or {}]), words.index("--rerun")
-        if not typed:
-            return {}
-        del words[at : at + 2]
+    """Return the settings of the first call; none where they are not known, as of --rerun and of a script."""
+    program, *words = shlex.split(str(calls[0].get("command", "")) if calls else "") or [""]
     settings = [split_setting(word) for word in words]
     if program not in _PROGRAMS or not all(each.key and each.equals and not each.change for each in settings):
         return {}
-    return typed | {each.key + each.package: each.value for each in settings}
+    return {each.key: each.value for each in settings}
 
 
 def _command(typed: Mapping[str, str], name: str) -> str:

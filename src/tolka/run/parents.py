@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 from tolka.distributed.ranks import Ranks
 from tolka.engines.options import DecodingConfig
+from tolka.errors import ConfigError
 from tolka.formats.any_model import load_any
 from tolka.model_directory.read import SavedModel
+from tolka.options.registry import some_of
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import Say
 from tolka.text.corpora.base import Corpus
 from tolka.text.direction import Direction
+from tolka.text.new_languages import check_new_languages
 from tolka.text.pairs import Pair
 from tolka.text.scripts import script_of
 from tolka.translation.translator import Translator
@@ -47,6 +50,39 @@ def load_parents(start: str, corpus: Corpus) -> Parents:
     trained = sorted({code for each in corpus.directions for code in each}) if several else []
     new = [code for code in trained if code not in known]
     return Parents(begun, new)
+
+
+def check_directions(corpus: Corpus, parents: Parents, like: str) -> None:
+    """Raise ConfigError for a direction that nothing validates, and for one that the model cannot translate in.
+
+    like: corpus.like.
+    """
+    start, new, trained = parents.start, parents.new_languages, corpus.directions
+    if start:
+        check_new_languages(new, start.tokenizer.languages, like)
+    if start and new and start.tokenizer.listed and not start.tokenizer.languages:
+        raise ConfigError(
+            f"{start.folder} has the vocabulary of another program without tags of languages, which cannot be added to "
+            "it: train one direction"
+        )
+    validated = {source.direction for source in corpus.valid}
+    if not corpus.sizes and (lacking := [each for each in trained if each not in validated]):
+        raise ConfigError(
+            f"no text of corpus.valid is from {lacking[0]}, as one of corpus.train is: add one, as in "
+            f"{{text: FILE, source: {lacking[0].source}, target: {lacking[0].target}}}, or set pairs of all aside "
+            "(corpus.valid=auto)"
+        )
+    languages = parents.languages
+    for source in (*corpus.valid, *corpus.tests):
+        if not languages and source.direction not in trained:
+            raise ConfigError(
+                f"{source.name} is from {source.direction}, and the model translates from {trained[0]} alone"
+            )
+        if unknown := [code for code in source.direction if languages and code not in languages]:
+            raise ConfigError(
+                f"{source.name} is from {source.direction}, and no training text has {unknown[0]}; the model's "
+                f"languages are {some_of(languages)}"
+            )
 
 
 def nearest_languages(

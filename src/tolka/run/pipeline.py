@@ -6,7 +6,6 @@ The whole configuration goes no further down than this package: what a stage cal
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -64,8 +63,7 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
     Leaves the best model in `best/` of that folder. say: receives the lines of the log. ConfigError as `claim`;
     StoppedError, with the state saved, when a signal asked for an end.
     """
-    timeout = timedelta(minutes=config.trainer.timeout)
-    with movable_native_lines() as move_native_lines, process_group(timeout), others_present():
+    with movable_native_lines() as move_native_lines, process_group(), others_present():
         ranks = joined()
         run = RunFolder(config.run.folder, ranks.rank, say)
         # Before the folder is claimed: a device that does not exist leaves no run behind.
@@ -159,17 +157,12 @@ def _callback(trackers: Sequence[str], run: RunFolder, samples: ValidationTexts,
 
 def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
     """Raise ConfigError unless all processes have the same training text, and a model of the same size."""
-    each = ranks.gather((text, parameters))
-    for rank, (other_text, size) in enumerate(each):
-        if other_text != each[0][0]:
+    first, *others = ranks.gather((text, parameters))
+    for rank, (other_text, size) in enumerate(others, 1):
+        if (other_text, size) != first:
             raise ConfigError(
-                f"processes 0 and {rank} have different training text, or prepare it differently: every machine "
-                "must see the same files"
-            )
-        if size != each[0][1]:
-            raise ConfigError(
-                f"the model has {each[0][1]:,} parameters in process 0 and {size:,} in process {rank}: every "
-                "machine must have the same version of tolka and of the plugins"
+                f"processes 0 and {rank} have different training text, or models of {first[1]:,} and {size:,} "
+                "parameters: every machine must see the same files, and have the same versions of tolka and of plugins"
             )
 
 

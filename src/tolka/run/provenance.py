@@ -1,14 +1,12 @@
-"""The provenance of a run: command, versions, machine, texts, and the state of the user's project."""
+"""The provenance of a run: command, versions, machine and texts."""
 
 import json
 import platform
 import shlex
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,6 @@ from tolka.training.run_folder import RunFolder
 
 PROVENANCE = "provenance.json"
 _PACKAGES = ("tolka", "torch", "numpy", "sentencepiece", "sacrebleu", "safetensors", "hydra-core", "datasets")
-# After which nothing is recorded of the project: training does not wait for git.
-_GIT_SECONDS = 5.0
 
 
 def record_provenance(run: RunFolder, corpus: Corpus, device: torch.device) -> None:
@@ -32,24 +28,15 @@ def record_provenance(run: RunFolder, corpus: Corpus, device: torch.device) -> N
 
 
 def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
-    """Return the provenance of a call. texts: name -> digest. project: None outside a git checkout."""
+    """Return the provenance of a call. texts: name -> digest."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "origin": _origin(sys.argv),
         "folder": str(Path.cwd()),
         "versions": versions(),
         "machine": machine(device),
         "texts": texts(corpus),
-        "project": project(Path.cwd()),
     }
-
-
-def _origin(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """Return what the first call of the run that --rerun repeats recorded of its command; None without one."""
-    run = next((after for word, after in pairwise(arguments) if word == "--rerun"), "")
-    calls = recorded(Path(run)) if run else []
-    return {key: calls[0].get(key) for key in ("command", "origin")} if calls else None
 
 
 def recorded(run: Path) -> list[dict[str, Any]]:
@@ -97,26 +84,6 @@ def texts(corpus: Corpus) -> dict[str, str]:
     """Return a digest of each text that is read, except a stream's."""
     groups = {"train": corpus.train if corpus.stream is None else [], "valid": corpus.valid, "test": corpus.tests}
     return {f"{group}: {source.name}": source.fingerprint() for group, sources in groups.items() for source in sources}
-
-
-def project(folder: Path) -> dict[str, Any] | None:
-    """Return the commit checked out in the user's project, and the files that differ from it."""
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
-        return None
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    # Two letters and a blank come before each path.
-    return {"commit": commit.strip(), "changed": [line[3:] for line in (changed or "").splitlines()]}
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=_GIT_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout
 
 
 def unlike(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""The texts of a run as they are read: the corpus, its validation set and its test sets."""
+"""The texts of a run, the corpus, its validation set and its test sets, and what is wrong with them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -9,11 +9,15 @@ from tolka.errors import DataError
 from tolka.evaluation.input_notes import blank_note, form_note
 from tolka.metrics.languages import language_notes
 from tolka.metrics.options import MetricsConfig
+from tolka.report.data_check import in_validation_set
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
 from tolka.terminology.glossary import GlossaryPairs
 from tolka.text.characters import CharacterForm
+from tolka.text.check.diagnosis import Finding, overlaps
+from tolka.text.check.sides import SWAPPED, differences, fault_of_sides, spread_sample, varieties
 from tolka.text.cleaning.cleaner import read_held_out
+from tolka.text.cleaning.steps import CleaningConfig
 from tolka.text.corpora.base import Corpus, CorpusConfig
 from tolka.text.direction import Direction
 from tolka.text.held_out import hold_out_sets
@@ -111,6 +115,57 @@ def read_texts(corpus: Corpus, characters: CharacterForm, metrics: MetricsConfig
         odd_form = _form_note(pairs, f"the test set {source.name}", characters.of(source.direction))
         note_all(log, [odd_form, blank_note(sides.items())])
     return RunTexts(corpus, validation, tests)
+
+
+@dataclass(frozen=True)
+class TextFaults:
+    """wrong_sides: text -> what is wrong with its sides. overlaps: of test sets with the validation set.
+
+    unlike: sentences about training text that is written otherwise than held-out text. varieties: about text of another
+    variety than the one asked for. unfit: what a training stops for; "" if it goes on.
+    """
+
+    wrong_sides: dict[str, str] = field(default_factory=dict)
+    overlaps: list[Finding] = field(default_factory=list)
+    unlike: list[str] = field(default_factory=list)
+    varieties: list[str] = field(default_factory=list)
+    unfit: str = ""
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence about each of them."""
+        yield from (f"{name}: {fault}" for name, fault in self.wrong_sides.items())
+        yield from (in_validation_set(asdict(overlap)) for overlap in self.overlaps)
+        yield from (*self.unlike, *self.varieties)
+
+
+def faults_of(texts: RunTexts, cleaning: CleaningConfig) -> TextFaults:
+    """Look at some hundred pairs of each training text, and at the held-out sets.
+
+    Sets that were held out of the training text need no look of their own.
+    """
+    corpus, held_out = texts.corpus, texts.held_out
+    samples = {source.name: list(spread_sample(source)) for source in corpus.train}
+    looked_at = [(source.name, source.direction, samples[source.name]) for source in corpus.train]
+    (valid, pairs), *tests = held_out.items()
+    if valid not in texts.set_aside:
+        firsts = {source.direction: source for source in reversed(corpus.valid)}
+        for direction, own in texts.validation.items():
+            name = valid if len(texts.validation) == 1 else firsts[direction].name
+            title = f"{name} (valid)" if name in samples else name
+            looked_at.append((title, direction, list(own)))
+    faults = {name: fault_of_sides(sample, direction) for name, direction, sample in looked_at}
+    wrong_sides = {name: fault for name, fault in faults.items() if fault}
+    # Where a step of the cleaning would drop such pairs anyway, and always where sides are exchanged: after hours of
+    # training such a model translates nothing.
+    drops = cleaning.script or cleaning.language or cleaning.copies
+    grave = [f"{name}: {fault}" for name, fault in wrong_sides.items() if drops or fault.startswith(SWAPPED)]
+    return TextFaults(
+        wrong_sides,
+        overlaps(pairs, dict(tests)),
+        list(differences(list(chain.from_iterable(samples.values())), held_out, corpus.sole_direction)),
+        [note for source in corpus.train for note in varieties(source, samples[source.name], cleaning.script)],
+        "" if cleaning.allow_loss else "; ".join(grave),
+    )
 
 
 def note_all(log: Say, notes: Sequence[str]) -> None:

@@ -79,14 +79,11 @@ def with_updates_of_epochs(
 ) -> tuple[TrainerConfig, SchedulerConfig]:
     """Return the options with trainer.epochs as updates, from the batches of the first epoch, and their schedule.
 
-    trainer.epochs is 0 where trainer.updates ends the training before. ConfigError for a stream.
+    trainer.epochs is 0 where trainer.updates ends the training before.
     """
     if not options.epochs:
         return options, schedule
-    if loader.round != "epoch":
-        raise ConfigError(
-            "trainer.epochs counts passes over the training text, and a stream has none: set trainer.updates"
-        )
+    assert loader.round == "epoch", "refused for a stream"
     updates = math.ceil(options.epochs * len(loader.plan(0)) / options.accumulate)
     # Whichever of the two ends first.
     if options.updates and options.updates <= updates:
@@ -261,7 +258,6 @@ def _validator(
         precision,
         metrics,
         trainer.metric,
-        trainer.best_direction,
         trainer.samples,
         ranks,
     )

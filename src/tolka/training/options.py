@@ -12,7 +12,7 @@ from tolka.options.checks import MOST_THREADS, at_least, at_most, one_of, share_
 from tolka.options.settings import setting
 from tolka.system.device import PRECISIONS
 
-_MOST_WAITING = 100_000  # minutes, and batches of an update
+_MOST_BATCHES = 100_000  # of an update
 PARALLEL = ("auto", "ddp", "fsdp")
 # Decimals of these in tables; a difference that they do not show does not count.
 _SHOWN_DIGITS = {"bleu": 2, "chrf": 2}
@@ -43,8 +43,6 @@ class TrainerConfig:
     """stop after this many validations without a better trainer.metric; 0 = never"""
     metric: str = "bleu"
     """which model is best in validation: bleu, chrf, nll, ppl, command or others of metrics; of equals by lower nll"""
-    best_direction: str = setting("", needs=("corpus.is_of_several_directions", "texts of several directions"))
-    """of several directions, the one whose trainer.metric counts, as in en-ko; empty = the mean of all"""
     log_every: int = setting(50, resumable=True)
     """updates between two lines in metrics.jsonl and train.log (on stderr too, where it is no terminal)"""
     samples: int = setting(3, resumable=True)
@@ -75,8 +73,6 @@ class TrainerConfig:
     """processes that train together, each with a share of every batch, on as many GPUs or cores; auto = all GPUs"""
     parallel: str = setting("auto", resumable=True)
     """how processes train together: ddp, fsdp (weights and optimizer shared out), or auto"""
-    timeout: float = setting(30.0, resumable=True)
-    """minutes that processes wait for each other before they end, because one of them is missing or hangs"""
     threads: int = setting(0, resumable=True)
     """CPU threads to compute with, and processes that prepare text, as for two jobs at once; 0 = one for each core"""
     precision: str = "auto"
@@ -92,8 +88,7 @@ class TrainerConfig:
         zero_or_more(self, "trainer", "torch's own choice", "threads")
         zero_or_more(self, "trainer", "one for each GPU", "devices")
         at_most(self, "trainer", MOST_THREADS, "threads", "devices")
-        at_least(self, "trainer", 0.01, "timeout")
-        at_most(self, "trainer", _MOST_WAITING, "timeout", "accumulate")
+        at_most(self, "trainer", _MOST_BATCHES, "accumulate")
         share_below_one(self, "trainer", "label_smoothing", "ema")
         one_of(self, "trainer", "metric", {*ALWAYS_MEASURED, COMMAND, *PRINTED_NAMES})
         one_of(self, "trainer", "precision", PRECISIONS)

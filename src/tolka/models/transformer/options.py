@@ -97,10 +97,6 @@ class TransformerOptions(ModelConfig):
         return math.lcm(8, 2 * self.heads)
 
     @property
-    def longest(self) -> int | None:
-        return self.max_positions if self.positions == "learned" else None
-
-    @property
     def embedding_scale(self) -> float:
         """What embeddings are multiplied by before positions are added."""
         return math.sqrt(self.d_model) if self.scale_embeddings else 1.0

@@ -95,7 +95,7 @@ class WmtFile(XmlFile):
             [
                 {segment.get("id", ""): self.text_of(segment, unit) for segment in side.iter("seg")}
                 for side in element.iter(kind)
-                if self.has_language(side.get("lang") or language, language)
+                if self.has_language(own := side.get("lang") or language, language or own)
             ]
             for kind, language in zip(("src", "ref"), self.direction, strict=True)
         ]

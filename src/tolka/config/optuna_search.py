@@ -1,33 +1,24 @@
-"""Hydra's sweeper for Optuna: hydra/sweeper=optuna."""
+"""The search for the best settings by Optuna: hydra/sweeper=optuna."""
 
-import functools
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.config_store import ConfigStore
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, Override, RangeSweep, Transformer
-from hydra.core.plugins import Plugins
-from hydra.plugins.sweeper import Sweeper
-from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig
-
 from tolka.errors import ConfigError
-from tolka.metrics.options import MINIMIZED
-from tolka.options.checks import at_least, at_most, one_of
-from tolka.options.parsing import build
-from tolka.system.progress import Say, silent
+from tolka.options.checks import at_least
+from tolka.system.progress import Say
 
 if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
     from optuna.distributions import BaseDistribution
 
 # Not the published plugin (hydra-optuna-sweeper 1.4.0rc3, for Hydra 1.4 alone), which resumes no study: after a study
 # of 5 trainings that was killed in the third, two more calls of the same command make 10 trainings in place of 3, draw
 # the same values again with the same seed, and never end the killed one. Nor does it know which way a metric is better.
-TARGET = "hydra_plugins.tolka.OptunaSweeper"  # Hydra looks up plugins of this top-level package alone
+OPTUNA = "tolka.config.optuna_search.OptunaSearch"
+SWEEPERS = (BASIC := "hydra._internal.core_plugins.basic_sweeper.BasicSweeper", OPTUNA)
+"""What hydra.sweeper._target_ may name; nothing is imported by it."""
 JOURNAL = "optuna.journal"
 _INTERRUPTED = "interrupted"  # attribute of a trial: whether it was killed, and is tried again
 
@@ -36,78 +27,62 @@ _INTERRUPTED = "interrupted"  # attribute of a trial: whether it was killed, and
 class OptunaConfig:
     """The settings hydra.sweeper.* of hydra/sweeper=optuna.
 
-    n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. direction:
-    maximize or minimize; "" = as trainer.metric is better. seed: of Optuna's sampler (TPE). params: key -> range, as on
-    the command line.
+    n_trials: trainings in all, those of earlier calls included. n_jobs: how many are launched together. seed: of
+    Optuna's sampler (TPE). params: key -> range, as on the command line.
     """
 
     n_trials: int = 20
     n_jobs: int = 1
-    direction: str = ""
     seed: int = 1
     params: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         at_least(self, "hydra.sweeper", 1, "n_trials", "n_jobs")
         at_least(self, "hydra.sweeper", 0, "seed")
-        at_most(self, "hydra.sweeper", 2**31 - 1, "seed")
-        one_of(self, "hydra.sweeper", "direction", ("", "maximize", "minimize"))
         if not isinstance(self.params, Mapping):
             raise ConfigError(f"hydra.sweeper.params ({self.params}) must be a mapping of settings to ranges")
 
 
-class OptunaSweeper(Sweeper):
-    """Asks Optuna for the values to train with, and tells it the best value of trainer.metric.
+@dataclass(frozen=True)
+class OptunaSearch:
+    """A search that asks Optuna for the values to train with, and tells it the best value of trainer.metric.
 
-    The study is a journal in the sweep's folder: the same command resumes it, and a training that was killed is tried
-    again with the same values, in the same folder.
+    space: setting -> what its values are drawn from. fixed: the others. lowers: whether lower values are better.
     """
 
-    def __init__(self, **options: Any) -> None:
-        """options: those of OptunaConfig."""
-        self.options = build(OptunaConfig, options, "hydra.sweeper")
+    options: OptunaConfig
+    space: "Mapping[str, BaseDistribution]"
+    fixed: Sequence[str]
+    lowers: bool
 
-    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Keep Hydra's context and settings, and make the launcher, for `sweep`; notes go to the task's `say`."""
-        self.say: Say = getattr(task_function, "say", silent)
-        self.hydra_context, self.config = hydra_context, config
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
+    def run(self, folder: Path, launch: Callable[[list[list[str]], int], Sequence[float | None]], say: Say) -> None:
+        """Train until there are `n_trials`.
 
-    def sweep(self, arguments: list[str]) -> None:
-        """Train until there are `n_trials`; ConfigError without Optuna, or for a range that it does not know."""
-        assert self.hydra_context is not None
-        assert self.config is not None
-        assert self.launcher is not None
+        folder: gets the study, a journal: the same command resumes it, and a training that was killed is tried again
+        with the same values, in the same folder. launch: trains with settings, from a number on, and returns the value
+        of each training, None for one that failed. say: receives notes.
+        """
         optuna = _optuna()
-        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        overrides = parser.parse_overrides(
-            [*(f"{key}={value}" for key, value in self.options.params.items()), *arguments]
-        )
-        space = search_space(overrides)
-        fixed = [str(each.input_line) for each in overrides if not each.is_sweep_override()]
-        folder = Path(self.config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
-        direction = self.options.direction or ("minimize" if self.config.trainer.metric in MINIMIZED else "maximize")
-        study = _study(optuna, folder / JOURNAL, direction, self.options.seed, self.say)
+        direction = "minimize" if self.lowers else "maximize"
+        study = _study(optuna, folder / JOURNAL, direction, self.options.seed, say)
         number = _ended_trials(study)
         while (wanted := self.options.n_trials - _ended_trials(study)) > 0:
-            trials = [study.ask(space) for _ in range(min(wanted, self.options.n_jobs))]
-            batch = [[*fixed, *(f"{key}={_text(value)}" for key, value in each.params.items())] for each in trials]
-            results = self.launcher.launch(batch, initial_job_idx=number)
+            trials = [study.ask(dict(self.space)) for _ in range(min(wanted, self.options.n_jobs))]
+            batch = [[*self.fixed, *(f"{key}={_text(value)}" for key, value in each.params.items())] for each in trials]
+            for trial, value in zip(trials, launch(batch, number), strict=True):
+                study.tell(trial, value, state=optuna.trial.TrialState.FAIL if value is None else None)
             number += len(trials)
-            for trial, result in zip(trials, results, strict=True):
-                failed = optuna.trial.TrialState.FAIL if result.return_value is None else None
-                study.tell(trial, result.return_value, state=failed)
         if succeeded := sum(trial.value is not None for trial in study.get_trials(deepcopy=False)):
             best = study.best_trial
             values = " ".join(f"{key}={_text(value)}" for key, value in best.params.items())
-            self.say(f"best of {succeeded} trainings: {best.value:.4g} with {values}")
+            say(f"best of {succeeded} trainings: {best.value:.4g} with {values}")
 
 
-def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]":
+def search_space(overrides: "Sequence[Override]") -> "dict[str, BaseDistribution]":
     """Return the distribution of each setting that lists values; tag(log, interval(a,b)) is on a logarithmic scale."""
+    from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep, Transformer
+
     kinds = _optuna().distributions
     space: dict[str, BaseDistribution] = {}
     for override in overrides:
@@ -130,17 +105,12 @@ def search_space(overrides: Sequence[Override]) -> "dict[str, BaseDistribution]"
     return space
 
 
-@functools.cache
 def register() -> None:
-    """Let hydra/sweeper=optuna be chosen in this process; it is made by a command, whose process can import it."""
-    # Not as an installed module of hydra_plugins, which every other Hydra program of the environment would load.
-    module, _, name = TARGET.rpartition(".")
-    Plugins.instance().register(type(name, (OptunaSweeper,), {"__module__": module}))
-    with warnings.catch_warnings():  # Hydra 1.4 warns that this replaces that of a published plugin
-        warnings.simplefilter("ignore")
-        ConfigStore.instance().store(
-            group="hydra/sweeper", name="optuna", node={"_target_": TARGET, **asdict(OptunaConfig())}
-        )
+    """Let hydra/sweeper=optuna be chosen in this process."""
+    from hydra.core.config_store import ConfigStore
+
+    node = {"_target_": OPTUNA, **asdict(OptunaConfig())}
+    ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node=node)
 
 
 def _optuna() -> Any:

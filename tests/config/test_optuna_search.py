@@ -10,7 +10,7 @@ import pytest
 
 from tolka.cli import multirun
 from tolka.config.compose import parsed_overrides
-from tolka.config.optuna_sweeper import search_space
+from tolka.config.optuna_search import search_space
 from tolka.errors import DataError
 
 optuna = pytest.importorskip("optuna")
@@ -94,14 +94,12 @@ def test_the_search_goes_where_the_metric_is_better(
 
 def test_settings_of_hydra_s_that_are_wrong(command: Command, tiny: list[str]) -> None:
     for setting, complaint in (
-        ("hydra.sweeper.n_trails=3", "mt-train --cfg hydra -p hydra.sweeper shows those that there are"),
-        ("+hydra.sweeper.sampler=x", "unknown key 'hydra.sweeper.sampler'"),
+        ("hydra.sweeper.n_trails=3", "Hydra's documentation of hydra/sweeper has those that there are"),
+        ("+hydra.sweeper.sampler=x", "hydra.sweeper.sampler is Hydra's own setting"),
         ("hydra.launcher.n_jobs=2", "unknown key 'hydra.launcher.n_jobs'"),
         ("hydra.sweeper.n_jobs=0", "hydra.sweeper.n_jobs (0) must be at least 1"),
         ("hydra.sweeper.seed=x", "hydra.sweeper.seed ('x') must be a whole number"),
-        ("hydra.sweeper.direction=up", "hydra.sweeper.direction ('up') is unknown"),
         ("hydra.sweeper.params=3", "hydra.sweeper.params (3) must be a mapping"),
-        ("hydra.mode=FOO", "expected one of [RUN, MULTIRUN]"),
     ):
         outcome = search(command, tiny, 3, setting)
         assert (outcome.code, complaint in outcome.error) == (2, True), outcome.error
@@ -128,7 +126,7 @@ def test_without_optuna_the_extra_is_named(command: Command, tiny: list[str], mo
 
 def test_plugins_of_hydra_that_are_not_there(command: Command, tiny: list[str]) -> None:
     for setting, complaint in (
-        ("hydra/launcher=submitit_none", "unknown hydra/launcher 'submitit_none'. mt-train --info plugins"),
+        ("hydra/launcher=submitit_none", "unknown hydra/launcher 'submitit_none'. Did you mean 'submitit_local'?"),
         ("hydra/sweeper=bayes", "unknown hydra/sweeper 'bayes'"),
     ):
         outcome = command("mt-train", "-m", *tiny, "run.seed=1,2", setting)
