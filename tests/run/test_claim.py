@@ -112,13 +112,6 @@ def test_what_is_overridden_is_known_to_both(tiny: list[str], tmp_path: Path) ->
     assert "run.override: from here on other settings hold: model.layers (2, now 1)" in log
 
 
-def test_a_text_that_is_missing_says_more_than_that_its_path_differs(tiny: list[str], tmp_path: Path) -> None:
-    begun(tmp_path / "run", train_config(tiny))
-    config = train_config([*tiny, f"corpus.train={tmp_path / 'trian'}"])
-    with pytest.raises(TolkaError, match=r"there is no .*trian\.xa"):
-        claim(RunFolder(tmp_path / "run"), config, ALONE)
-
-
 def test_a_run_from_before_a_setting_was_there_has_its_default(tiny: list[str], tmp_path: Path) -> None:
     config = train_config(tiny)
     begun(tmp_path / "run", config)

@@ -146,6 +146,8 @@ def read_text(path: str, limit: LineLimit, *, of_sources: bool = False) -> list[
     Of a test set of WMT they are its segments. of_sources: those of the sources, where it has both sides.
     """
     if path == STDIN:
+        if sys.stdin is None:
+            raise DataError("- is standard input, and that is closed: name a file")
         lines = list(read_lines(Path("standard input"), limit=limit, stream=sys.stdin.buffer))
     else:
         file = user_path(path)
