@@ -4,7 +4,8 @@ import pytest
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.options.registry import Registry, did_you_mean, plugins_of, some_of
+from tolka.options.registry import Registry, plugins_of
+from tolka.options.suggestions import did_you_mean, some_of
 
 
 @each_row(

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from tolka.config.choices import choices_of, known_keys, literal_kind, preset
 from tolka.config.foreign_names import meaning
 from tolka.config.typed import SEVERAL, quote_setting, split_setting
-from tolka.options.registry import did_you_mean, some_of
+from tolka.options.suggestions import did_you_mean, some_of
 
 _PACKAGES = {
     "joblib": "hydra-joblib-launcher",

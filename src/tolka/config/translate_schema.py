@@ -8,7 +8,8 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, TolkaError, in_one_line
 from tolka.jobs.options import InputConfig, OutputConfig
 from tolka.options.parsing import brief, build
-from tolka.options.registry import Registry, did_you_mean
+from tolka.options.registry import Registry
+from tolka.options.suggestions import did_you_mean
 from tolka.search.options import SEARCHES
 
 

@@ -13,7 +13,7 @@ from tolka.models.embeddings import with_rows
 from tolka.models.options import MODELS
 from tolka.nn.initialization import SkipInitialization
 from tolka.options.parsing import build
-from tolka.options.registry import some_of
+from tolka.options.suggestions import some_of
 from tolka.system.progress import Say
 from tolka.text.direction import UNDETERMINED, Direction
 from tolka.text.lines import read_lines

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from tolka.errors import ConfigError
 from tolka.options.checks import one_of
-from tolka.options.registry import did_you_mean
 from tolka.options.settings import setting
+from tolka.options.suggestions import did_you_mean
 
 COMMAND = "command"
 """The metric that metrics.command computes."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tolka.errors import ConfigError
-from tolka.options.registry import did_you_mean
+from tolka.options.suggestions import did_you_mean
 from tolka.system.package_data import table_beside
 from tolka.system.surrogates import is_utf8, printable
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from tolka.errors import ConfigError, in_one_line
-from tolka.options.registry import did_you_mean
+from tolka.options.suggestions import did_you_mean
 
 D = TypeVar("D")
 

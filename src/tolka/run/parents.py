@@ -8,7 +8,7 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
 from tolka.formats.any_model import load_any
 from tolka.model_directory.read import SavedModel
-from tolka.options.registry import some_of
+from tolka.options.suggestions import some_of
 from tolka.search.greedy import GreedyConfig
 from tolka.system.progress import Say
 from tolka.text.corpora.base import Corpus

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from tolka.errors import ConfigError
-from tolka.options.registry import did_you_mean, some_of
+from tolka.options.suggestions import did_you_mean, some_of
 from tolka.text.scripts import is_known, is_variety, language_of, plain_code, script_of, variety_of
 
 _SERBO_CROATIAN = "sh", "hbs"  # for langcodes Serbian in Latin letters; in ISO 639-3 a macrolanguage

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from tolka.errors import ConfigError
-from tolka.options.registry import some_of
+from tolka.options.suggestions import some_of
 from tolka.text.direction import Direction, is_named
 from tolka.text.new_languages import code_hint
 

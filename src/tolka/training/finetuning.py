@@ -8,8 +8,8 @@ from tolka.errors import ConfigError
 from tolka.models.new_rows import train_new_rows
 from tolka.nn.lora import add_adapters
 from tolka.options.checks import zero_or_more
-from tolka.options.registry import did_you_mean
 from tolka.options.settings import setting
+from tolka.options.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)

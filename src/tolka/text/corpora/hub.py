@@ -11,8 +11,8 @@ from typing import Any
 
 from tolka.errors import ConfigError, DataError
 from tolka.options.checks import at_least
-from tolka.options.registry import did_you_mean
 from tolka.options.settings import setting
+from tolka.options.suggestions import did_you_mean
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tolka.errors import ConfigError, DataError
-from tolka.options.registry import did_you_mean, some_of
+from tolka.options.suggestions import did_you_mean, some_of
 from tolka.text.direction import Direction
 from tolka.text.scripts import plain_code
 

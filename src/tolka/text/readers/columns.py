@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tolka.errors import ConfigError, DataError
-from tolka.options.registry import did_you_mean
+from tolka.options.suggestions import did_you_mean
 from tolka.system.number_format import count_text
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, one_line, register_reader

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.options.registry import did_you_mean
+from tolka.options.suggestions import did_you_mean
 from tolka.text.encodings import conversion, likely_encoding
 from tolka.text.lines import read_blocks
 from tolka.text.pairs import Pair

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.options.registry import did_you_mean
+from tolka.options.suggestions import did_you_mean
 from tolka.text.pairs import Pair
 from tolka.text.readers.base import BothSides, register_reader, texts_of
 

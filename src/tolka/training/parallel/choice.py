@@ -22,12 +22,12 @@ def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, preci
     # DDP needs the whole model on every GPU, FSDP sends weights at every layer: it is taken only where that is needed,
     # on any rank. Imported here, as torch.distributed's parts take a second to import.
     if kind == "fsdp" or (kind == "auto" and ranks.most(not _fits(objective, precision.device))[0]):
-        from tolka.training.parallel.sharded import Sharded
+        from tolka.training.parallel.fsdp import Sharded
 
         if precision.needs_scaler:
             raise ConfigError("trainer.parallel=fsdp is not tried with fp16: set trainer.precision=bf16 or fp32")
         return Sharded(objective, ranks, precision)
-    from tolka.training.parallel.overlapped import Overlapped
+    from tolka.training.parallel.ddp import Overlapped
 
     return Overlapped(objective, ranks)
 
