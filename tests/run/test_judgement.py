@@ -16,7 +16,7 @@ from tolka.evaluation.verdict import verdict
 from tolka.evaluation.verdict_evidence import Evidence
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
-from tolka.run.judgement import forgotten, shifted, weakest
+from tolka.run.judgement import forgotten_tests, shifted, weakest
 from tolka.run.next_commands import from_parent, go_on, on_more_text
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource
@@ -125,9 +125,9 @@ def test_what_is_forgotten_is_worse_by_a_point_and_not_by_chance() -> None:
         return a_result(name, 1.0, "en", "de", changes=[Comparison("BLEU", a, b, after - before, p, "")])
 
     old = result("old", 14.1, 10.1, 0.001)
-    assert forgotten([old]) == [("old", "BLEU", 14.1, 10.1)]
+    assert forgotten_tests([old]) == [("old", "BLEU", 14.1, 10.1)]
     others = [("a", 14.1, 13.5, 0.001), ("b", 14.1, 10.1, 0.2), ("c", 1.0, 9.0, 0.001)]
-    assert forgotten([*(result(*each) for each in others), a_result("d", 1.0, "en", "de")]) == []
+    assert forgotten_tests([*(result(*each) for each in others), a_result("d", 1.0, "en", "de")]) == []
 
 
 class Written(PairSource):

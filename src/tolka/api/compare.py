@@ -12,7 +12,7 @@ from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.errors import ConfigError
-from tolka.evaluation.input_notes import NamedText, blank_note, notes_on, told
+from tolka.evaluation.input_notes import NamedText, blank_note, notes_on, without_repeats
 from tolka.metrics import significance
 from tolka.metrics.contrast import Contrast, contrasts
 from tolka.metrics.significance import PAIRED_TEST, Comparison
@@ -136,4 +136,4 @@ def compare(
     lists, references = [lines for _, lines in named], texts.as_references
     comparisons = significance.compare(lists, references, config.metrics, language)
     differing = contrasts(lists, references, config.metrics, language)
-    return CompareResult(list(named), comparisons, differing, texts.references[0][1], told(all_notes))
+    return CompareResult(list(named), comparisons, differing, texts.references[0][1], without_repeats(all_notes))

@@ -21,7 +21,7 @@ from tolka.evaluation.input_notes import (
     form_note,
     language_note,
     notes_on,
-    told,
+    without_repeats,
 )
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
 from tolka.formats.any_model import load_any
@@ -118,7 +118,7 @@ def evaluate(
         notes.append(equal_note(hypotheses, texts.source, COPIED))
     lines, references = list(hypotheses[1]), texts.as_references
     scores, of_lines = scores_and_lines(lines, references, config.metrics, files.language)
-    return EvaluateResult(scores, None, lines, told(notes), references, of_lines)
+    return EvaluateResult(scores, None, lines, without_repeats(notes), references, of_lines)
 
 
 def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, say: Say) -> EvaluateResult:
@@ -165,7 +165,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, 
     ]
     scores, of_lines = scores_and_lines(hypotheses, texts.as_references, config.metrics, language)
     return EvaluateResult(
-        scores, perplexity, hypotheses, told(notes), texts.as_references, of_lines, translator.length_ratio
+        scores, perplexity, hypotheses, without_repeats(notes), texts.as_references, of_lines, translator.length_ratio
     )
 
 

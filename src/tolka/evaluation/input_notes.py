@@ -86,7 +86,7 @@ def notes_on(
     yield from language_notes(metrics, language)
 
 
-def told(notes: Iterable[str]) -> list[str]:
+def without_repeats(notes: Iterable[str]) -> list[str]:
     """Return the notes that say something, each once: two looks at the references may have found the same."""
     return [*dict.fromkeys(filter(None, notes))]
 

@@ -91,7 +91,7 @@ def judge(
         near=leaks[1],
         **fit,
         **_course(settings, inputs, run, state, _main_change(result), "bleu" if material.scale == "BLEU" else "chrf"),
-        forgotten=forgotten(test for test in tests if test is not result),
+        forgotten=forgotten_tests(test for test in tests if test is not result),
     )
     calls, name = recorded(run.path), run.path.name
     parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
@@ -172,7 +172,7 @@ def _has_fallen(change: Comparison | None) -> bool:
     return change is not None and change.difference < -1.0 and change.p_value < _CHANCE
 
 
-def forgotten(tests: Iterable[TestResult]) -> list[tuple[str, str, float, float]]:
+def forgotten_tests(tests: Iterable[TestResult]) -> list[tuple[str, str, float, float]]:
     """Return the tests whose score fell by more than a point, and not by chance: test, score, before and now."""
     changes = [(test.name, change) for test in tests if _has_fallen(change := _main_change(test)) and change]
     return [(name, change.name, change.a.value, change.b.value) for name, change in changes]
