@@ -46,7 +46,7 @@ def train_config(
     named = {split_setting(override).key for override in overrides}
     may_tune = "experiment" not in named and not source.primary
     # Frequent validation and an early end: old text is forgotten within a few hundred updates.
-    implied = ["experiment=finetune"] if {"run.init_from"} & named and "experiment" not in named else []
+    implied = ["experiment=finetune"] if "run.init_from" in named and "experiment" not in named else []
     composed = compose(overrides, source, implied)
     check_groups(composed.values)
     if composed.choices["experiment"] != "None" and not implied:

@@ -89,7 +89,7 @@ RULES = (
 def leave_out_other_kinds(composed: Composition, say: Say) -> None:
     """Leave out the keys of an experiment that a kind typed instead, as in optimizer=sgd, does not have.
 
-    say: is told of these, and of those that stay: a learning rate, for one, seldom suits two optimizers.
+    say: is given notes on these, and on those that stay: a learning rate, for one, seldom suits two optimizers.
     """
     for group in filter(composed.typed().__contains__, REGISTRIES):
         if composed.choices[group] == composed.choice_of_files(group):

@@ -129,10 +129,8 @@ def build_trainer(
     model.recompute = config.trainer.recompute
     model = model.to(device)
     objective = config.trainer.objective(model)
-    loader, epoch = (
-        make_loader(inputs, config.corpus, config.batching, config.tokenizer.symbols, seed, run.log, ranks),
-        0,
-    )
+    symbols, epoch = config.tokenizer.symbols, 0
+    loader = make_loader(inputs, config.corpus, config.batching, symbols, seed, run.log, ranks)
     if resumed:
         loader.load_state(resumed.facts.get("loader", {}))
         epoch = resumed.facts["train"]["epoch"]
