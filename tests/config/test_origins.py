@@ -56,6 +56,13 @@ def test_an_implied_experiment_is_as_weak_as_a_preset() -> None:
     assert compose([], implied=["experiment=finetune"]).rank("optimizer.lr") is Rank.PRESET
 
 
+def test_an_implied_experiment_stands_for_its_own_keys_alone() -> None:
+    named = compose([], implied=["experiment=finetune"]).named_origins()
+    assert named["optimizer.lr"] == "experiment=finetune"
+    assert not {"optimizer", "optimizer.beta1"} & named.keys()
+    assert named["scheduler"] == "scheduler=constant"
+
+
 def test_a_setting_gives_way_to_stronger_origins_alone() -> None:
     for rank in Rank:
         composed = Composition({"a": {"b": 1}}, {}, {"a.b": Origin(rank, "x")})

@@ -28,22 +28,20 @@ def inherit_model(composed: Composition, say: Say) -> None:
     _inherit_languages(composed, saved, origin, say)
     for group in ("model", "tokenizer"):
         before: Mapping[str, Any] = composed.values[group]
-        requested = {key: value for key, value in before.items() if group in typed or f"{group}.{key}" in typed}
-        fitting = {
-            key: value
-            for key, value in before.items()
-            if key in _EXTENSION_KEYS
-            or (composed.rank(f"{group}.{key}") is Rank.EXPERIMENT and _may_differ(group, key, before))
-        }
+        requested = [key for key in before if group in typed or f"{group}.{key}" in typed]
+        of_experiment = {key for key in before if composed.rank(f"{group}.{key}") is Rank.EXPERIMENT}
+        fitting = {key for key in of_experiment if _may_differ(group, key, before)} | {*_EXTENSION_KEYS} & before.keys()
+        kept = fitting.union(requested)
         own: Mapping[str, Any] = saved[group]
-        now: Mapping[str, Any] = {**own, **fitting, **requested}
-        others = {key for key in before if composed.rank(f"{group}.{key}") is Rank.EXPERIMENT and key not in fitting}
+        now: Mapping[str, Any] = {**own, **{key: value for key, value in before.items() if key in kept}}
         composed.values[group] = now
-        composed.origins |= {f"{group}.{key}": origin for key in own.keys() - fitting.keys() - requested.keys()}
+        composed.origins |= {f"{group}.{key}": origin for key in own.keys() - kept}
         if group == "model":
             # With derived sizes written out, as d_ff from d_model, so that equal models compare as equal.
             own, now = (_resolved(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
-        if lost := [f"{group}.{key}={before[key]}" for key in sorted(others) if before[key] != own.get(key)]:
+        if lost := [
+            f"{group}.{key}={before[key]}" for key in sorted(of_experiment - kept) if before[key] != own.get(key)
+        ]:
             say(f"note: {', '.join(lost)} of the experiment is left out: the model in run.init_from has its own")
         differing |= {
             f"{group}.{key}": f"({own.get(key)}, now {now.get(key)})"

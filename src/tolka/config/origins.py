@@ -92,10 +92,9 @@ class Composition:
         if self.rank(key) >= weaker_than:
             return False
         group, _, option = key.partition(".")
-        changed = option not in self.values.get(group, {}) or self.get(key) != value
-        self.values[group] = {**self.values.get(group, {}), option: value}
-        self.origins[key] = origin
-        return bool(changed)
+        before = self.values.get(group, {})
+        self.values[group], self.origins[key] = {**before, option: value}, origin
+        return option not in before or bool(before[option] != value)
 
     def named_origins(self) -> dict[str, str]:
         """Return who set each setting that has not its default, and what is open, as config.yaml has it.
@@ -103,10 +102,18 @@ class Composition:
         A group stands for its keys that have no entry of their own.
         """
         keys = {f"{group}.{key}" for group, options in self.values.items() for key in options}
-        named = {key: origin.by for key, origin in self.origins.items() if origin.rank > Rank.PRESET and key in keys}
-        presets = {key.partition(".")[0]: by for key, (rank, by) in self.origins.items() if rank is Rank.PRESET}
-        is_open = {key: by for key, (_, by) in self.origins.items() if by == OPEN}
-        return {key: by for key, by in {**presets, **named, **is_open}.items() if by != DEFAULT.by}
+        named = dict[str, str]()
+        for key, (rank, by) in self.origins.items():
+            group = key.partition(".")[0]
+            if by == OPEN:
+                named[key] = by
+            elif key not in keys or rank is Rank.DEFAULT or by == DEFAULT.by:
+                continue
+            elif by.startswith(f"{group}="):
+                named.setdefault(group, by)
+            else:
+                named[key] = by
+        return named
 
 
 def trace_origins(
