@@ -12,6 +12,7 @@ device. Tensors of the CPU and of the GPU that meet raise RuntimeError, as they 
 """
 
 import contextlib
+import itertools
 import traceback
 import types
 from collections import Counter
@@ -121,6 +122,8 @@ class GpuTensor(Tensor):
             kwargs["device"] = torch.device("cpu")
         if name == "_conj":  # as a view it would have a bit that no wrapper has
             func = torch.ops.aten.conj_physical.default
+        if name.startswith("_flash_attention"):
+            func = _flash_forward if name == "_flash_attention_forward" else _flash_backward
         out = func(*tree_map(_data, args), **tree_map(_data, kwargs))
         wrappers = {id(each.data_on_cpu): each for each in of_gpu}
         if name == "_pack_padded_sequence":  # the batch sizes stay on the CPU
@@ -147,7 +150,7 @@ def _count(func: Any, name: str, args: Any) -> None:
     if name.startswith(("_foreach", "_amp_foreach", "_fused")):
         _work.launches[name] += _multi_tensor_launches(args)
     elif not func.is_view and name not in _NO_LAUNCH:
-        _work.launches[name] += 1
+        _work.launches[name] += 3 if name == "_flash_attention_backward" else 1
 
 
 def _multi_tensor_launches(args: Any) -> int:
@@ -163,6 +166,33 @@ def _multi_tensor_launches(args: Any) -> int:
             launches, blocks = launches + max(1, blocks // _BLOCKS_A_LAUNCH), blocks % _BLOCKS_A_LAUNCH
             tensors = 1 if blocks else 0
     return launches + (1 if tensors else 0)
+
+
+def _flash(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Tensor:
+    """Attention of packed sentences: (N, H, K) -> (N, H, K). rest: the kernel's further arguments."""
+    query_offsets, key_offsets, _, _, rate, causal = rest[:6]
+    assert query.dtype in (torch.bfloat16, torch.float16), "flash attention is for half precision"
+    assert query.shape[1:] == key.shape[1:] == value.shape[1:], "flash attention takes one width"
+    assert query.size(2) % 8 == 0, "flash attention takes widths that are multiples of 8"
+    assert query_offsets.dtype == key_offsets.dtype == torch.int32, "flash attention counts in int32"
+    assert not rate, "this GPU has no dropout of attention weights"
+    parts = []
+    bounds = zip(*(each.tolist() for each in (query_offsets, key_offsets)), strict=True)
+    for (start, first), (end, last) in itertools.pairwise(bounds):
+        own = (each.float().transpose(0, 1) for each in (query[start:end], key[first:last], value[first:last]))
+        parts.append(F.scaled_dot_product_attention(*own, is_causal=causal).transpose(0, 1))
+    return torch.cat(parts).to(query.dtype)
+
+
+def _flash_forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    empty = torch.zeros(query.size(1), len(query)), torch.zeros(2), torch.zeros(()), torch.zeros(0)
+    return _flash(query, key, value, *rest), *empty
+
+
+def _flash_backward(upstream: Tensor, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Any:
+    with torch.enable_grad():
+        inputs = [each.detach().requires_grad_() for each in (query, key, value)]
+        return torch.autograd.grad(_flash(*inputs, *rest[2:]), inputs, upstream)
 
 
 class _Fused(torch.autograd.Function):
@@ -337,6 +367,7 @@ _CUDA: dict[str, Callable[..., Any]] = {
     "is_initialized": lambda: True,
     "get_device_name": lambda *_: "counting GPU",
     "is_bf16_supported": lambda *_, **__: True,
+    "is_flash_attention_available": lambda: True,
     "get_device_capability": lambda *_: (9, 0),
     "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, name="counting GPU"),
     "mem_get_info": lambda *_: (139 * 2**30, 139 * 2**30),
