@@ -41,23 +41,6 @@ class UpdateResult:
     splits: int = 0  # how often a batch did not fit into memory and was halved
 
 
-@dataclass(frozen=True)
-class Group:
-    """This rank's shares of the batches of one update."""
-
-    shares: Sequence[Share]
-
-    @classmethod
-    def of(cls, batches: Sequence[Batch]) -> "Group":
-        """Return these batches as those of a training in one process."""
-        return cls([Share(batch, batch.tokens) for batch in batches])
-
-    @property
-    def tokens(self) -> int:
-        """The target tokens of all ranks' shares."""
-        return sum(share.tokens for share in self.shares)
-
-
 class TrainStep:
     """Updates the weights of one objective; knows neither the schedule nor where the batches come from."""
 
@@ -82,21 +65,24 @@ class TrainStep:
         supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights
         self.waits = precision.device.type == "cpu" or not supported
 
-    def __call__(self, number: int, rate: float, group: Group) -> UpdateResult:
-        """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks."""
+    def __call__(self, number: int, rate: float, shares: Sequence[Share]) -> UpdateResult:
+        """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks.
+
+        shares: this rank's, of each of these batches.
+        """
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         # Each loss is a sum, divided by the tokens of all batches and ranks: a token weighs the same in whichever batch
         # it is. The mean of the batches' means would favour tokens of small batches.
-        divisor = self.parallel.begin(group.tokens)
-        nll, splits = self._gradient(group.shares, divisor)
+        tokens = sum(share.tokens for share in shares)
+        nll, splits = self._gradient(shares, self.parallel.begin(tokens))
         nll = self.parallel.finish(nll)
         # A tensor, not a bool: reading it would wait for the device at every update.
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        return UpdateResult(nll, applied, group.tokens, splits)
+        return UpdateResult(nll, applied, tokens, splits)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
@@ -114,7 +100,7 @@ class TrainStep:
     def rehearse(self, batch: Batch) -> int:
         """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
         with preserve_torch_random(self.precision.device):
-            _, splits = self._gradient(Group.of([batch]).shares, batch.tokens, rehearsed=True)
+            _, splits = self._gradient([Share(batch, batch.tokens)], batch.tokens, rehearsed=True)
         self._clear_gradients()
         return splits
 
@@ -123,7 +109,7 @@ class TrainStep:
         fits = True
         with preserve_torch_random(self.precision.device):
             try:
-                self._pass(Group.of([batch]).shares[0], batch.tokens)
+                self._pass(Share(batch, batch.tokens), batch.tokens)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
