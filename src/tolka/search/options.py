@@ -99,7 +99,7 @@ class SearchConfig(ABC):
         return search
 
     def selection(self, language: str) -> "Selection":
-        """Return what chooses among the hypotheses found by their texts. language: the code of the target language."""
+        """Return the choice among the hypotheses found, by their texts. language: the code of the target language."""
         return Different(self.returned)
 
     def limits(self, lengths: "Tensor") -> "Tensor":
@@ -244,7 +244,7 @@ class BeamOptions(SearchConfig):
         return 0.0
 
     def penalty(self, length: Length) -> Length:
-        """Return what log-probabilities are divided by; see `length_penalty`."""
+        """Return the divisor of log-probabilities; see `length_penalty`."""
         return length_penalty(length, self.length_normalization, self.length_penalty)
 
 

@@ -101,7 +101,7 @@ class TrainStep:
         """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
         with preserve_torch_random(self.precision.device):
             _, splits = self._gradient([Share(batch, batch.tokens)], batch.tokens, rehearsed=True)
-        self._clear_gradients()
+        self.optimizer.zero_grad()
         return splits
 
     def fits_in_memory(self, batch: Batch) -> bool:
@@ -114,7 +114,7 @@ class TrainStep:
                 if not is_out_of_memory(error):
                     raise
                 fits = False
-        self._clear_gradients()
+        self.optimizer.zero_grad()
         torch.cuda.empty_cache()
         return fits
 
@@ -127,8 +127,9 @@ class TrainStep:
         # pairs, so that halving changes nothing but dropout.
         parts, splits = [part for share in shares for part in self._fitting(share)], 0
         while True:
-            # Again from the first part: the pass that failed has left a part of its gradient.
-            self._clear_gradients()
+            # Again from the first part: the pass that failed has left a part of its gradient. None, not zeros: spares
+            # the memory, and the optimizer leaves out a weight that has no gradient.
+            self.optimizer.zero_grad()
             nll = torch.zeros((), device=self.precision.device)
             failed = None
             for number, part in enumerate(parts):
@@ -157,10 +158,6 @@ class TrainStep:
         for half in share.batch.halves():
             yield from self._fitting(replace(share, batch=half))
 
-    def _clear_gradients(self) -> None:
-        # None, not zeros: spares the memory, and the optimizer leaves out a weight that has no gradient.
-        self.optimizer.zero_grad(set_to_none=True)
-
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
         with self.precision.autocast():
@@ -176,8 +173,9 @@ class TrainStep:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""
         # Before clipping: the threshold is on the true gradient, not on the scaled one.
         self.scaler.unscale_(self.optimizer)
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
-        norm = _total_norm(gradients)
+        norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])  # ()
+        # Each rank may have a part of the gradients.
+        norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
         applied = applied & torch.isfinite(norm)
         # One factor for the whole gradient keeps its direction (Pascanu et al. 2013).
         if self.config.clip_norm:
@@ -232,7 +230,7 @@ class TrainStep:
         return {weight: name for name, weight in self.objective.model.named_parameters()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
+        """Return all that the next update depends on besides the saved weights: tensors, and values for JSON."""
         tensors = state_tensors(self.optimizer, self._names)
         for rank, states in enumerate(self.parallel.ranks.gather(self._generators())):
             tensors |= {f"{name}{_RANK}{rank}" if rank else name: state for name, state in states.items()}
@@ -268,9 +266,3 @@ def _of_rank(rank: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors of one rank, by their names without it; the first rank's include those common to all."""
     named = {name.partition(_RANK): tensor for name, tensor in tensors.items()}
     return {name: tensor for (name, _, of), tensor in named.items() if of == str(rank or "")}
-
-
-def _total_norm(gradients: list[Tensor]) -> Tensor:
-    """Return the norm of all gradients, (), also where each rank has a part of them."""
-    norm = get_total_norm(gradients)
-    return norm.full_tensor() if hasattr(norm, "full_tensor") else norm

@@ -51,7 +51,7 @@ class Transformer(Seq2Seq):
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
 
     def _make_positions(self) -> SinusoidalPositions | LearnedPositions | None:
-        """Return what is added to embeddings; rotary positions act inside attention instead."""
+        """Return the positions that are added to embeddings; rotary positions act inside attention instead."""
         if self.config.positions == "rotary":
             return None
         if self.config.positions == "learned":
