@@ -57,9 +57,8 @@ def cost(model: Transformer) -> Cost:
     def weights(module: nn.Module) -> int:
         return sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Linear))
 
-    layers: Any = model.decoder
-    memory = sum(weights(layer.cross.key_value) for layer in layers)
-    target = weights(model.decoder) - memory + model.feature_size * model.vocabulary_size
+    memory = sum(weights(layer.cross.key_value) for layer in model.decoder)
+    target = sum(map(weights, model.decoder)) - memory + model.feature_size * model.vocabulary_size
     return Cost(6.0 * (weights(model.encoder) + memory), 6.0 * target)
 
 

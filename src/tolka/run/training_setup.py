@@ -39,7 +39,7 @@ from tolka.system.randomness import make_deterministic, seed_everything
 from tolka.text.corpora.base import CorpusConfig
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.callbacks import Callback
-from tolka.training.data_position import DataPosition, spelt
+from tolka.training.data_position import DataPosition, batch_text
 from tolka.training.memory import fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
@@ -171,7 +171,7 @@ def build_trainer(
         options,
         step,
         rate,
-        DataPosition(loader, options.accumulate, run.log, ranks, partial(spelt, tokenizer)),
+        DataPosition(loader, options.accumulate, run.log, ranks, partial(batch_text, tokenizer)),
         run,
         _validator(inputs, facts, whole, precision, options, config.metrics, decoding, ranks, run.log),
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),

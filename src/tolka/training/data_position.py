@@ -67,7 +67,7 @@ class DataPosition:
         )
 
 
-def spelt(tokenizer: Tokenizer, batch: Batch) -> str:
+def batch_text(tokenizer: Tokenizer, batch: Batch) -> str:
     """Return a batch as lines of source, tab, target."""
     sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
     targets = [row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)]

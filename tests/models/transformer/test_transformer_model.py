@@ -18,8 +18,8 @@ from tolka.nn.positions import LearnedPositions
 from tolka.options.parsing import build
 
 
-def first(layers: torch.nn.ModuleList) -> Any:
-    """Return the first layer, whose parts a ModuleList does not know."""
+def first(layers: Any) -> Any:
+    """Return the first layer of a stack, whose parts a ModuleList does not know."""
     return layers[0]
 
 
