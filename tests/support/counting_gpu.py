@@ -130,7 +130,13 @@ class GpuTensor(Tensor):
             return GpuTensor(out[0]), out[1]
         if name.endswith("_") and isinstance(args[0], Tensor):
             return args[0]  # in place
-        return tree_map(lambda x: wrappers.get(id(x)) or GpuTensor(x) if isinstance(x, Tensor) else x, out)
+
+        def wrap(value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            return wrappers[id(value)] if id(value) in wrappers else GpuTensor(value)
+
+        return tree_map(wrap, out)
 
 
 def _data(value: Any) -> Any:
@@ -168,31 +174,38 @@ def _multi_tensor_launches(args: Any) -> int:
     return launches + (1 if tensors else 0)
 
 
-def _flash(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Tensor:
-    """Attention of packed sentences: (N, H, K) -> (N, H, K). rest: the kernel's further arguments."""
+def _flash_parts(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Yield each sentence's rows of queries and of keys, and its weights (H, T, S) in fp32."""
     query_offsets, key_offsets, _, _, rate, causal = rest[:6]
     assert query.dtype in (torch.bfloat16, torch.float16), "flash attention is for half precision"
     assert query.shape[1:] == key.shape[1:] == value.shape[1:], "flash attention takes one width"
     assert query.size(2) % 8 == 0, "flash attention takes widths that are multiples of 8"
     assert query_offsets.dtype == key_offsets.dtype == torch.int32, "flash attention counts in int32"
     assert not rate, "this GPU has no dropout of attention weights"
-    parts = []
     bounds = zip(*(each.tolist() for each in (query_offsets, key_offsets)), strict=True)
     for (start, first), (end, last) in itertools.pairwise(bounds):
-        own = (each.float().transpose(0, 1) for each in (query[start:end], key[first:last], value[first:last]))
-        parts.append(F.scaled_dot_product_attention(*own, is_causal=causal).transpose(0, 1))
-    return torch.cat(parts).to(query.dtype)
+        scores = torch.einsum("thk,shk->hts", query[start:end].float(), key[first:last].float()) / query.size(2) ** 0.5
+        later = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, float("-inf")) if causal else scores
+        yield slice(start, end), slice(first, last), scores.softmax(-1)
 
 
 def _flash_forward(query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-    empty = torch.zeros(query.size(1), len(query)), torch.zeros(2), torch.zeros(()), torch.zeros(0)
-    return _flash(query, key, value, *rest), *empty
+    parts = _flash_parts(query, key, value, *rest)
+    out = torch.cat([torch.einsum("hts,shk->thk", weights, value[keys].float()) for _, keys, weights in parts])
+    return out.to(query.dtype), torch.zeros(query.size(1), len(query)), torch.zeros(2), torch.zeros(()), torch.zeros(0)
 
 
-def _flash_backward(upstream: Tensor, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> Any:
-    with torch.enable_grad():
-        inputs = [each.detach().requires_grad_() for each in (query, key, value)]
-        return torch.autograd.grad(_flash(*inputs, *rest[2:]), inputs, upstream)
+def _flash_backward(upstream: Tensor, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    gradients = torch.zeros(query.shape), torch.zeros(key.shape), torch.zeros(value.shape)
+    for rows, keys, weights in _flash_parts(query, key, value, *rest[2:]):
+        above = upstream[rows].float()
+        gradients[2][keys] = torch.einsum("hts,thk->shk", weights, above)
+        of_weights = torch.einsum("thk,shk->hts", above, value[keys].float())
+        of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)) / query.size(2) ** 0.5
+        gradients[0][rows] = torch.einsum("hts,shk->thk", of_scores, key[keys].float())
+        gradients[1][keys] = torch.einsum("hts,thk->shk", of_scores, query[rows].float())
+    return tuple(each.to(query.dtype) for each in gradients)
 
 
 class _Fused(torch.autograd.Function):
@@ -238,7 +251,7 @@ def _attention(query: Any, key: Any, value: Any, mask: Any, causal: bool) -> Any
     flash = mask is None and query.dtype != torch.float32 and query.size(-1) == value.size(-1)
     if mask is not None and mask.dtype == torch.bool:
         _work.launches["attention, mask to bias"] += 3  # zeros, not, masked_fill_
-    if mask is not None and mask.size(-1) % 8:
+    if mask is not None and any(stride % 16 for stride in mask.stride()[:-1]):
         _work.launches["attention, mask padded"] += 1
     mask = _data(mask)
 
@@ -367,7 +380,6 @@ _CUDA: dict[str, Callable[..., Any]] = {
     "is_initialized": lambda: True,
     "get_device_name": lambda *_: "counting GPU",
     "is_bf16_supported": lambda *_, **__: True,
-    "is_flash_attention_available": lambda: True,
     "get_device_capability": lambda *_: (9, 0),
     "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, name="counting GPU"),
     "mem_get_info": lambda *_: (139 * 2**30, 139 * 2**30),
@@ -390,6 +402,7 @@ def counting_gpu() -> Iterator[Work]:
         mock.patch.object(torch, "autocast", _autocast_of_cpu),
         mock.patch("torch.cuda.amp.common.amp_definitely_not_available", return_value=False),
         mock.patch.object(torch._C, "_group_tensors_by_device_and_dtype", _grouped),
+        mock.patch.object(torch.backends.cuda, "is_flash_attention_available", return_value=True),
         mock.patch.object(torch.backends.cudnn, "is_acceptable", return_value=False),
         mock.patch.object(clip_grad, "_has_foreach_support", return_value=True),
         mock.patch.object(optimizer, "_foreach_supported_types", [*optimizer._foreach_supported_types, GpuTensor]),

@@ -38,7 +38,12 @@ def half_weights(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
 
     The gradients of the weights are summed in fp32, over the passes of an update.
     """
-    places = [(module, name) for module in model.modules() for name, weight in module._parameters.items() if weight is not None]
+    places = [
+        (module, name)
+        for module in model.modules()
+        for name, weight in module._parameters.items()
+        if weight is not None
+    ]
     weights = {weight: None for module, name in places if (weight := module._parameters[name]) is not None}
     trained = [weight for weight in weights if weight.requires_grad]
     frozen = [weight for weight in weights if not weight.requires_grad]

@@ -56,8 +56,12 @@ class Precision:
 
     def autocast(self) -> torch.autocast:
         """Return autocast for a forward pass; does nothing in fp32."""
-        dtype = torch.float16 if self.name == "fp16" else torch.bfloat16
-        return torch.autocast(self.device.type, dtype=dtype, enabled=self.name != "fp32")
+        return torch.autocast(self.device.type, dtype=self.dtype, enabled=self.name != "fp32")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """That of half precision: bf16, but for fp16."""
+        return torch.float16 if self.name == "fp16" else torch.bfloat16
 
     @property
     def needs_scaler(self) -> bool:

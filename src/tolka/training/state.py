@@ -89,7 +89,8 @@ class Window:
 
     def add(self, result: UpdateResult) -> None:
         """Add the nll and the tokens of an update, if it was applied."""
-        sums = torch.stack([result.nll, result.nll.new_tensor(result.tokens)])
+        # A number from the host would wait for the device.
+        sums = torch.stack([result.nll, torch.full_like(result.nll, result.tokens)])
         # Chosen on the device: `if result.applied` would wait for it, and NaN * 0 is NaN.
         sums = torch.where(result.applied, sums, torch.zeros_like(sums))
         self._sums = sums if self._sums is None else self._sums + sums

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from tolka.data.batch import Batch
 from tolka.data.loader import Share
 from tolka.losses.objective import Objective
 from tolka.model_directory.resume_state import ResumeState
+from tolka.nn.half_weights import half_weights
 from tolka.nn.lora import has_adapters
 from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.system.device import Precision
@@ -60,6 +61,9 @@ class TrainStep:
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or merged adapters: the trained weights are saved separately.
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
+        # Autocast launches a kernel for each weight and gradient, and keeps norms and residuals in fp32.
+        on_gpu, in_half = precision.device.type == "cuda", objective.model.trains_in_half
+        self._in_half = on_gpu and in_half and precision.name != "fp32" and not self.parallel.shares_weights
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
         supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights
@@ -160,13 +164,15 @@ class TrainStep:
 
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
-        with self.precision.autocast():
-            sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
-        # A rank without a pair computes one in vain (see `Share`): its gradient is 0.
-        loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
-        # False if a plugin's LayerDrop has skipped all trained layers.
-        if loss.requires_grad:
-            self.scaler.scale(loss / divisor).backward()
+        half = half_weights(self.objective.model, self.precision.dtype) if self._in_half else nullcontext()
+        with half:
+            with nullcontext() if self._in_half else self.precision.autocast():
+                sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
+            # A rank without a pair computes one in vain (see `Share`): its gradient is 0.
+            loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
+            # False if a plugin's LayerDrop has skipped all trained layers.
+            if loss.requires_grad:
+                self.scaler.scale(loss / divisor).backward()
         return nll.detach()
 
     def _apply(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
