@@ -29,7 +29,8 @@ from tolka.metrics.metric import References, Values
 from tolka.metrics.scores import Score, scores_and_lines
 from tolka.metrics.tables import Form, score_table
 from tolka.model_directory.file_names import CARD
-from tolka.model_directory.read import Folders, load_model
+from tolka.model_directory.read import load_model
+from tolka.model_directory.settings import Folders
 from tolka.model_directory.verify import QUALITY, LengthRatio
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device

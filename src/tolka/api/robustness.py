@@ -13,8 +13,7 @@ from tolka.errors import CheckpointError
 from tolka.evaluation.robustness import Robustness, measure
 from tolka.model_directory.card import ROBUSTNESS, facts_of, model_card, parity_section
 from tolka.model_directory.file_names import SCORES
-from tolka.model_directory.read import Folders
-from tolka.model_directory.settings import find_model_folder, load_settings
+from tolka.model_directory.settings import Folders, find_model_folder, load_settings
 from tolka.model_directory.verify import read_json
 from tolka.model_directory.write import rescore
 from tolka.system.progress import Say, bar, say
