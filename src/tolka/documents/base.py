@@ -27,11 +27,7 @@ class Document(ABC):
     """whether more is written than a line for each translation, so that the output cannot be resumed"""
 
     def __init__(
-        self,
-        path: Path,
-        column: str = "",
-        limit: LineLimit = LINE_LIMIT,
-        stream: IO[bytes] | None = None,
+        self, path: Path, column: str = "", limit: LineLimit = LINE_LIMIT, stream: IO[bytes] | None = None
     ) -> None:
         """column: of the texts, in a table. limit: for a line. stream: read in place of the file, once."""
         self.path, self.column, self.limit, self.stream = path, column, limit, stream

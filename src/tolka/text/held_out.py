@@ -54,18 +54,11 @@ def hold_out_sets(corpus: Corpus, cache: Path, say: Say = silent) -> tuple[Corpu
     if note := (folder / _NOTE).read_text(encoding="utf-8"):
         say(note)
     sets: dict[str, list[PairSource]] = {name: [] for name in corpus.sizes}
-    for name, direction in product(corpus.sizes, _texts_by_direction(corpus)):
+    for name, direction in product(corpus.sizes, corpus.directions):
         source, target = _file_names(name, direction, corpus)
         sets[name].append(ParallelFiles(folder / source, folder / target, name))
         sets[name][-1].direction = direction
     return replace(corpus, valid=sets.get("valid", corpus.valid), tests=sets.get("test", corpus.tests)), folder
-
-
-def _texts_by_direction(corpus: Corpus) -> dict[Direction, list[PairSource]]:
-    texts: dict[Direction, list[PairSource]] = {direction: [] for direction in corpus.directions}
-    for source in corpus.train:
-        texts[source.direction].append(source)
-    return texts
 
 
 def _file_names(name: str, direction: Direction, corpus: Corpus) -> list[str]:
@@ -87,7 +80,7 @@ def _key(corpus: Corpus) -> str:
 
 
 def _write(corpus: Corpus, folder: Path) -> None:
-    texts = _texts_by_direction(corpus)
+    texts = {each: [source for source in corpus.train if source.direction == each] for each in corpus.directions}
     given = chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests))
     excluded = set_aside_marks(corpus.seen_in(given))
     sets, shares = {}, {direction: _in_common(texts[direction]) for direction in texts} if corpus.sizes else {}
@@ -152,7 +145,8 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
                 pairs.remove(chosen.pop(-heappop(largest)))
                 limit, leaves_some = -largest[0], True
     if not size.share:
-        wanted = size.pairs or _auto_size(number)
+        # auto: one pair in 100, but at least 200 and at most 2000, and never more than one in 10.
+        wanted = size.pairs or max(1, min(max(number // 100, 200), _MAX_AUTO_SIZE, number // 10))
         if chosen and len(chosen) <= wanted and not leaves_some:
             raise DataError(
                 f"corpus.{name} ({size.value}) asks for {count_text(wanted, 'pair')}, and the training text has only "
@@ -167,11 +161,6 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
             "aside: at least one must be, and at most half of them; give another number, or the name of a text"
         )
     return [chosen[key] for key in sorted(chosen)]
-
-
-def _auto_size(pairs: int) -> int:
-    """Return the size `auto`: one pair in 100, but at least 200 and at most 2000, and never more than one in 10."""
-    return max(1, min(max(pairs // 100, 200), _MAX_AUTO_SIZE, pairs // 10))
 
 
 def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> Iterator[Pair]:

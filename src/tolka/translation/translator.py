@@ -28,13 +28,7 @@ from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.request import Request, ResolvedRequest
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
-from tolka.translation.segments import (
-    Segment,
-    SegmentedText,
-    Segmenter,
-    TextError,
-    joined_translation,
-)
+from tolka.translation.segments import Segment, SegmentedText, Segmenter, TextError, joined_translation
 from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:

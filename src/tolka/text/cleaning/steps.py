@@ -122,10 +122,10 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
         (config.markup == "drop", _unless(has_markup, "markup")),
         (True, unless_blank),
         (longest, _unless(lambda text: len(text) > longest, f"over {longest} characters")),
-        (ratio, _drop(lambda pair: _is_lopsided(pair, ratio), f"one side over {ratio:g} times as long")),
-        (config.copies, _drop(lambda pair: pair.source.casefold() == pair.target.casefold(), "source copied")),
+        (ratio, drop_if(lambda pair: _is_lopsided(pair, ratio), f"one side over {ratio:g} times as long")),
+        (config.copies, drop_if(lambda pair: pair.source.casefold() == pair.target.casefold(), "source copied")),
         (config.min_letters, _unless(_fewer_letters(config.min_letters), "few letters")),
-        (config.numbers, _drop(lambda pair: _numbers(pair.source) != _numbers(pair.target), "numbers that differ")),
+        (config.numbers, drop_if(lambda pair: _numbers(pair.source) != _numbers(pair.target), "numbers that differ")),
     ]
     steps = [*changes_of(config, direction), *(("", step) for is_wanted, step in drops if is_wanted)]
     if config.script:
@@ -203,7 +203,7 @@ def unless_blank(pair: Pair) -> Pair | str:
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
 
 
-def _drop(is_bad: Callable[[Pair], bool], reason: str) -> Step:
+def drop_if(is_bad: Callable[[Pair], bool], reason: str) -> Step:
     """Return a step that drops bad pairs."""
     return lambda pair: reason if is_bad(pair) else pair
 
@@ -231,8 +231,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _unless_other_script(side: str, language: str) -> Step:
-    reason = f"{side} in another script"
-    return lambda pair: reason if is_in_other_script(getattr(pair, side), language) else pair
+    return drop_if(lambda pair: is_in_other_script(getattr(pair, side), language), f"{side} in another script")
 
 
 def _exchange_by_script(direction: Direction) -> Step:
