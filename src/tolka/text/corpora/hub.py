@@ -12,13 +12,12 @@ from typing import Any
 from tolka.errors import ConfigError, DataError
 from tolka.options.checks import at_least
 from tolka.options.settings import setting
-from tolka.options.suggestions import did_you_mean
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, user_path
 from tolka.text.pairs import Pair, PairSource, PairStream
-from tolka.text.readers.base import texts_of
+from tolka.text.readers.base import check_columns, texts_of
 
 _FINGERPRINT_PAIRS = 100  # pairs of a stream that its fingerprint depends on
 _HUB_TIMEOUT_SECONDS = 3.0
@@ -132,9 +131,7 @@ class HubSplit(PairSource):
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
-        for language in direction:
-            if language not in names:
-                raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
+        check_columns(direction, names, f"{config.path} ({split})", "Columns are named after the languages")
 
     def load(self) -> None:
         """Load the rows, again if they were loaded before."""
