@@ -17,7 +17,6 @@ from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.system.atomic import one_at_a_time, whole_folder
-from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
@@ -144,23 +143,17 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
             if capacity and len(largest) > capacity:
                 pairs.remove(chosen.pop(-heappop(largest)))
                 limit, leaves_some = -largest[0], True
-    if not size.share:
-        # auto: one pair in 100, but at least 200 and at most 2000, and never more than one in 10.
-        wanted = size.pairs or max(1, min(max(number // 100, 200), _MAX_AUTO_SIZE, number // 10))
-        if chosen and len(chosen) <= wanted and not leaves_some:
-            raise DataError(
-                f"corpus.{name} ({size.value}) asks for {count_text(wanted, 'pair')}, and the training text has only "
-                f"{len(chosen)} that differ and may be set aside, which would leave none: give a smaller number, or "
-                "the name of a text"
-            )
-        chosen = {key: chosen[key] for key in sorted(chosen)[:wanted]}
-    count = size.pairs or len(chosen)
-    if not chosen or (not size.share and 2 * count > number):
+    # auto: one pair in 100, but at least 200 and at most 2000, and never more than one in 10.
+    auto = max(1, min(max(number // 100, 200), _MAX_AUTO_SIZE, number // 10))
+    count = len(chosen) if size.share else size.pairs or auto
+    leaves_none = len(chosen) <= count and not leaves_some
+    if not chosen or (not size.share and (leaves_none or 2 * count > number)):
+        alike = f", of which only {len(chosen)} differ and may be," if leaves_none else ""
         raise DataError(
-            f"corpus.{name} ({size.value}) sets {count} of the training text's {number} pairs "
-            "aside: at least one must be, and at most half of them; give another number, or the name of a text"
+            f"corpus.{name} ({size.value}) sets {count} of the training text's {number} pairs{alike} aside: at least "
+            "one must be, and at most half of them, and some be left; give another number, or the name of a text"
         )
-    return [chosen[key] for key in sorted(chosen)]
+    return [chosen[key] for key in sorted(chosen)[:count]]
 
 
 def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> Iterator[Pair]:
