@@ -247,12 +247,10 @@ def count_flags(
     """Return the flags that some translation has, of lines spread evenly over the file; the rarest one last."""
     rows = range(0, len(sources), max(1, len(sources) // _MOST_COUNTED))
     found: dict[str, list[int]] = {flag: [] for flag in FLAGS}
-    of_references = dict.fromkeys(FLAGS, 0)
     for row in rows:
         for flag in text_flags(sources[row], translations[row], ratio):
             found[flag].append(row + 1)
-        for flag in text_flags(sources[row], references[row], ratio):
-            of_references[flag] += 1
+    of_references = Counter(flag for row in rows for flag in text_flags(sources[row], references[row], ratio))
     flagged = [
         Flagged(flag, len(lines) / len(rows), of_references[flag] / len(rows), lines[:_NAMED])
         for flag, lines in found.items()
