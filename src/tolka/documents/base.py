@@ -48,11 +48,11 @@ class Document(ABC):
         return f"{self.path}, row {number}"
 
     def write(self, translations: Sequence[str]) -> str:
-        """Return what is written for the next translations."""
+        """Return the text to write for the next translations."""
         return "".join(f"{translation}\n" for translation in translations)
 
     def end(self) -> str:
-        """Return what is written after the last translation."""
+        """Return the text to write after the last translation."""
         return ""
 
 

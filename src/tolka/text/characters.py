@@ -86,7 +86,7 @@ KEEP = CharacterForm()
 
 
 def visible_text(text: str) -> str:
-    """Return what a reader sees: breaks become blanks, and characters that nobody sees vanish."""
+    """Return the text that a reader sees: breaks become blanks, and characters that nobody sees vanish."""
     # Windows-1252 has no character for five of these numbers: they vanish.
     text = _WINDOWS_1252.sub(lambda control: control[0].encode("latin-1").decode("cp1252", "ignore"), text)
     text = _BREAKS.sub(" ", text)

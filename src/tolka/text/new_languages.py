@@ -42,7 +42,7 @@ def check_new_languages(new: Sequence[str], known: Sequence[str], like: str | No
 
 
 def known_as(code: str, known: Collection[str]) -> list[str]:
-    """Return those of a model's codes that have the language of another code: als_Latn for sqi_Latn, pes_Arab for fa.
+    """Return the codes of a model that have the language of another code: als_Latn for sqi_Latn, pes_Arab for fa.
 
     For a macrolanguage of which it has other members than the usual one alone, these: bos_Latn and hrv_Latn for sh.
     """

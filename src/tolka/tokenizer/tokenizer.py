@@ -226,7 +226,7 @@ class Tokenizer:
         return self.typed_tags if direction.target in self.typed_tags else {}
 
     def tag_before(self, direction: Direction) -> str:
-        """Return what has to be typed before a source in another program, as `>>ko<< `; "" if nothing has."""
+        """Return the tags to type before a source in another program, as `>>ko<< `; "" if there are none."""
         ids = self.tags(direction).source if self.tag_form == "source" else ()
         return "".join(f"{tag} " for tag in self.source_pieces(ids))
 

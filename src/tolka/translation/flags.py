@@ -91,7 +91,7 @@ _MOST_UNKNOWN, _LEAST_UNKNOWN = 2.5, 0.4  # ratios of widths where the training 
 def flags(
     source: str, translation: Translation, estimate: "Estimate | None" = None, ratio: LengthRatio | None = None
 ) -> list[str]:
-    """Return those of FLAGS that apply to a translation, in their order.
+    """Return the flags that apply to a translation, in the order of FLAGS.
 
     estimate: from `Translator.quality`; without it, low_confidence is never returned. ratio: from
     `Translator.length_ratio`; without it, length is returned only for a ratio that is unlikely in any two languages.
@@ -108,7 +108,7 @@ def flags(
 
 
 def text_flags(source: str, target: str, ratio: LengthRatio | None = None) -> list[str]:
-    """Return those of FLAGS that a text has as a translation, whoever made it. ratio: as in `flags`."""
+    """Return the flags that a text has as a translation, whoever made it. ratio: as in `flags`."""
     numbers, placeholders = differing_numbers(source, target), differing_placeholders(source, target)
     applies = {
         "copy": is_copy(source, target),

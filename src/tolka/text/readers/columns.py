@@ -58,7 +58,7 @@ class TsvFile(BothSides):
             yield number, line.split("\t")
 
     def _flaw(self, cells: list[str]) -> str:
-        """Return what is wrong with the cells of a row, or ""; always "" in TSV."""
+        """Return the flaw of the cells of a row, or ""; always "" in TSV."""
         return ""
 
     def _column_numbers(self, line: int, header: list[str]) -> list[int]:

@@ -120,7 +120,7 @@ def _texts(element: Element, codes: Collection[str]) -> Iterator[str]:
 
 
 def _text_of_code(code: Element) -> str:
-    """Return what stands in place of an inline code."""
+    """Return the text that stands in place of an inline code."""
     # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. A code that
     # stands alone is a placeholder, or else parts two letters, and leaves no blank elsewhere.
     kind = (code.get("subType") or code.get("ctype") or code.get("type") or "").removeprefix("xlf:").lower()
