@@ -60,7 +60,7 @@ class Metric(ABC):
 
     @abstractmethod
     def signature(self, resamples: int = 0, trials: int = 0) -> str:
-        """Return the signature of a score: what it depends on. resamples: of its interval. trials: of a randomisation test."""
+        """Return the signature of a score. resamples: of its interval. trials: of a randomisation test."""
 
     def values(self, sums: Any) -> Values:
         """Return the score of each row of sums, (R, K) -> (R,)."""

@@ -116,7 +116,7 @@ class Variety(NamedTuple):
 
 @cache
 def variety_of(language: str) -> Variety:
-    """Return the variety that a code names, completed by CLDR's likeliest: (zh, Hant, TW) for zho_Hant; "" if unknown."""
+    """Return the variety of a code, completed by CLDR's likeliest: (zh, Hant, TW) for zho_Hant; "" if unknown."""
     known = language_of(language) if is_known(language) else None
     if known is None:
         return Variety(plain_code(language), "", "")

@@ -100,9 +100,8 @@ def extend_tokenizer(
     candidates = [side.candidates(extension.size, extension.character_coverage) for side in sides]
     models, vocabularies = list(base.models), list(base.listed)
     for vocabulary, group in enumerate(_groups(base)):
-        chosen, known = _chosen(
-            [candidates[number] for number in group], [sides[number] for number in group], extension.size
-        )
+        own = [candidates[number] for number in group], [sides[number] for number in group]
+        chosen, known = _chosen(*own, extension.size)
         for number, added in zip(group, chosen, strict=True):
             models[number] = sides[number].extended_model(added)
         if vocabularies:

@@ -180,9 +180,7 @@ class Tokenizer:
         if self.listed:
             form = "both" if self.listed[0].tags else "source"  # Marian's are those of OPUS-MT
             return form, [self.listed[0].tag_ids, self.listed[-1].tag_ids]
-        (form, source), (_, target) = (
-            written_tags(coder.control_symbols) for coder in (self._coders[0], self._coders[-1])
-        )
+        (form, source), (_, target) = (written_tags(self._coders[side].control_symbols) for side in (0, -1))
         return form, [source, target]
 
     @property

@@ -68,9 +68,8 @@ def unmatched_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
             free[found] -= 1
     # A number may be repeated where the source has a pronoun.
     known = {reading for number in ours for reading in number.readings}
-    return _unworded(missing, texts[1]), _unworded(
-        [each for each in theirs if known.isdisjoint(each.readings)], texts[0]
-    )
+    invented = [number for number in theirs if known.isdisjoint(number.readings)]
+    return _unworded(missing, texts[1]), _unworded(invented, texts[0])
 
 
 def numbers_of(text: str) -> Iterator[Number]:

@@ -107,7 +107,7 @@ class Translator(Generic[E]):
         return f"Translator({direction}{self.engine}, {search}, split={self.split!r}, max_length={self.max_length})"
 
     def __reduce__(self) -> "tuple[Callable[[], Translator[E]], tuple[()]]":
-        """Return a function that loads the translator again, with no arguments; TypeError if the model was not loaded from a folder."""
+        """Return the call that loads the translator again; TypeError if the model was not loaded from a folder."""
         if self.loaded_by is None:
             raise TypeError("this translator's model is only in memory: pickle one that tolka.load has loaded")
         return self.loaded_by, ()

@@ -232,10 +232,8 @@ def _load(config: HubConfig, split: str) -> Any:
         if not folder.exists():
             _go_offline_if_unreachable()
         name = str(folder) if folder.exists() else config.path
-        revision = config.revision or None
-        return datasets.load_dataset(
-            name, config.subset or None, split=split, revision=revision, streaming=config.streaming
-        )
+        subset, revision = config.subset or None, config.revision or None
+        return datasets.load_dataset(name, subset, split=split, revision=revision, streaming=config.streaming)
     except Exception as error:
         # The library raises dozens of kinds, of its own and of its dependencies.
         reason = " ".join(str(error).split())[:200]
