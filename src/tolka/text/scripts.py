@@ -182,7 +182,7 @@ def _han_characters() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(each for each in han if gb[each] and not big5[each]), frozenset(common - {*filter(gb.get, han)})
 
 
-def written_in(languages: Iterable[str]) -> Callable[[str], bool]:
+def script_test(languages: Iterable[str]) -> Callable[[str], bool]:
     """Return whether a text has only letters of the languages' scripts, and characters that belong to none."""
     import regex
 

@@ -100,8 +100,8 @@ def extend_tokenizer(
     candidates = [side.candidates(extension.size, extension.character_coverage) for side in sides]
     models, vocabularies = list(base.models), list(base.listed)
     for vocabulary, group in enumerate(_groups(base)):
-        own = [candidates[number] for number in group], [sides[number] for number in group]
-        chosen, known = _chosen(*own, extension.size)
+        of_group = [candidates[number] for number in group], [sides[number] for number in group]
+        chosen, known = _chosen(*of_group, extension.size)
         for number, added in zip(group, chosen, strict=True):
             models[number] = sides[number].extended_model(added)
         if vocabularies:

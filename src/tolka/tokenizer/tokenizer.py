@@ -201,7 +201,7 @@ class Tokenizer:
     def tags(self, direction: Direction) -> Tags:
         """Return the ids of the tags of a direction; none for a model that has no tags. ConfigError as `tags_of`."""
         form, (source, target) = self._tags
-        if typed := self.giving_way(direction):
+        if typed := self.replaced_tags(direction):
             return Tags((typed[direction.target],))
         return tags_of(direction, source, target, form) if source else NO_TAGS
 
@@ -219,7 +219,7 @@ class Tokenizer:
         """The target ids that no translation has: tags of languages, and rows that only fill a vocabulary up."""
         return tuple(sorted(self._coders[-1].without_text))
 
-    def giving_way(self, direction: Direction) -> dict[str, int]:
+    def replaced_tags(self, direction: Direction) -> dict[str, int]:
         """Return the typed tags that give way to the direction's own; none for a direction that has none of them."""
         return self.typed_tags if direction.target in self.typed_tags else {}
 
@@ -236,7 +236,7 @@ class Tokenizer:
         direction: if it has a tag that may be typed, one that a text begins with is left out.
         """
         rows = [self._coders[0].encode(text) for text in texts]
-        typed = {*self.giving_way(direction).values()}
+        typed = {*self.replaced_tags(direction).values()}
         return [row[1:] if typed and row and row[0] in typed else row for row in rows]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:

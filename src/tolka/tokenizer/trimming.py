@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from tolka.text.scripts import script_of, written_in
+from tolka.text.scripts import script_of, script_test
 from tolka.tokenizer.merges import merge
 from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import BLANK, UNK
@@ -23,7 +23,7 @@ def trim_tokenizer(
     (content,), (vocabulary,) = tokenizer.models, tokenizer.listed
     proto = model_proto(content)
     normal = {piece.piece: piece.score for piece in proto.pieces if piece.type == proto.SentencePiece.NORMAL}
-    belongs = written_in(languages)
+    belongs = script_test(languages)
     kept = {name for name in normal if belongs(name.replace(BLANK, ""))}
     # What the vocabulary lacks is unknown, and remains so.
     unknown = normal.keys() - {*vocabulary.subwords}

@@ -15,7 +15,7 @@ import regex
 from tolka.errors import DataError
 from tolka.system.number_format import count_text
 from tolka.text.characters import to_nfc
-from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of, drop_if, steps_of, unless_blank
+from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of, drop_blank, drop_if, steps_of
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource
 
@@ -224,7 +224,7 @@ def read_held_out(sources: Iterable[PairSource], name: str, *, keeps_blank: bool
     tally, pairs = Tally(), []
     for raw in chain.from_iterable(source.read() for source in sources):
         pair = Pair(raw.source.strip(), raw.target.strip())
-        blank = "" if keeps_blank else unless_blank(pair)
+        blank = "" if keeps_blank else drop_blank(pair)
         if reason := raw.flaw or (blank if isinstance(blank, str) else ""):
             tally.dropped[reason] += 1
         else:
