@@ -12,12 +12,16 @@ def did_you_mean(word: str, known: Iterable[str], all_of_them: str = "", prefix:
     all_of_them: what shows those that are not listed, as in "mt-train --help". prefix: of the proposals.
     """
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    if near:
+    if near := nearest(word, known):
         # Beside the nearest word only those that are nearly as near: most words have something in common.
-        others = [prefix + each for each in difflib.get_close_matches(word, known, n=3, cutoff=0.8) if each not in near]
-        return f" Did you mean '{prefix}{near[0]}'?" + (f" Or {' or '.join(others)}?" if others else "")
+        others = [prefix + each for each in difflib.get_close_matches(word, known, n=3, cutoff=0.8) if each != near]
+        return f" Did you mean '{prefix}{near}'?" + (f" Or {' or '.join(others)}?" if others else "")
     return f" Known: {some_of(known, all_of_them)}."
+
+
+def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Return the known word that is most like another; "" if none is. least: likeness, 1 for an equal word."""
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=least)), "")
 
 
 def some_of(names: Sequence[str], all_of_them: str = "") -> str:
