@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tolka.api.compare import compare as compare
     from tolka.api.evaluate import calibrate as calibrate
     from tolka.api.evaluate import evaluate as evaluate
+    from tolka.api.evaluate import robustness as robustness
     from tolka.api.recipe import follow_recipe as follow_recipe
-    from tolka.api.robustness import robustness as robustness
     from tolka.api.train import train as train
     from tolka.api.translate import attention as attention
     from tolka.api.translate import load as load
@@ -61,7 +61,7 @@ _HOMES = {
     "evaluate": "tolka.api.evaluate",
     "follow_recipe": "tolka.api.recipe",
     "load": "tolka.api.translate",
-    "robustness": "tolka.api.robustness",
+    "robustness": "tolka.api.evaluate",
     "train": "tolka.api.train",
     "train_config": "tolka.config.command_line",
     "translate": "tolka.api.translate",
