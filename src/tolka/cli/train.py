@@ -33,9 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     if options.shell_completion:
         return _complete(options)
 
-    from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
+    from tolka.config.command_line import expand_abbreviations, rerun_config, split_recipe, train_config, with_recipe
     from tolka.config.plugins import load_plugins
-    from tolka.recipes.settings import split_recipe
 
     settings = options.settings
     if split_recipe(settings)[0]:
