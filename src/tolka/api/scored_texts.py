@@ -183,8 +183,7 @@ def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig, say
     """Return the translations of a system, their language ("" if unknown) and a note on them.
 
     system: a file of translations, or what stands for models in mt-translate, which then translate the sources. say:
-    receives notes.
-    DataError where it is neither.
+    receives notes. DataError where it is neither.
     """
     if not is_model(system):
         text, note = as_text((system, read_text(system, config.decoding.line_limit)))

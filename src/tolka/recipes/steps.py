@@ -107,11 +107,7 @@ class Steps:
 
     def _is_done(self, step: Step) -> bool:
         record = recorded(self._folder, step.name)
-        return "writes" in record and record == {
-            **record,
-            "inputs": _inputs_of(step),
-            "writes": _digests(step.writes),
-        }
+        return "writes" in record and record == {**record, "inputs": _inputs_of(step), "writes": _digests(step.writes)}
 
 
 def run_command(command: Sequence[str], lock: Path) -> None:
@@ -151,14 +147,11 @@ def _inputs_of(step: Step) -> dict[str, Any]:
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return what differs between two inputs, in words; a file that is not there yet does not."""
-    words = [
-        word
-        for word in (*before["command"], *now["command"])
-        if (word in before["command"]) != (word in now["command"])
-    ]
+    old, new = before["command"], now["command"]
+    words = [word for word in (*old, *new) if (word in old) != (word in new)]
     others = [key for key in now if key not in ("command", "reads") and now[key] != before.get(key)]
     files = [
-        path for (path, digest), (_, old) in zip(now["reads"], before["reads"], strict=False) if digest not in ("", old)
+        path for (path, digest), (_, was) in zip(now["reads"], before["reads"], strict=False) if digest not in ("", was)
     ]
     names = [[path for path, _ in each["reads"]] for each in (before, now)]
     return [*words, *others, *(files if names[0] == names[1] else ["other files"])]

@@ -37,12 +37,8 @@ class SharedTexts:
     def __init__(self, config: TrainConfig, folder: Path, say: Say) -> None:
         options = replace(config.corpus, both_directions=False)  # each text once
         self._corpus = corpus = open_corpus(options, config.run.prepared_folder, say)
-        self._cleaning, self._metrics, self._say, self.direction = (
-            config.cleaning,
-            config.metrics,
-            say,
-            options.direction,
-        )
+        self._cleaning, self._metrics, self._say = config.cleaning, config.metrics, say
+        self.direction = options.direction
         if corpus.stream:
             raise ConfigError("a recipe reads its text several times: corpus.streaming=true is not for it")
         self._tests = dict[str, str]()  # a file's name -> the test set's
