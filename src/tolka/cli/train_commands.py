@@ -163,10 +163,7 @@ SUBCOMMANDS = {
         {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
-            "--dtype": {
-                "default": "float32",
-                "help": "of the weights: float32, float16, bfloat16; ctranslate2: int8",
-            },
+            "--dtype": {"default": "float32", "help": "of the weights: float32, float16, bfloat16; ctranslate2: int8"},
             "plugins": {"nargs": "*", "metavar": "'plugins=[MODULE]'", "help": "modules of families of your own"},
             "--sample": _SAMPLE,
         },

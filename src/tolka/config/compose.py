@@ -10,13 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.choices import (
-    choices_of,
-    defaults_of,
-    literal_kind,
-    preset,
-    presets_of_classes,
-)
+from tolka.config.choices import choices_of, defaults_of, literal_kind, preset, presets_of_classes
 from tolka.config.explain import explain, unknown_choice, unknown_key
 from tolka.config.origins import Composition, ConfigFile, trace_origins
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of

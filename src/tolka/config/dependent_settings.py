@@ -44,7 +44,7 @@ def follow_rules(composed: Composition, say: Say = silent) -> None:
 
 
 def _of_epochs(composed: Composition) -> dict[str, Any]:
-    """Return that trainer.epochs alone ends a training and its schedule, unless who set updates is as strong."""
+    """Return the ends that trainer.epochs takes away from a training and its schedule, if who set it is the stronger."""
     if not composed.get("trainer.epochs"):
         return {}
     # 0 updates or a horizon of 0 mean "no limit of its own".

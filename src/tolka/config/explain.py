@@ -71,7 +71,7 @@ def unknown_choice(group: str, wanted: str, name: str) -> str:
 
 
 def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
-    """Return what may have been meant instead of a key: an option of its own group, or of that name in another one."""
+    """Return the options that a mistyped key may stand for: of its own group, or of that name in another one."""
     group, _, option = key.partition(".")
     own = [each for each in known if option and each.startswith(f"{group}.")]
     # By the options' own names, since the group's makes any two keys of it look alike.

@@ -115,7 +115,7 @@ class BackTranslationConfig(RecipeConfig):
         )
 
     def _words(self, task: RecipeTask) -> str:
-        """Return what a model card says of the pairs."""
+        """Return a model card's words on the pairs."""
         kept, read = task.figures("synthetic")["kept"], task.figures("monolingual")["lines"]
         names = ", ".join(user_path(each).name for each in self.monolingual)
         return f"back-translation: {count_text(kept, 'synthetic pair')} of {count_text(read, 'line')} of {names}"

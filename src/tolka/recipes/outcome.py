@@ -114,13 +114,7 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
                 for each in changes[:2]
             ]
             rows.append(
-                [
-                    name,
-                    _megabytes(models[name]),
-                    f"{rates[name]:.0f}",
-                    f"{rates[name] / rates['teacher']:.1f}",
-                    *scores,
-                ]
+                [name, _megabytes(models[name]), f"{rates[name]:.0f}", f"{rates[name] / rates['teacher']:.1f}", *scores]
             )
         header = ["", "MB", "lines/s", "times", *(each.name for each in changes[:2])]
         signatures = [f"{each.name}: {each.signature}" for each in changes[:2]]

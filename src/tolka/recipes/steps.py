@@ -140,13 +140,13 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _inputs_of(step: Step) -> dict[str, Any]:
-    """Return what a step depends on, as its record has it."""
+    """Return the inputs that a step depends on, as its record has them."""
     reads = [[path, digest] for path, digest in _digests(step.reads).items()]
     return {"command": [*step.command], **step.given, "reads": reads}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two inputs, in words; a file that is not there yet does not."""
+    """Return the differences between two inputs, in words; a file that is not there yet is none."""
     old, new = before["command"], now["command"]
     words = [word for word in (*old, *new) if (word in old) != (word in new)]
     others = [key for key in now if key not in ("command", "reads") and now[key] != before.get(key)]

@@ -87,7 +87,7 @@ class RecipeTask:
         return self.steps / step / name
 
     def figures(self, step: str) -> Figures:
-        """Return what a step that is done has to say."""
+        """Return the figures of a step that is done."""
         figures: Figures = recorded(self.steps, step).get("figures", {})
         return figures
 
@@ -162,13 +162,7 @@ class RecipeTask:
             )
 
     def translate(
-        self,
-        name: str,
-        title: str,
-        model: str,
-        text: Path,
-        direction: Direction,
-        settings: Mapping[str, str],
+        self, name: str, title: str, model: str, text: Path, direction: Direction, settings: Mapping[str, str]
     ) -> Step:
         """Return the step that translates a file, line by line, into `lines.txt` of its folder.
 

@@ -69,7 +69,7 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
 
 
 def _choices(config: TrainConfig) -> list[Choice]:
-    """Return what the training text calls for, so that it fits into memory; ConfigError where nothing fits."""
+    """Return the settings that the training text calls for and memory allows; ConfigError where nothing fits."""
     memory, is_open = total_memory_bytes(), {*config.run.open_settings}
     try:
         corpus = open_corpus(config.corpus, config.run.prepared_folder, silent)
@@ -113,7 +113,7 @@ def _model_size(model: ModelConfig, tokenizer: Tokenizer, new: int) -> ModelSize
 
 
 def _chosen_before(folder: Path) -> list[Choice]:
-    """Return what a run has begun with, which nobody needs the reasons of again; [] where none has begun."""
+    """Return the settings that a run began with, without their reasons; [] where none has begun."""
     begun = begun_settings(folder)
     if not begun:
         return []

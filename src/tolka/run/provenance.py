@@ -40,7 +40,7 @@ def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
 
 
 def recorded(run: Path) -> list[dict[str, Any]]:
-    """Return what earlier calls in a run's folder recorded, the first one first."""
+    """Return the records of earlier calls in a run's folder, the first one first."""
     # A damaged file must not end a training: it is written again.
     try:
         return list(json.loads((run / PROVENANCE).read_text(encoding="utf-8"))["calls"])

@@ -175,12 +175,7 @@ def build_trainer(
 
 
 def _precision(
-    name: str,
-    device: torch.device,
-    objective: Objective,
-    loader: Batches,
-    ranks: Ranks,
-    resumed: ResumeState | None,
+    name: str, device: torch.device, objective: Objective, loader: Batches, ranks: Ranks, resumed: ResumeState | None
 ) -> tuple[Precision, str]:
     """Return the precision, and why."""
     # Decided once for all ranks and for the whole run: a trial by wall time could end differently each time.
@@ -220,13 +215,7 @@ def _fitted(
 
 
 def _validator(
-    config: TrainConfig,
-    inputs: Inputs,
-    facts: ModelFacts,
-    model: Seq2Seq,
-    precision: Precision,
-    ranks: Ranks,
-    log: Say,
+    config: TrainConfig, inputs: Inputs, facts: ModelFacts, model: Seq2Seq, precision: Precision, ranks: Ranks, log: Say
 ) -> Validator:
     """Return the validator: greedy search on the validation set."""
     decoding, trainer = decoding_options(config.batching.tokens, precision.device), config.trainer
@@ -244,14 +233,7 @@ def _validator(
         for direction, pairs in inputs.texts.validation.items()
     }
     return Validator(
-        inputs.texts.validation,
-        translator,
-        meters,
-        precision,
-        config.metrics,
-        trainer.metric,
-        trainer.samples,
-        ranks,
+        inputs.texts.validation, translator, meters, precision, config.metrics, trainer.metric, trainer.samples, ranks
     )
 
 
