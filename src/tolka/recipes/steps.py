@@ -51,7 +51,7 @@ class Steps:
         """Return the steps as a table for a terminal, with the minutes of those that are done."""
         rows = list[list[str]]()
         for number, step in enumerate(self._steps, 1):
-            seconds = recorded(self._folder, step.name)["seconds"] if self._is_done(step) else None
+            seconds = record_of(self._folder, step.name)["seconds"] if self._is_done(step) else None
             rows.append([str(number), step.name, step.title, "" if seconds is None else f"{seconds / 60:.1f}"])
         return table(rows, ["", "step", "what it does", "minutes"], "rllr")
 
@@ -93,7 +93,7 @@ class Steps:
 
     def _check(self, step: Step, inputs: Mapping[str, Any]) -> None:
         """Raise ConfigError where the step was done with other inputs than these, as far as their files exist."""
-        record = recorded(self._folder, step.name)
+        record = record_of(self._folder, step.name)
         changed = _changes(record["inputs"], inputs) if "writes" in record else []
         if changed:
             raise ConfigError(
@@ -103,10 +103,10 @@ class Steps:
 
     def figures(self) -> dict[str, Figures]:
         """Return the figures of each step that is done."""
-        return {step.name: recorded(self._folder, step.name).get("figures", {}) for step in self._steps}
+        return {step.name: record_of(self._folder, step.name).get("figures", {}) for step in self._steps}
 
     def _is_done(self, step: Step) -> bool:
-        record = recorded(self._folder, step.name)
+        record = record_of(self._folder, step.name)
         return "writes" in record and record == {**record, "inputs": _inputs_of(step), "writes": _digests(step.writes)}
 
 
@@ -132,7 +132,7 @@ def _run(command: Sequence[str], lock: Path) -> int:
         return run_module("tolka", command)
 
 
-def recorded(folder: Path, name: str) -> dict[str, Any]:
+def record_of(folder: Path, name: str) -> dict[str, Any]:
     """Return the record of a step in the folder of all; {} where it has not begun, or its record was cut or edited."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return read_record(folder / f"{name}.json")

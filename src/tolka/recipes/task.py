@@ -13,9 +13,9 @@ from tolka.errors import ConfigError
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.names import models_of
 from tolka.model_directory.verify import read_json
-from tolka.recipes.steps import Figures, Step, recorded
+from tolka.recipes.steps import Figures, Step, record_of
 from tolka.recipes.texts import SharedTexts
-from tolka.run.provenance import recorded as recorded_calls
+from tolka.run.provenance import recorded_calls
 from tolka.run.provenance import texts as digests_of
 from tolka.run.texts import open_corpus
 from tolka.system.progress import Say, silent
@@ -88,7 +88,7 @@ class RecipeTask:
 
     def figures(self, step: str) -> Figures:
         """Return the figures of a step that is done."""
-        figures: Figures = recorded(self.steps, step).get("figures", {})
+        figures: Figures = record_of(self.steps, step).get("figures", {})
         return figures
 
     @cached_property

@@ -152,7 +152,7 @@ class SharedTexts:
         strict = self._cleaning.leaks == "source"
         held_out = {comparison_form(line) for line in self._held_out(self.direction.source)} if strict else set[str]()
         for source, target in zip(*map(read_lines, texts), strict=True):
-            why = _odd(source, target, ratio) if filter else "" if source.strip() else "untranslated"
+            why = _flaw_of(source, target, ratio) if filter else "" if source.strip() else "untranslated"
             # The tag would hide it from cleaning.
             why = why or ("with a held-out source" if comparison_form(source) in held_out else "")
             if why:
@@ -219,7 +219,7 @@ def _counted(lines: Iterable[str], tick: Callable[[int], object]) -> Iterator[st
         yield line
 
 
-def _odd(made: str, given: str, ratio: LengthRatio | None) -> str:
+def _flaw_of(made: str, given: str, ratio: LengthRatio | None) -> str:
     """Return why a text that a model made of another cannot be its translation; "" if nothing says so.
 
     ratio: of lengths, of given texts to those that they are translated from.

@@ -34,7 +34,7 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
     if not config.run.open_settings:
         return config, []
     before, chosen, is_open = config.as_dict(), config.as_dict(), {*config.run.open_settings}
-    begun = _chosen_before(config.run.folder)
+    begun = _earlier_choices(config.run.folder)
     choices = [] if begun else _choices(config)
     names = [choice.value["name"] for choice in begun if choice.key == "model"]
     wanted = getattr(config.model, "family", "any")
@@ -112,7 +112,7 @@ def _model_size(model: ModelConfig, tokenizer: Tokenizer, new: int) -> ModelSize
     return ModelSize(shapes.parameter_count(), subwords, model.d_model)
 
 
-def _chosen_before(folder: Path) -> list[Choice]:
+def _earlier_choices(folder: Path) -> list[Choice]:
     """Return the settings that a run began with, without their reasons; [] where none has begun."""
     begun = begun_settings(folder)
     if not begun:

@@ -149,7 +149,7 @@ def build_trainer(
     if parallel.shares_weights:
         config.check_fsdp()
     step = TrainStep(options, objective, config.optimizer.build(model), precision, parallel)
-    options = _fitted(options, config.batching, step, loader, run.log, resumed)
+    options = _fit_batches(options, config.batching, step, loader, run.log, resumed)
     rate = LearningRate(schedule, config.optimizer.lr, options.updates)
     for line in announcement(options, rate, loader, epoch, model, precision, reason):
         run.log(line)
@@ -189,7 +189,7 @@ def _precision(
     return chosen, reason
 
 
-def _fitted(
+def _fit_batches(
     options: TrainerConfig,
     batching: BatchingConfig,
     step: TrainStep,
