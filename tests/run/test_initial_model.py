@@ -1,6 +1,5 @@
 """The weights that a training begins with: fresh ones, or those of a model, with rows for what is new to it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 from random_model import tokenizer_of
 from rows import each_row
 
-from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import TrainingSources
@@ -19,6 +17,7 @@ from tolka.run.initial_model import check_fits, initial_model
 from tolka.tokenizer.extension import add_tags
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.finetuning import FinetuningConfig
+from tolka.training.options import TrainerConfig
 
 OPTIONS = TransformerConfig(d_model=8, heads=2, layers=1, share_embeddings="all")
 ALL, CPU = FinetuningConfig(), torch.device("cpu")
@@ -131,7 +130,6 @@ def test_a_model_that_has_rows_in_other_tensors_cannot_be_extended(monkeypatch: 
 
 def test_a_model_larger_than_memory_is_refused_before_it_is_built() -> None:
     """d_model 8 has about 10 000 weights, of which Adam trains with four numbers each: 160 kB fit into 1 MB."""
-    config = replace(train_config(optimizer="adamw", trainer={"memory": 0.001}), model=OPTIONS)
-    check_fits(config, KNOWN, CPU, 1)
+    check_fits(OPTIONS, KNOWN, "adamw", ALL, TrainerConfig(memory=0.001), CPU, 1)
     with pytest.raises(ConfigError, match="memory"):
-        check_fits(replace(config, model=TransformerConfig(d_model=2048)), KNOWN, CPU, 1)
+        check_fits(TransformerConfig(d_model=2048), KNOWN, "adamw", ALL, TrainerConfig(memory=0.001), CPU, 1)

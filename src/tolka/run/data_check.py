@@ -9,6 +9,7 @@ from tolka.config.schemas import TrainConfig
 from tolka.data.store import TokenStore
 from tolka.errors import DataError
 from tolka.formats.hub import opus_mt_name
+from tolka.metrics.options import MetricsConfig
 from tolka.report.data_check import write_check_page
 from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import loss_of, prepare_inputs
@@ -20,6 +21,7 @@ from tolka.system.progress import Say, bar
 from tolka.text.check.diagnosis import HeldOut, diagnose
 from tolka.text.check.histogram import histograms, quarters
 from tolka.text.cleaning.steps import CleaningConfig, changes_of
+from tolka.text.corpora.base import CorpusConfig
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
 from tolka.training.time_estimate import estimate_training
@@ -46,7 +48,7 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
     # Raised here: that a SentencePiece model cannot be read is not a fault of the text.
     config.tokenizer.load_given()
     start = config.run.init_from
-    texts, broken = _texts(config, say)
+    texts, broken = _texts(config.corpus, config.run.prepared_folder, config.cleaning, config.metrics, say)
     found = _examine(texts, config.cleaning)
     found |= {
         "chosen": [asdict(choice) for choice in choices],
@@ -62,7 +64,7 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
             found |= asdict(faults)
             parents = load_parents(start, texts.corpus)
             inputs = prepare_inputs(config, texts, faults, parents, run.log)
-            found["unfit"] = faults.unfit or loss_of(inputs)
+            found["unfit"] = faults.unfit or loss_of(inputs, config.cleaning, config.batching.max_length)
             found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store)}
             if not found["unfit"]:
                 found["pace"] = asdict(estimate_training(build_trainer(config, inputs, run, device)))
@@ -72,17 +74,19 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
     return found, write_check_page(config.run.folder, config.as_dict(), found)
 
 
-def _texts(config: TrainConfig, say: Say) -> tuple[RunTexts, str]:
+def _texts(
+    options: CorpusConfig, cache: Path, cleaning: CleaningConfig, metrics: MetricsConfig, say: Say
+) -> tuple[RunTexts, str]:
     """Return the texts, and "" or why they cannot be trained on; without sets where the text is too broken for them."""
     try:
-        corpus = open_corpus(config.corpus, config.run.prepared_folder, say)
+        corpus = open_corpus(options, cache, say)
     # Sets cannot be taken out of a broken text, which is examined without them.
     except DataError as error:
-        corpus = config.corpus.open()
+        corpus = options.open()
         if not corpus.sizes:
             raise
         return RunTexts(corpus, {}, {}), str(error)
-    return read_texts(corpus, config.cleaning.characters, config.metrics, say), ""
+    return read_texts(corpus, cleaning.characters, metrics, say), ""
 
 
 def _examine(texts: RunTexts, cleaning: CleaningConfig) -> dict[str, Any]:

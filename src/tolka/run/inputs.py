@@ -1,7 +1,7 @@
 """The inputs of a run: its texts, the models it has to do with, and the training text as token ids."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
+from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import REJECTED, Order, Prepared, prepare
@@ -22,11 +23,13 @@ from tolka.run.parents import Parents, check_directions, load_parents
 from tolka.run.texts import RunTexts, TextFaults, faults_of, note_all, open_corpus, read_texts
 from tolka.system.progress import Say
 from tolka.text.check.loss import describe_loss
+from tolka.text.cleaning.steps import CleaningConfig
+from tolka.text.corpora.base import CorpusConfig
 from tolka.text.direction import Direction
 from tolka.tokenizer.extension import Extension
 from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.special_tokens import UNK
-from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
 
@@ -86,7 +89,7 @@ def read_inputs(config: TrainConfig, log: Say, ranks: Ranks = ALONE, *, resuming
     prepared, form = inputs.prepared, config.cleaning.characters
     read = [form.of(direction).pair(pair) for direction, pairs in texts.validation.items() for pair in pairs]
     note_all(log, [*round_trip_notes(prepared.tokenizer, read, "the validation text")])
-    if (loss := loss_of(inputs)) and not resuming:
+    if (loss := loss_of(inputs, config.cleaning, config.batching.max_length)) and not resuming:
         raise DataError(loss)
     if (kept := prepared.tally.kept) < FEW_PAIRS and not parents.start and not corpus.stream:
         log(f"note: {kept} pairs are far too few to learn to translate from: {_NEEDED}")
@@ -100,7 +103,8 @@ def prepare_inputs(
 ) -> Inputs:
     """Prepare the training text, or open what was prepared before; log what came of it."""
     started_at = time.perf_counter()
-    order = _order(config, texts, parents)
+    temperature = config.corpus.temperature
+    order = _order(texts, parents, config.cleaning, config.tokenizer, config.batching, temperature)
     own: list[Prepared] = []
     # Every rank opens the store by itself, so that nothing is sent between them: `outcomes` shares the errors.
     cache, processes = config.run.prepared_folder, config.trainer.threads
@@ -118,33 +122,43 @@ def prepare_inputs(
     return inputs
 
 
-def _order(config: TrainConfig, texts: RunTexts, parents: Parents) -> Order:
-    """Return the training text to prepare, with a trained tokenizer or how to train or to extend one."""
-    kind, held_out = config.tokenizer, texts.held_out
-    tokenizer: TokenizerConfig | Tokenizer | Extension
-    if parents.start:
-        old, known = parents.start.tokenizer, parents.known_languages
-        tokenizer = Extension(old, kind.extend, known, kind.sample, kind.character_coverage) if kind.extend else old
-    else:
-        tokenizer = kind.load_given() or kind
+def _order(
+    texts: RunTexts,
+    parents: Parents,
+    cleaning: CleaningConfig,
+    kind: TokenizerConfig,
+    batching: BatchingConfig,
+    temperature: float,
+) -> Order:
+    """Return what to prepare, with a trained tokenizer or how to train or to extend one."""
+    tokenizer = parents.start and parents.start.tokenizer
+    extension = (
+        Extension(tokenizer, kind.extend, parents.known_languages, kind.sample, kind.character_coverage)
+        if tokenizer and kind.extend
+        else None
+    )
+    held_out = texts.held_out
     return Order(
         texts.corpus,
-        config.cleaning,
-        tokenizer,
-        config.batching,
+        cleaning,
+        extension or tokenizer or kind.load_given() or kind,
+        batching,
         # Cleaning drops training pairs that are in a validation or test set: scores on them would mean nothing.
-        [] if config.cleaning.leaks == "keep" else list(chain.from_iterable(held_out.values())),
+        [] if cleaning.leaks == "keep" else list(chain.from_iterable(held_out.values())),
         [pair for name in texts.set_aside for pair in held_out[name]],
         parents.languages,
         kind.tags,
-        config.corpus.temperature,
+        temperature,
     )
 
 
-def loss_of(inputs: Inputs) -> str:
-    """Return why a training stops, since so little of its text is left or so much left out; "" if it goes on."""
-    order, tally = inputs.order, inputs.prepared.tally
-    if loss := describe_loss(tally, order.cleaning, order.batching.max_length):
+def loss_of(inputs: Inputs, cleaning: CleaningConfig, max_length: int) -> str:
+    """Return why so little of the training text is left, or so much left out, that a training stops; "" if it goes on.
+
+    max_length: batching.max_length.
+    """
+    tally = inputs.prepared.tally
+    if loss := describe_loss(tally, cleaning, max_length):
         return f"{loss} (listed in {inputs.prepared.folder / REJECTED})"
     if tally.kept > 1 or inputs.texts.corpus.stream:
         return ""
@@ -156,10 +170,8 @@ def loss_of(inputs: Inputs) -> str:
 
 def _unknown_notes(inputs: Inputs, extend: int) -> Iterator[str]:
     """Yield a note for each side of which the model to start from cannot spell something. extend: tokenizer.extend."""
-    if not inputs.parents.start:
-        return
     store = inputs.prepared.store
-    for side, ids in {"source": store.source_ids, "target": store.target_ids}.items():
+    for side, ids in {"source": store.source_ids, "target": store.target_ids}.items() if inputs.parents.start else ():
         if unknown := int(np.count_nonzero(ids == UNK)):
             yield (
                 f"{unknown} of {len(ids)} subwords of the {side} are unknown, and lost: their characters are added "
@@ -213,11 +225,21 @@ def describe_sources(inputs: Inputs) -> TrainingSources:
     return TrainingSources(max(start.sources.longest, longest), either, ratios, directions)
 
 
-def make_loader(config: TrainConfig, inputs: Inputs, log: Say, ranks: Ranks = ALONE) -> Batches:
-    """Return batches of the training text, its parts mixed as corpus.weights and temperature say."""
-    options, batching, seed = config.corpus, config.batching, config.run.seed
+def make_loader(
+    inputs: Inputs,
+    options: CorpusConfig,
+    batching: BatchingConfig,
+    symbols: Sequence[str],
+    seed: int,
+    log: Say,
+    ranks: Ranks = ALONE,
+) -> Batches:
+    """Return batches of the training text, its parts mixed as corpus.weights and temperature (`options`) say.
+
+    symbols: tokenizer.symbols, which noise leaves as they are.
+    """
     corpus, prepared = inputs.texts.corpus, inputs.prepared
-    rewrite = _rewriters(config, inputs, ranks)
+    rewrite = _rewriters(inputs, batching, symbols, seed, ranks)
     if corpus.stream:
         return StreamLoader(
             corpus.stream, prepared.tokenizer, inputs.order.task, batching, seed, corpus.buffer, log, rewrite, ranks
@@ -236,9 +258,10 @@ def make_loader(config: TrainConfig, inputs: Inputs, log: Say, ranks: Ranks = AL
     return Loader(prepared.store, batching, seed, rewrite, mixture)
 
 
-def _rewriters(config: TrainConfig, inputs: Inputs, ranks: Ranks) -> Resample | None:
-    """Return a function that rewrites an epoch's ids: noise first, and then other segmentations; None for neither."""
-    batching, seed, symbols = config.batching, config.run.seed, config.tokenizer.symbols  # noise leaves symbols alone
+def _rewriters(
+    inputs: Inputs, batching: BatchingConfig, symbols: Sequence[str], seed: int, ranks: Ranks
+) -> Resample | None:
+    """Return what rewrites each epoch's ids: noise first, and then other segmentations; None for neither."""
     tokenizer, directions = inputs.prepared.tokenizer, inputs.texts.corpus.entry_directions
     noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, directions, ranks, symbols)
     sampler = SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, ranks)

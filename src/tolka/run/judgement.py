@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
@@ -16,6 +15,7 @@ from tolka.evaluation.verdict import Commands, Verdict, verdict
 from tolka.evaluation.verdict_evidence import Evidence
 from tolka.evaluation.verdict_measurements import Material, last_third, measure_fit, measure_leaks, measure_text
 from tolka.formats.hub import opus_mt_name
+from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
@@ -25,6 +25,7 @@ from tolka.run.provenance import recorded_calls
 from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource
+from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 from tolka.translation.translator import Translator
@@ -34,7 +35,9 @@ _CHANCE = 0.05  # p of a change that may be chance
 
 
 def judge(
-    config: TrainConfig,
+    trainer: TrainerConfig,
+    metrics: MetricsConfig,
+    settings: Mapping[str, Any],
     run: RunFolder,
     inputs: Inputs,
     best: SavedModel,
@@ -43,7 +46,10 @@ def judge(
     state: TrainState,
     ranks: Ranks,
 ) -> Verdict | None:
-    """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0."""
+    """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0.
+
+    settings: of all groups, as config.yaml has them.
+    """
     # A direction that is tested to see what is forgotten is not what the training was for.
     texts, directions = inputs.texts, inputs.texts.corpus.directions
     if tests:
@@ -51,7 +57,7 @@ def judge(
         pairs = texts.tests[result.name]
     else:
         # Validations translate greedily, and with weights that need not be the best.
-        tester = Tester(translator, None, config.metrics, run.leave, ranks)
+        tester = Tester(translator, None, metrics, run.leave, ranks)
         names = texts.validation_names
         results = [tester(names[each], pairs, each) for each, pairs in texts.validation.items()]
         result = weakest_test(results, directions)
@@ -71,7 +77,6 @@ def judge(
     # A stream has no end: the pairs that it has read.
     read = round(state.tokens / float(np.mean([len(target) + 1 for _, target in material.training])))
     looks_shifted = fit["unrelated"] - fit["unrelated_valid"] > 0.05 or fit["unrelated_valid"] > 0.5
-    settings = config.as_dict()
     evidence = Evidence(
         test=result.name,
         is_validation=not tests,
@@ -91,7 +96,7 @@ def judge(
     )
     calls, name = recorded_calls(run.path), run.path.name
     parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
-    longer = go_on(config.trainer, state, settings["scheduler"].get("horizon", 0))
+    longer = go_on(trainer, state, settings["scheduler"].get("horizon", 0))
     commands = Commands(
         *longer,
         on_more_text(calls, name, settings["corpus"]),
@@ -163,8 +168,12 @@ def _main_change(test: TestResult) -> Comparison | None:
     return by_name.get("BLEU") or by_name.get("chrF2")
 
 
+def _has_fallen(change: Comparison | None) -> bool:
+    """Return whether a score fell by more than a point, and not by chance."""
+    return change is not None and change.difference < -1.0 and change.p_value < _CHANCE
+
+
 def forgotten_tests(tests: Iterable[TestResult]) -> list[tuple[str, str, float, float]]:
     """Return the tests whose score fell by more than a point, and not by chance: test, score, before and now."""
-    changes = [(test.name, change) for test in tests if (change := _main_change(test))]
-    fallen = [(name, each) for name, each in changes if each.difference < -1.0 and each.p_value < _CHANCE]
-    return [(name, each.name, each.a.value, each.b.value) for name, each in fallen]
+    changes = [(test.name, change) for test in tests if _has_fallen(change := _main_change(test)) and change]
+    return [(name, change.name, change.a.value, change.b.value) for name, change in changes]

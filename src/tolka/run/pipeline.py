@@ -97,7 +97,8 @@ def _train(
     samples = ValidationTexts(run)
     callback = _callback(config.tracking.names, run, samples, ranks)
     if start := config.run.init_from:  # before its weights are read
-        check_fits(config, tokenizer_of(start), device, ranks.size)
+        optimizer, tokenizer = asdict(config.optimizer)["name"], tokenizer_of(start)
+        check_fits(config.model, tokenizer, optimizer, config.finetuning, config.trainer, device, ranks.size)
     inputs = read_inputs(config, run.log, ranks, resuming=resuming)
     texts, search, decoding = inputs.texts, config.search, decoding_options(config.batching.tokens, device)
     if ranks.is_first:
@@ -126,7 +127,8 @@ def _train(
         tests = _test(tester, run, texts, best.scores["update"], knows_more=bool(start))
         # With the warm-up that was settled for the minutes.
         done = replace(config, scheduler=replace(config.scheduler, warmup=state.warmup or config.scheduler.warmup))
-        verdict = judge(done, run, inputs, best, translator, tests, state, ranks)
+        settings = done.as_dict()
+        verdict = judge(config.trainer, config.metrics, settings, run, inputs, best, translator, tests, state, ranks)
         if ranks.is_first:
             _write_scores(asdict(search), run, best, tests, verdict)
         # No rank ends while another still tests: the others would report it as lost.
@@ -136,7 +138,7 @@ def _train(
             if samples.samples:
                 run.log(samples.samples)
             if config.report.page:
-                _report(config, run, texts, translator, tests)
+                _report(run, config.run.name or run.path.name, texts, translator, tests, config.report.plots)
     # Also after Ctrl-C: a tracker would show the run as running for ever.
     except BaseException as error:
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
@@ -246,7 +248,12 @@ def _write_scores(
 
 
 def _report(
-    config: TrainConfig, run: RunFolder, texts: RunTexts, translator: Translator[TorchEngine], tests: list[TestResult]
+    run: RunFolder,
+    title: str,
+    texts: RunTexts,
+    translator: Translator[TorchEngine],
+    tests: Sequence[TestResult],
+    plots: bool,
 ) -> None:
     """Write the page, with examples of the first test set, or else of the validation set."""
     (direction, known), *_ = texts.validation.items()
@@ -254,5 +261,4 @@ def _report(
         name, known = next(iter(texts.tests.items()))
         direction = texts.direction_of(name)
     translated = {test.name: (texts.tests[test.name], test.translations) for test in tests}
-    title = config.run.name or run.path.name
-    write_report(run, title, translator.for_direction(direction), known, translated, config.report.plots)
+    write_report(run, title, translator.for_direction(direction), known, translated, plots)
