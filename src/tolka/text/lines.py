@@ -14,12 +14,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 from tolka.errors import DataError
-from tolka.options.suggestions import nearest
 from tolka.system.whole_files import check_is_file
 from tolka.text.byte_streams import open_to_the_end
 from tolka.text.encodings import as_utf8, conversion, is_utf8, likely_encoding, transcoded
@@ -288,7 +288,7 @@ def _nearest(path: Path) -> Path | None:
     if folder is None or (folder / path.name).exists():
         return folder and folder / path.name
     with suppress(OSError):  # a folder that may not be listed
-        if near := nearest(path.name, (each.name for each in folder.iterdir()), 0.75):
+        for near in get_close_matches(path.name, [each.name for each in folder.iterdir()], n=1, cutoff=0.75):
             return folder / near
     return None
 

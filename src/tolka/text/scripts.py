@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 
 from tolka.errors import ConfigError
-from tolka.options.suggestions import nearest
 from tolka.text.direction import UNDETERMINED
 
 # ISO 15924 code -> Unicode scripts, where they differ.
@@ -54,8 +54,9 @@ def code_named(name: str) -> str:
         for each in entry["Description"]
     }
     wanted = re.sub("[-_]", " ", name).casefold()
-    begin = min((each for each in names if each.startswith(wanted)), key=len, default="")
-    return names.get(begin or nearest(wanted, names, 0.85), "")
+    begin = sorted((each for each in names if each.startswith(wanted)), key=len)
+    near = begin or get_close_matches(wanted, names, n=1, cutoff=0.85)
+    return names[near[0]] if near else ""
 
 
 @cache
