@@ -183,7 +183,7 @@ def _han_characters() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def script_test(languages: Iterable[str]) -> Callable[[str], bool]:
-    """Return whether a text has only letters of the languages' scripts, and characters that belong to none."""
+    """Return a test whether a text has only letters of the languages' scripts, and characters that belong to none."""
     import regex
 
     letters = [pattern.pattern for language in languages if (pattern := letters_of(language))]
