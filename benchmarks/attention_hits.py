@@ -29,7 +29,7 @@ from tolka.data.batch import collate
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.tables import table
-from tolka.model_directory.read import direction_of, load_settings
+from tolka.model_directory.settings import direction_of, load_settings
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.attention_maps import AttentionMap, word_alignment, word_numbers
 from tolka.translation.opening import open_model

@@ -13,7 +13,7 @@ from tolka.errors import ConfigError, DataError, all_of
 from tolka.evaluation.input_notes import NamedText, as_text, count_error
 from tolka.metrics.metric import References
 from tolka.model_directory.names import models_of
-from tolka.model_directory.read import Folders
+from tolka.model_directory.settings import Folders
 from tolka.system.progress import Say, bar
 from tolka.text.corpora.sacrebleu_sets import SACREBLEU, sacrebleu_files
 from tolka.text.direction import UNKNOWN, Direction, is_named

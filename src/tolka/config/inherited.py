@@ -6,7 +6,7 @@ from typing import Any
 from tolka.config.origins import Composition, Origin, Rank
 from tolka.errors import ConfigError
 from tolka.formats.any_model import settings_of
-from tolka.model_directory.read import direction_of
+from tolka.model_directory.settings import direction_of
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.progress import Say
 from tolka.text.direction import is_named

@@ -19,7 +19,8 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, DataError
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import Score, score
-from tolka.model_directory.read import SavedModel, character_form, direction_of
+from tolka.model_directory.read import SavedModel
+from tolka.model_directory.settings import character_form, direction_of
 from tolka.search.greedy import GreedyConfig
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent

@@ -22,8 +22,8 @@ from tolka.losses.objective import Objective
 from tolka.metrics.options import MetricsConfig
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.read import direction_of
 from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.settings import direction_of
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
 from tolka.optim.schedules.base import LearningRate, SchedulerConfig
