@@ -272,7 +272,7 @@ def made_up_lines(tokenizer: Tokenizer, count: int, longest: int = 128, directio
     has at most `longest` subwords. There are fewer lines, or none, for a vocabulary with hardly any ordinary subwords.
     """
     pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
-    tags = [] if tokenizer.giving_way(direction) else [f">>{code}<<" for code in tokenizer.typed_tags]
+    tags = [] if tokenizer.replaced_tags(direction) else [f">>{code}<<" for code in tokenizer.typed_tags]
     words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
     most = min(16, longest - bool(tags))
     draw, lines = random.Random(1), list[str]()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tolka.metrics.options import MINIMIZED
-from tolka.metrics.significance import beside_the_best
+from tolka.metrics.significance import gaps_to_best
 from tolka.report.page_tables import Row, ScoreTable
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
@@ -46,7 +46,7 @@ class System:
     """Trainings that differ in their seed alone.
 
     name: of the score on the test set that ranks several systems. scores: of each training. beside: difference from the
-    best system and p, as of `beside_the_best`; None of the best, and where trainings do not share test lines.
+    best system and p, as of `gaps_to_best`; None of the best, and where trainings do not share test lines.
     """
 
     label: str
@@ -75,7 +75,7 @@ def ranked_systems(runs: Sequence[FinishedRun]) -> list[System]:
     texts = [[line["source"] for line in run.lines_of(test)] for run in runs]
     if texts[0] and all(each == texts[0] for each in texts):
         chrf = [np.array([[x["chrf"] for x in run.lines_of(test)] for run in group]) for group in groups.values()]
-        name, scores, beside = "chrF2 of a line", [each.mean(1).tolist() for each in chrf], [*beside_the_best(chrf)]
+        name, scores, beside = "chrF2 of a line", [each.mean(1).tolist() for each in chrf], [*gaps_to_best(chrf)]
     systems = [
         System(_common_label([run.label for run in group]), group, test, name, own, told)
         for group, own, told in zip(groups.values(), scores, beside, strict=True)

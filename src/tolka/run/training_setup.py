@@ -154,7 +154,7 @@ def build_trainer(
     if parallel.shares_weights:
         config.check_fsdp()
     step = TrainStep(options, objective, config.optimizer.build(model), precision, parallel)
-    options = _fitted(options, config.batching, step, loader, run.log, resumed)
+    options = _fit_batches(options, config.batching, step, loader, run.log, resumed)
     rate = LearningRate(schedule, config.optimizer.lr, options.updates)
     for line in announcement(options, rate, loader, epoch, model, precision, reason):
         run.log(line)
@@ -180,12 +180,7 @@ def build_trainer(
 
 
 def _precision(
-    name: str,
-    device: torch.device,
-    objective: Objective,
-    loader: Batches,
-    ranks: Ranks,
-    resumed: ResumeState | None,
+    name: str, device: torch.device, objective: Objective, loader: Batches, ranks: Ranks, resumed: ResumeState | None
 ) -> tuple[Precision, str]:
     """Return the precision, and why."""
     # Decided once for all ranks and for the whole run: a trial by wall time could end differently each time.
@@ -199,7 +194,7 @@ def _precision(
     return chosen, reason
 
 
-def _fitted(
+def _fit_batches(
     options: TrainerConfig,
     batching: BatchingConfig,
     step: TrainStep,

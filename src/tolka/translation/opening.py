@@ -128,9 +128,8 @@ def translator_of(
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
     directions = exported.sources.directions or (about.direction,)
     facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, directions, about.quality)
-    return Translator(
-        engine, facts, Request.of(search, facts.direction(decoding.source, decoding.target)), decoding, say
-    )
+    request = Request.of(search, facts.direction(decoding.source, decoding.target))
+    return Translator(engine, facts, request, decoding, say)
 
 
 def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:
