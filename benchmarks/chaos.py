@@ -110,7 +110,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     before(Trainer, "_train_step", "update")
     before(Validator, "__call__", "validate")
     before(snapshot, "save_tensors", "write")
-    rename, group, loss = Path.rename, DataPosition.group, Objective.forward
+    rename, shares, loss = Path.rename, DataPosition.shares, Objective.forward
 
     def renamed(path: Path, target: Any) -> Any:
         done = rename(path, target)
@@ -118,9 +118,9 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
             reach("exchange")
         return done
 
-    def next_group(reading: DataPosition, state: Any) -> Any:
+    def next_shares(reading: DataPosition, state: Any) -> Any:
         epoch = state.epoch
-        found = group(reading, state)
+        found = shares(reading, state)
         if state.epoch != epoch:
             reach("epoch")
         current[0] = state.update + 1
@@ -133,7 +133,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
         return sums
 
     current = [0]
-    Path.rename, DataPosition.group, Objective.forward = renamed, next_group, forward  # type: ignore[method-assign, assignment]
+    Path.rename, DataPosition.shares, Objective.forward = renamed, next_shares, forward  # type: ignore[method-assign, assignment]
     assert atomic.Path is Path  # type: ignore[attr-defined]
     interrupts.handle_signals_until_exit()
     sys.exit(exit_code(run, settings))

@@ -18,7 +18,7 @@ from torch import nn
 
 from tolka.data.batch import Flat
 from tolka.data.buckets import BatchingConfig, longest_first
-from tolka.data.loader import Loader
+from tolka.data.loader import Loader, Share
 from tolka.data.store import TokenStore
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import convert_model
@@ -31,7 +31,7 @@ from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, has_fast_bf16
 from tolka.system.memory import is_out_of_memory
 from tolka.training.options import TrainerConfig
-from tolka.training.step import Group, TrainStep
+from tolka.training.step import TrainStep
 
 SIZES = {
     "tiny": (TransformerConfig(d_model=256, heads=4, d_ff=1024, layers=3), 8000, 8192),
@@ -57,9 +57,8 @@ def cost(model: Transformer) -> Cost:
     def weights(module: nn.Module) -> int:
         return sum(layer.weight.numel() for layer in module.modules() if isinstance(layer, nn.Linear))
 
-    layers: Any = model.decoder
-    memory = sum(weights(layer.cross.key_value) for layer in layers)
-    target = weights(model.decoder) - memory + model.feature_size * model.vocabulary_size
+    memory = sum(weights(layer.cross.key_value) for layer in model.decoder)
+    target = sum(map(weights, model.decoder)) - memory + model.feature_size * model.vocabulary_size
     return Cost(6.0 * (weights(model.encoder) + memory), 6.0 * target)
 
 
@@ -103,7 +102,8 @@ def training(size: str, device: torch.device) -> dict[str, Any]:
             torch.cuda.reset_peak_memory_stats(device)
         started_at, update, nll = time.perf_counter(), turn * len(numbers), torch.zeros(())
         for number in numbers:
-            nll = step(update + number + 1, 1e-4, Group.of([loader.batch(0, number)])).nll
+            batch = loader.batch(0, number)
+            nll = step(update + number + 1, 1e-4, [Share(batch, batch.tokens)]).nll
         wait(device)
         each.append(time.perf_counter() - started_at)
     if not torch.isfinite(nll):

@@ -49,7 +49,7 @@ def unrolled(model: RecurrentSeq2Seq) -> Iterator[dict[str, list[State]]]:
     """Let the encoder compute its equations step by step; yields its states, part of the graph, by layer."""
     # torch's kernel does not return C_t, nor states whose gradient can be asked for.
     states: dict[str, list[State]] = {}
-    layers: list[RecurrentLayer] = list(model.encoder)  # type: ignore[arg-type]
+    layers = list(model.encoder)
 
     def encode(number: int, layer: RecurrentLayer, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         names = ("forward", "backward")

@@ -12,7 +12,7 @@ import yaml
 
 from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
-from tolka.data.loader import Loader
+from tolka.data.loader import Loader, Share
 from tolka.data.store import TokenStore
 from tolka.losses.objective import Objective
 from tolka.models.rnn.config import PRESETS
@@ -27,7 +27,7 @@ from tolka.system.device import Precision, choose_device
 from tolka.training.memory import fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
-from tolka.training.step import Group, TrainStep
+from tolka.training.step import TrainStep
 
 pytestmark = [
     pytest.mark.gpu,
@@ -92,7 +92,7 @@ def test_a_step_in_bf16_learns_by_heart() -> None:
     model = TransformerConfig(d_model=32, heads=2, layers=2, dropout=0.0).build(12, 12, True).to(device)
     step = TrainStep(config, config.objective(model), SGDConfig().build(model), Precision(device, "bf16"))
     batch = collate(SOURCES, TARGETS)
-    made = [step(number, 1.0, Group.of([batch])) for number in range(1, 300)]
+    made = [step(number, 1.0, [Share(batch, batch.tokens)]) for number in range(1, 300)]
     assert made[-1].nll.item() / batch.tokens < 0.3 * made[0].nll.item() / batch.tokens
 
 
@@ -235,13 +235,13 @@ def test_a_bad_update_leaves_the_weights_alone_and_nobody_waits() -> None:
     def weights() -> list[torch.Tensor]:
         return [weight.detach().clone() for weight in model.parameters()]
 
-    assert step(1, 1e-3, Group.of([batch])).applied
+    assert step(1, 1e-3, [Share(batch, batch.tokens)]).applied
     before = weights()
     spoilt = next(model.parameters()).register_hook(lambda gradient: gradient * float("nan"))
-    assert not step(2, 1e-3, Group.of([batch])).applied
+    assert not step(2, 1e-3, [Share(batch, batch.tokens)]).applied
     assert all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
     spoilt.remove()
-    assert step(3, 1e-3, Group.of([batch])).applied
+    assert step(3, 1e-3, [Share(batch, batch.tokens)]).applied
     assert not all(torch.equal(one, other) for one, other in zip(before, weights(), strict=True))
 
 
@@ -256,11 +256,12 @@ def test_an_update_goes_in_as_few_batches_as_the_device_has_room_for() -> None:
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction(min(1.0, 3e9 / total))
     try:
-        fit = fewest_batches(step, loader, 4096 * 61, least=65)
-        assert fit.batches > 1
-        assert fit.tokens * fit.batches >= 4096 * 61
+        batches = fewest_batches(step, loader, 4096 * 61, least=65)
+        assert batches > 1
+        assert loader.tokens * batches >= 4096 * 61
         fresh = TrainStep(TrainerConfig(), Objective(model, 0.1), AdamWConfig().build(model), step.precision)
-        assert all(fresh(number, 1e-3, Group.of([loader.largest()])).splits == 0 for number in (1, 2))
+        largest = loader.largest()
+        assert all(fresh(number, 1e-3, [Share(largest, largest.tokens)]).splits == 0 for number in (1, 2))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
 

@@ -66,9 +66,9 @@ def losses(model: str, dtype: torch.dtype, ranks: Ranks, **options: Any) -> dict
     position, state = DataPosition(loader, step.config.accumulate, lambda message: None, ranks), TrainState()
     found, positions = [], 0
     for number in range(1, UPDATES + 1):
-        group = position.group(state)
-        positions += sum(share.batch.positions for share in group.shares)
-        result = step(number, 0.01, group)
+        shares = position.shares(state)
+        positions += sum(share.batch.positions for share in shares)
+        result = step(number, 0.01, shares)
         found.append(result.nll.item() / result.tokens)
     return {"losses": found, "weights": sums(parallel), "positions": positions, "way": type(parallel).__name__}
 
@@ -85,7 +85,7 @@ def resaved(ranks: Ranks) -> list[str]:
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
     position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
     for number in range(1, 6):
-        step(number, 0.01, position.group(state))
+        step(number, 0.01, position.shares(state))
     whole = ResumeState(*step.state())
     sharded, parallel = prepared("transformer", torch.float32, ranks, parallel="fsdp", ema=0.9)
     sharded.load_state(whole, lambda: None)
@@ -102,7 +102,7 @@ def resumed(ranks: Ranks, stop: int) -> list[float]:
     loader = Loader(store(), BatchingConfig(tokens=128, max_length=16), seed=3)
     position, state = DataPosition(loader, 2, lambda message: None, ranks), TrainState()
     for number in range(1, 7):
-        step(number, 0.01, position.group(state))
+        step(number, 0.01, position.shares(state))
         if number == stop:
             weights = {name: weight.clone() for name, weight in step.objective.model.state_dict().items()}
             saved = ranks.of_first(ResumeState(*step.state()))  # as it is in last/
@@ -124,7 +124,7 @@ def after_nan(ranks: Ranks) -> list[bool]:
 
     parallel.loss = spoilt  # type: ignore[method-assign]
     for number in range(1, 9):
-        applied.append(bool(step(number, 0.01, position.group(state)).applied))
+        applied.append(bool(step(number, 0.01, position.shares(state)).applied))
     return applied
 
 

@@ -30,7 +30,7 @@ def test_in_order_and_what_counts_on_it_afterwards(tmp_path: Path) -> None:
     keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "best", Job(done, "1"))
     keeper.save(tmp_path / "last", Job(done, "1"))
-    keeper.afterwards(lambda: done.append("then"))
+    keeper.queue(lambda: done.append("then"))
     keeper.wait()
     assert done == ["best 1", "last 1", "then"]
     assert keeper.has(tmp_path / "last")
@@ -51,7 +51,7 @@ def test_after_a_failure_nothing_is_written_or_deleted(tmp_path: Path) -> None:
     keeper: Any = CheckpointWriter(RunFolder(tmp_path))
     keeper.save(tmp_path / "best", Job(done, "1", fails=True))
     keeper.save(tmp_path / "last", Job(done, "1"))
-    keeper.afterwards(lambda: done.append("too soon"))
+    keeper.queue(lambda: done.append("too soon"))
     with pytest.raises(TolkaError, match=r"best could not be written \(No space left on device\): free some space"):
         keeper.wait()
     keeper.wait()

@@ -15,7 +15,7 @@ from tolka.data.mixture import Mixture
 from tolka.losses.objective import Objective
 from tolka.optim.optimizers.of_torch import SGDConfig
 from tolka.training import memory
-from tolka.training.memory import Fit, fewest_batches
+from tolka.training.memory import fewest_batches
 
 
 def forgetful(monkeypatch: pytest.MonkeyPatch, most: int, error: Exception, after_backward: bool = False) -> list[int]:
@@ -128,7 +128,7 @@ def test_an_update_goes_in_as_few_batches_as_there_is_room_for(
 
     monkeypatch.setattr(memory, "_can_try", lambda step: True)
     monkeypatch.setattr(trainer.step, "fits_in_memory", fits)
-    assert fewest_batches(trainer.step, trainer.loader, 96, least=17) == Fit(batches, tokens)
+    assert fewest_batches(trainer.step, trainer.loader, 96, least=17) == batches
     assert trainer.loader.tokens == tokens
     assert all(size > room for size in tried[:-1])
     made = [trainer.loader.batch(0, number) for number in range(len(trainer.loader.plan(0)))]
@@ -137,8 +137,7 @@ def test_an_update_goes_in_as_few_batches_as_there_is_room_for(
 
 def test_on_a_cpu_the_batches_stay_as_they_are(tmp_path: Path) -> None:
     trainer = Bench(tmp_path, accumulate=2).trainer
-    assert fewest_batches(trainer.step, trainer.loader, 96, least=17) == Fit(2, 48)
-    assert trainer.loader.tokens == 48
+    assert fewest_batches(trainer.step, trainer.loader, 96, least=17) == 2
 
 
 def test_resized_batches_are_those_of_a_loader_of_that_size(tmp_path: Path) -> None:
@@ -161,15 +160,15 @@ def test_what_was_tried_piece_by_piece_fits_a_step_that_knows_nothing(
     forgetful(monkeypatch, room, torch.OutOfMemoryError("CUDA out of memory"))
     monkeypatch.setattr(memory, "_can_try", lambda step: True)
     before = torch.get_rng_state()
-    fit = fewest_batches(bench.trainer.step, bench.trainer.loader, 96, least=17)
+    batches = fewest_batches(bench.trainer.step, bench.trainer.loader, 96, least=17)
     assert torch.equal(before, torch.get_rng_state())
     assert all(weight.grad is None for weight in bench.model.parameters())
-    fresh = Bench(tmp_path / "b", updates=4, accumulate=fit.batches)
-    fresh.trainer.loader.resize(fit.tokens)
+    fresh = Bench(tmp_path / "b", updates=4, accumulate=batches)
+    fresh.trainer.loader.resize(bench.trainer.loader.tokens)
     assert fresh.trainer.fit().splits == 0
-    if fit.batches > 1:
+    if batches > 1:
         larger = Bench(tmp_path / "c", updates=4)
-        larger.trainer.loader.resize(Fit.of(96, {2: 1, 3: 2, 4: 3, 6: 4}[fit.batches]).tokens)
+        larger.trainer.loader.resize(-(-96 // {2: 1, 3: 2, 4: 3, 6: 4}[batches]))
         assert not larger.trainer.step.fits_in_memory(larger.trainer.loader.largest())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tolka.errors import ConfigError, StoppedError, TolkaError
-from tolka.system.loggers import loggers_at
+from tolka.system.progress import loggers_at
 
 RESTARTS = 3
 """How often processes that `run_together` has started begin again after one was killed."""

@@ -96,7 +96,7 @@ class Ranks:
         return list(items[self.rank :: self.size])
 
     def collect(self, own: Sequence[Any]) -> list[Any]:
-        """Return what all ranks made of their shares, in the order of the items that `share` dealt out."""
+        """Return the results of all ranks' shares, in the order of the items that `share` dealt out."""
         parts = self.gather(list(own))
         return [parts[i % self.size][i // self.size] for i in range(sum(map(len, parts)))]
 

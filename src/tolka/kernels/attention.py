@@ -39,13 +39,7 @@ def fused_attention(
 
 
 def packed_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    rows: Packing,
-    source: Packing,
-    causal: bool,
-    dropout_rate: float = 0.0,
+    query: Tensor, key: Tensor, value: Tensor, rows: Packing, source: Packing, causal: bool, dropout_rate: float
 ) -> Tensor:
     """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, .) in `source` -> (N, H * V)."""
     # Padding follows all tokens of its sentence: the causal mask hides it from them already.

@@ -41,8 +41,7 @@ class Packing:
             self.tokens = torch.cat([tokens, tokens.new_zeros(padding_rows)])
         self._padding = torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
         self.mask = ~self._padding[:, None, None, :] if masked else None
-        if self.tokens is not None:
-            tokens = self.tokens[: len(self.tokens) - self.padding_rows]
+        if tokens is not None:
             # The row of each position (B * L,); the first row for padding.
             self._rows = tokens.new_zeros(self.sentences * self.longest)
             self._rows.index_copy_(0, tokens, torch.arange(len(tokens), device=tokens.device))

@@ -35,11 +35,6 @@ def fp32_or_wider(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _padded(rows: Tensor, count: int) -> Tensor:
-    """Append rows of zeros to (C, D), up to `count` rows."""
-    return F.pad(rows, (0, 0, 0, count - len(rows))) if len(rows) < count else rows
-
-
 # The logits and the targets of one chunk -> loss sum, nll sum; the logits become d loss / d logits.
 Gradients = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -71,7 +66,10 @@ class ChunkedLoss(torch.autograd.Function):
         # next chunk's are computed.
         for chunk_targets, rows in zip(targets.split(chunk), features.split(chunk), strict=True):
             count = len(chunk_targets)
-            leaf = _padded(rows.detach(), chunk if equal_rows else count).requires_grad_()
+            leaf = rows.detach()
+            if equal_rows and count < chunk:
+                leaf = F.pad(leaf, (0, 0, 0, chunk - count))  # rows of zeros
+            leaf.requires_grad_()
             with torch.enable_grad():
                 logits = logits_of(leaf)
             # In fp32 this is the logits' own memory, in bf16 a copy: they become d loss / d logits in place.

@@ -27,7 +27,8 @@ class Objective(nn.Module):
         """Compute the loss with teacher forcing; smoothing in training mode only."""
         # `ChunkedLoss` computes the gradient in its forward pass, which a validation does not need.
         if not torch.is_grad_enabled():
-            return self._without_gradient(batch)
+            nll = torch.stack([part.sum() for part in token_nll(self.model, self.model(batch), batch.targets)]).sum()
+            return LossSum(nll, nll, batch.tokens)
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
         features = self.model(batch)
         # Where every new number of rows is compiled, all chunks have one.
@@ -43,7 +44,3 @@ class Objective(nn.Module):
             *weights,
         )
         return LossSum(loss, nll, batch.tokens)
-
-    def _without_gradient(self, batch: Batch) -> LossSum:
-        nll = torch.stack([part.sum() for part in token_nll(self.model, self.model(batch), batch.targets)]).sum()
-        return LossSum(nll, nll, batch.tokens)

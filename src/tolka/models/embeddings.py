@@ -1,7 +1,7 @@
 """Source, target and output embeddings, and which of them share a matrix (Press and Wolf 2017)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,21 +16,11 @@ _SPREAD = 0.1
 
 
 class TokenEmbedding(nn.Embedding):
-    """One vector per subword, used as input embedding, output layer or both."""
+    """One vector per subword, used as input embedding, output layer or both; its int8 copy has the same methods."""
 
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""
         return matmul(features, self.weight, bias)
-
-
-class OutputLayer(Protocol):
-    """The interface that `logits` needs: a `TokenEmbedding`, or its int8 copy."""
-
-    def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
-        """(..., D) -> (..., V)."""
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Return the parameters of this layer, which training may freeze."""
 
 
 class Embeddings(NamedTuple):

@@ -37,34 +37,28 @@ class Ensemble(Seq2Seq):
         # A set of one: the members' probabilities are of the same subwords.
         (self.vocabulary_size,) = {member.vocabulary_size for member in members}
         self.feature_size = sum(member.feature_size for member in members)
-        self.members = nn.ModuleList(members)
-
-    @property
-    def _members(self) -> list[Seq2Seq]:
-        return cast(list[Seq2Seq], list(self.members))
+        self.members = cast(Sequence[Seq2Seq], nn.ModuleList(members))
 
     def forward(self, batch: Batch) -> Tensor:
-        return torch.cat([member(batch) for member in self._members], dim=-1)
+        return torch.cat([member(batch) for member in self.members], dim=-1)
 
     def logits(self, features: Tensor) -> Tensor:
         """Return the logarithm of the mean of probabilities."""
-        per_member = torch.split(features, [member.feature_size for member in self._members], dim=-1)
-        log_p = [
-            member.logits(part).log_softmax(dim=-1) for member, part in zip(self._members, per_member, strict=True)
-        ]
+        per_member = torch.split(features, [member.feature_size for member in self.members], dim=-1)
+        log_p = [member.logits(part).log_softmax(dim=-1) for member, part in zip(self.members, per_member, strict=True)]
         # log((p_1 + ... + p_M) / M), without leaving the logarithm, where small p would become 0. The subtraction comes
         # last: its result may be overwritten, as `Seq2Seq.logits` promises, and that of logsumexp may not.
         return torch.stack(log_p).logsumexp(dim=0) - math.log(len(log_p))
 
     def logits_parameters(self) -> list[nn.Parameter]:
-        return [parameter for member in self._members for parameter in member.logits_parameters()]
+        return [parameter for member in self.members for parameter in member.logits_parameters()]
 
     def start(self, source: Tensor, lengths: Tensor) -> DecoderState:
-        return EnsembleState([member.start(source, lengths) for member in self._members])
+        return EnsembleState([member.start(source, lengths) for member in self.members])
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         assert isinstance(state, EnsembleState)
         features, states = zip(
-            *(member.step(token, own) for member, own in zip(self._members, state.states, strict=True)), strict=True
+            *(member.step(token, own) for member, own in zip(self.members, state.states, strict=True)), strict=True
         )
         return torch.cat(features, dim=-1), EnsembleState(list(states))

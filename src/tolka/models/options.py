@@ -78,7 +78,7 @@ class ModelConfig(ABC):
         return min(candidate(low), candidate(high), key=lambda c: abs(c[0] - self.parameters))[1]
 
     def shapes(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "Seq2Seq":
-        """Return what `build` does, on the meta device: its tensors have shapes and no memory."""
+        """Return the model of `build` on the meta device: its tensors have shapes and no memory."""
         import torch
 
         from tolka.nn.initialization import SkipInitialization

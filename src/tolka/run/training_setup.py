@@ -39,8 +39,8 @@ from tolka.system.randomness import make_deterministic, seed_everything
 from tolka.text.corpora.base import CorpusConfig
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.callbacks import Callback
-from tolka.training.data_position import DataPosition, spelt
-from tolka.training.memory import Fit, fewest_batches
+from tolka.training.data_position import DataPosition, batch_text
+from tolka.training.memory import fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.parallel.choice import parallel_of
 from tolka.training.precision import check_kernels, check_precision, choose_precision
@@ -171,7 +171,7 @@ def build_trainer(
         options,
         step,
         rate,
-        DataPosition(loader, options.accumulate, run.log, ranks, partial(spelt, tokenizer)),
+        DataPosition(loader, options.accumulate, run.log, ranks, partial(batch_text, tokenizer)),
         run,
         _validator(inputs, facts, whole, precision, options, config.metrics, decoding, ranks, run.log),
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),
@@ -208,15 +208,16 @@ def _fit_batches(
     tokens = options.accumulate * batching.tokens
     # A resumed run keeps the number that it began with, unless an update has become larger or smaller: cut in another
     # way, the rest of its epoch would have other batches.
-    fit = Fit(**resumed.facts["fit"]) if resumed and "fit" in resumed.facts else None
-    if fit is None or fit != Fit.of(tokens, fit.batches):
+    before = resumed.facts.get("fit") if resumed else None
+    if before and before["tokens"] == -(-tokens // before["batches"]):
+        batches: int = before["batches"]
+    else:
         # The rank with the least free memory decides.
-        fits = step.parallel.ranks.gather(fewest_batches(step, loader, tokens, least=batching.max_length + 1))
-        fit = max(fits, key=lambda each: each.batches)
-    loader.resize(fit.tokens)
-    each = f"{fit.batches} batches of {fit.tokens}" if fit.batches > 1 else "one batch"
+        batches = max(step.parallel.ranks.gather(fewest_batches(step, loader, tokens, least=batching.max_length + 1)))
+    loader.resize(-(-tokens // batches))
+    each = f"{batches} batches of {loader.tokens}" if batches > 1 else "one batch"
     log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")
-    return replace(options, accumulate=fit.batches)
+    return replace(options, accumulate=batches)
 
 
 def _validator(

@@ -59,9 +59,8 @@ class Finished:
     def best_ones(self, count: int, penalty: Callable[[Tensor], Tensor]) -> Self:
         """Return the `count` best of each sentence, with the slots of the others free again. penalty: lp of lengths."""
         is_free = torch.arange(self.lengths.size(1), device=self.count.device) >= self.count[:, None]
-        order = (
-            (self.log_p / penalty(self.lengths)).masked_fill(is_free, NEVER).topk(self.lengths.size(1), dim=1).indices
-        )
+        scores = (self.log_p / penalty(self.lengths)).masked_fill(is_free, NEVER)
+        order = scores.topk(self.lengths.size(1), dim=1).indices
         tokens, lengths, log_p = (take(each, order) for each in (self.tokens, self.lengths, self.log_p))
         return type(self)(tokens, lengths, log_p, self.count.clamp(max=count), self.best)
 
@@ -71,7 +70,7 @@ class Finished:
         return type(self)(*(each.index_select(0, rows) for each in tensors))
 
     def hypotheses(self, penalty: Callable[[float], float]) -> list[list[Hypothesis]]:
-        """Return those of each sentence in the order in which they finished. penalty: lp of a length."""
+        """Return each sentence's hypotheses in the order in which they finished. penalty: lp of a length."""
         columns = (each.tolist() for each in (self.count, self.tokens, self.lengths, self.log_p))
         return [
             [

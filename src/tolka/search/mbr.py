@@ -30,15 +30,14 @@ class MinimumBayesRisk(Selection):
         """
         if self._among is not None:
             texts, hypotheses = zip(*self._among.select(texts, hypotheses), strict=True)
-        places = {text: len(texts) - 1 - place for place, text in enumerate(reversed(texts))}  # the first of each text
-        different = sorted(places, key=lambda text: places[text])
         # Equal samples are compared once and counted: the matrix costs M^2 comparisons, not N^2.
         counts = Counter(texts)
-        count = np.array([counts[text] for text in different], dtype=np.float64)  # (M,)
+        different, count = list(counts), np.array(list(counts.values()), dtype=np.float64)  # (M,)
         utility = chrf_matrix(different)  # (M, M)
         # Over all N references, less its utility to itself once.
         total = utility @ count - utility.diagonal()
         mean = total / (len(texts) - 1) if len(texts) > 1 else utility.diagonal()
         best = np.argsort(-mean, kind="stable")[: self._count].tolist()
-        chosen = [(different[number], hypotheses[places[different[number]]], float(mean[number])) for number in best]
-        return [(text, replace(hypothesis, score=value)) for text, hypothesis, value in chosen]
+        chosen = [(different[number], float(mean[number])) for number in best]
+        # The first hypothesis of each text.
+        return [(text, replace(hypotheses[texts.index(text)], score=value)) for text, value in chosen]

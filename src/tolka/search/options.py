@@ -33,7 +33,7 @@ _OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 Count = TypeVar("Count", int, "Tensor")
 
 
-def named(path: str) -> Any:
+def import_class(path: str) -> Any:
     """Return the class that "module:class" names.
 
     A module of options names its search like this, and does not import it, so that options need no torch.
@@ -95,11 +95,11 @@ class SearchConfig(ABC):
         """Return the search with these options; ConfigError for a plugin's class that does not name its search."""
         if not self.ALGORITHM:
             raise ConfigError(f"{type(self).__name__} lacks ALGORITHM, the name of its search, or a method build")
-        search: Search = named(self.ALGORITHM)(self)
+        search: Search = import_class(self.ALGORITHM)(self)
         return search
 
     def selection(self, language: str) -> "Selection":
-        """Return what chooses among the hypotheses found by their texts. language: the code of the target language."""
+        """Return the choice among the hypotheses found, by their texts. language: the code of the target language."""
         return Different(self.returned)
 
     def limits(self, lengths: "Tensor") -> "Tensor":
@@ -244,7 +244,7 @@ class BeamOptions(SearchConfig):
         return 0.0
 
     def penalty(self, length: Length) -> Length:
-        """Return what log-probabilities are divided by; see `length_penalty`."""
+        """Return the divisor of log-probabilities; see `length_penalty`."""
         return length_penalty(length, self.length_normalization, self.length_penalty)
 
 
@@ -379,7 +379,7 @@ class MbrConfig(SamplingConfig):
         # Of samples, equal ones count as often as they were drawn: that estimates their probability. A beam's list has
         # a text twice only because it can be spelt twice.
         different = Different(self.samples) if self.candidates == "beam" else None
-        chosen: Selection = named("tolka.search.mbr:MinimumBayesRisk")(self.n_best, different)
+        chosen: Selection = import_class("tolka.search.mbr:MinimumBayesRisk")(self.n_best, different)
         return chosen
 
     def _of_candidates(self) -> SearchConfig:

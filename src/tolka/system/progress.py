@@ -1,5 +1,6 @@
-"""Progress bars and messages on stderr."""
+"""Progress bars and messages on stderr, and what other libraries log there."""
 
+import logging
 import os
 import shutil
 import sys
@@ -69,6 +70,19 @@ def say(message: str = "") -> None:
         return
     with suppress(OSError):  # the terminal may be closed, or the disk of a log full
         tqdm.write(printable(message, kept="\n\t"), file=sys.stderr)
+
+
+@contextmanager
+def loggers_at(level: int, *names: str) -> Iterator[None]:
+    """Have these loggers pass on only what is at least of this level, until the block ends."""
+    before = [(log, log.level) for log in map(logging.getLogger, names)]
+    for log, _ in before:
+        log.setLevel(level)
+    try:
+        yield
+    finally:
+        for log, own in before:
+            log.setLevel(own)
 
 
 @contextmanager

@@ -99,7 +99,7 @@ def write_record(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return what `write_record` wrote; OSError, or a ValueError, KeyError or the like where it is not that."""
+    """Return the values that `write_record` wrote; OSError, or a ValueError, KeyError or the like if it did not."""
     record: dict[str, Any] = json.loads(read_text(path))
     if record.pop("checksum") != _checksum(record):
         raise ValueError("it was changed")

@@ -38,7 +38,7 @@ def call(
     lines: Iterable[str] | None = None,
     is_command: bool = False,
 ) -> R:
-    """Return what a function of a module returns in another process; raise what it raises.
+    """Call a function of a module in another process; return its result, or raise its error.
 
     The process ends with this one, however that ends. lines: the function gets an iterator of them as its last
     argument; they are sent while it reads. lost: the words of the TolkaError where the process ends without an answer,
@@ -124,7 +124,7 @@ class _Worker:
             self._stderr.close()
 
     def call(self, *arguments: Any, lines: Iterable[str] | None = None) -> Any:
-        """Return what the function returns for these arguments; see `call` of this module."""
+        """Return the function's result for these arguments; see `call` of this module."""
         self._send((arguments, lines is not None))
         if lines is not None:
             rest = iter(lines)

@@ -31,11 +31,11 @@ class CheckpointWriter:
 
     def save(self, folder: Path, model: Snapshot) -> None:
         """Queue a model directory for writing. Waits for one that is no copy, which training would change."""
-        self.afterwards(lambda: self._write(folder, model))
+        self.queue(lambda: self._write(folder, model))
         if not model.is_copy:
             self.wait()
 
-    def afterwards(self, job: Callable[[], None]) -> None:
+    def queue(self, job: Callable[[], None]) -> None:
         """Queue a job to run after the saves so far; it is skipped if one of them failed."""
 
         def unless_failed() -> None:

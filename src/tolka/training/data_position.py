@@ -8,7 +8,6 @@ from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import TolkaError
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.state import TrainState
-from tolka.training.step import Group
 
 
 class DataPosition:
@@ -27,12 +26,12 @@ class DataPosition:
         self._spell = spell
 
     def text(self, epoch: int, batch: int) -> str:
-        """Return what an update reads that begins with this batch; KeyError if a stream no longer has the text."""
+        """Return the text of an update that begins with this batch; KeyError if a stream no longer has the text."""
         last = min(batch + self._accumulate, len(self.loader.plan(epoch)))
         return "".join(self._spell(self.loader.batch(epoch, number)) for number in range(batch, last))
 
-    def group(self, state: TrainState) -> Group:
-        """Return the batches of one update, and move the position once all of them were read.
+    def shares(self, state: TrainState) -> list[Share]:
+        """Return this rank's shares of the batches of one update, and move the position once all of them were read.
 
         TolkaError when the text cannot be read any further; the position is then unchanged.
         """
@@ -49,7 +48,7 @@ class DataPosition:
             self.loader.load_state(before)
             raise
         state.epoch, state.batch = epoch, batch
-        return Group(shares)
+        return shares
 
     def batches(self, state: TrainState) -> int | None:
         """Return the number of batches in the current epoch, to be saved with the position; None before it begins."""
@@ -68,7 +67,7 @@ class DataPosition:
         )
 
 
-def spelt(tokenizer: Tokenizer, batch: Batch) -> str:
+def batch_text(tokenizer: Tokenizer, batch: Batch) -> str:
     """Return a batch as lines of source, tab, target."""
     sources = [row[: n - 1] for row, n in zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)]
     targets = [row[: n - 1] for row, n in zip(batch.target_out.tolist(), batch.target_lengths.tolist(), strict=True)]

@@ -1,7 +1,6 @@
 """The memory of training, tried on a GPU before training starts."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 
@@ -16,38 +15,22 @@ from tolka.training.step import TrainStep
 _BYTES = 4  # per weight in fp32
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The division of an update into a number of batches of at most `tokens` each."""
+def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) -> int:
+    """Return into how few batches an update's tokens are divided to fit a GPU's memory; on a CPU, trainer.accumulate.
 
-    batches: int
-    tokens: int
-
-    @classmethod
-    def of(cls, tokens: int, batches: int) -> "Fit":
-        """Divide an update's tokens among `batches`."""
-        return cls(batches, -(-tokens // batches))
-
-
-def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) -> Fit:
-    """Divide an update's tokens among as few batches as fit into a GPU's memory; on a CPU, among trainer.accumulate.
-
-    least: tokens that a batch must hold. Leaves the loader with batches of that size.
+    least: tokens that a batch must hold. Changes the size of the loader's batches.
     """
     if not _can_try(step):
-        fit = Fit.of(tokens, step.config.accumulate)
-        loader.resize(fit.tokens)
-        return fit
+        return step.config.accumulate
     most = max(1, tokens // least)
     # 1, 2, 3, 4, 6, 8, 12 ...: few tries, each of them a pass over a batch, and at most half more batches than needed.
     counts = [1, *sorted(few << shift for shift in range(most.bit_length()) for few in (2, 3))]
     for batches in [*(count for count in counts if count < most), most]:
-        fit = Fit.of(tokens, batches)
-        loader.resize(fit.tokens)
+        loader.resize(-(-tokens // batches))
         with step.memory_filled():
             if batches == most or step.fits_in_memory(loader.largest()):
                 break
-    return fit
+    return batches
 
 
 def _can_try(step: TrainStep) -> bool:

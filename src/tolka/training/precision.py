@@ -59,7 +59,7 @@ def check_kernels(precision: Precision, objective: Objective) -> None:
 
 
 def _lacking_kernel(precision: Precision, objective: Objective) -> str:
-    """Return what torch says of a kernel that it lacks in a pass over two short sentences; "" if it lacks none."""
+    """Return torch's message about a kernel that a pass over two short sentences lacks; "" if it lacks none."""
     # oneDNN's LSTM has bf16 only on some processors, and says so in the first pass.
     try:
         _trial(precision, objective, collate([[UNK, UNK], [UNK]], [[UNK], [UNK, UNK]]), rounds=1)

@@ -261,7 +261,7 @@ def rank_log(folder: Path, rank: int) -> Path:
 
 
 def next_time(folder: Path) -> str:
-    """Return what the same command would do with a run's folder: continue, or begin."""
+    """Return the words for what the same command would do with a run's folder: continue, or begin."""
     last = folder / "last"
     if (last / MANIFEST).is_file():
         return f"the same command continues from {last}"

@@ -109,7 +109,7 @@ class ModelSelection:
         """Delete superseded checkpoints, once everything queued is written."""
         # A copy: the job runs later, when `kept` may have changed.
         kept = tuple(state.kept)
-        self.keeper.afterwards(lambda: self.run.drop_checkpoints(kept))
+        self.keeper.queue(lambda: self.run.drop_checkpoints(kept))
 
     def _score(self, state: TrainState, mean_of: Sequence[int] = ()) -> bool:
         """Validate the current model and record the result; return whether it is the best so far."""

@@ -41,23 +41,6 @@ class UpdateResult:
     splits: int = 0  # how often a batch did not fit into memory and was halved
 
 
-@dataclass(frozen=True)
-class Group:
-    """This rank's shares of the batches of one update."""
-
-    shares: Sequence[Share]
-
-    @classmethod
-    def of(cls, batches: Sequence[Batch]) -> "Group":
-        """Return these batches as those of a training in one process."""
-        return cls([Share(batch, batch.tokens) for batch in batches])
-
-    @property
-    def tokens(self) -> int:
-        """The target tokens of all ranks' shares."""
-        return sum(share.tokens for share in self.shares)
-
-
 class TrainStep:
     """Updates the weights of one objective; knows neither the schedule nor where the batches come from."""
 
@@ -82,21 +65,24 @@ class TrainStep:
         supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights
         self.waits = precision.device.type == "cpu" or not supported
 
-    def __call__(self, number: int, rate: float, group: Group) -> UpdateResult:
-        """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks."""
+    def __call__(self, number: int, rate: float, shares: Sequence[Share]) -> UpdateResult:
+        """Apply update `number` (from 1), with the gradient of the mean per token over the batches of all ranks.
+
+        shares: this rank's, of each of these batches.
+        """
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         # Each loss is a sum, divided by the tokens of all batches and ranks: a token weighs the same in whichever batch
         # it is. The mean of the batches' means would favour tokens of small batches.
-        divisor = self.parallel.begin(group.tokens)
-        nll, splits = self._gradient(group.shares, divisor)
+        tokens = sum(share.tokens for share in shares)
+        nll, splits = self._gradient(shares, self.parallel.begin(tokens))
         nll = self.parallel.finish(nll)
         # A tensor, not a bool: reading it would wait for the device at every update.
         applied = torch.isfinite(nll)
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        return UpdateResult(nll, applied, group.tokens, splits)
+        return UpdateResult(nll, applied, tokens, splits)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
@@ -114,8 +100,8 @@ class TrainStep:
     def rehearse(self, batch: Batch) -> int:
         """Run forward and backward on a batch and return how often it had to be halved; nothing else changes."""
         with preserve_torch_random(self.precision.device):
-            _, splits = self._gradient(Group.of([batch]).shares, batch.tokens, rehearsed=True)
-        self._clear_gradients()
+            _, splits = self._gradient([Share(batch, batch.tokens)], batch.tokens, rehearsed=True)
+        self.optimizer.zero_grad()
         return splits
 
     def fits_in_memory(self, batch: Batch) -> bool:
@@ -123,12 +109,12 @@ class TrainStep:
         fits = True
         with preserve_torch_random(self.precision.device):
             try:
-                self._pass(Group.of([batch]).shares[0], batch.tokens)
+                self._pass(Share(batch, batch.tokens), batch.tokens)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 fits = False
-        self._clear_gradients()
+        self.optimizer.zero_grad()
         torch.cuda.empty_cache()
         return fits
 
@@ -141,8 +127,9 @@ class TrainStep:
         # pairs, so that halving changes nothing but dropout.
         parts, splits = [part for share in shares for part in self._fitting(share)], 0
         while True:
-            # Again from the first part: the pass that failed has left a part of its gradient.
-            self._clear_gradients()
+            # Again from the first part: the pass that failed has left a part of its gradient. None, not zeros: spares
+            # the memory, and the optimizer leaves out a weight that has no gradient.
+            self.optimizer.zero_grad()
             nll = torch.zeros((), device=self.precision.device)
             failed = None
             for number, part in enumerate(parts):
@@ -171,10 +158,6 @@ class TrainStep:
         for half in share.batch.halves():
             yield from self._fitting(replace(share, batch=half))
 
-    def _clear_gradients(self) -> None:
-        # None, not zeros: spares the memory, and the optimizer leaves out a weight that has no gradient.
-        self.optimizer.zero_grad(set_to_none=True)
-
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
         with self.precision.autocast():
@@ -190,8 +173,9 @@ class TrainStep:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""
         # Before clipping: the threshold is on the true gradient, not on the scaled one.
         self.scaler.unscale_(self.optimizer)
-        gradients = [weight.grad for weight in weights if weight.grad is not None]
-        norm = _total_norm(gradients)
+        norm = get_total_norm([weight.grad for weight in weights if weight.grad is not None])  # ()
+        # Each rank may have a part of the gradients.
+        norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
         applied = applied & torch.isfinite(norm)
         # One factor for the whole gradient keeps its direction (Pascanu et al. 2013).
         if self.config.clip_norm:
@@ -246,7 +230,7 @@ class TrainStep:
         return {weight: name for name, weight in self.objective.model.named_parameters()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return what the next update depends on besides the saved weights: tensors, and values for JSON."""
+        """Return all that the next update depends on besides the saved weights: tensors, and values for JSON."""
         tensors = state_tensors(self.optimizer, self._names)
         for rank, states in enumerate(self.parallel.ranks.gather(self._generators())):
             tensors |= {f"{name}{_RANK}{rank}" if rank else name: state for name, state in states.items()}
@@ -282,9 +266,3 @@ def _of_rank(rank: int, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors of one rank, by their names without it; the first rank's include those common to all."""
     named = {name.partition(_RANK): tensor for name, tensor in tensors.items()}
     return {name: tensor for (name, _, of), tensor in named.items() if of == str(rank or "")}
-
-
-def _total_norm(gradients: list[Tensor]) -> Tensor:
-    """Return the norm of all gradients, (), also where each rank has a part of them."""
-    norm = get_total_norm(gradients)
-    return norm.full_tensor() if hasattr(norm, "full_tensor") else norm

@@ -224,12 +224,12 @@ class Trainer:
     def _train_step(self, window: Window) -> UpdateResult:
         """Apply one update of the weights."""
         position = self.state.epoch, self.state.batch
-        group = self.data.group(self.state)
+        shares = self.data.shares(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
         rate = self.rate.at(self.state.update, self._decisions.share_of_minutes, self.state.plateau, self.state.warmup)
         rate *= 0.5**self.state.returns
-        result = self.step(self.state.update, rate, group)
+        result = self.step(self.state.update, rate, shares)
         window.add(result)
         self._skipped.add(self.state.update, position, result.applied)
         self.state.tokens += result.tokens

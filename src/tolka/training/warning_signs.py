@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import median
 
 from tolka.metrics.validation import Validation
@@ -32,52 +32,42 @@ class Watch:
 
     def loss(self, update: int, loss: float) -> None:
         """Check a training loss: nll per token in nats."""
-        warnings = dict(self._in_loss(update, loss))  # compares with the losses before
+        before = median(self._losses) if len(self._losses) >= _MIN_RECENT else math.inf
         self._losses.append(loss)
-        self._report(update, warnings, ("jump", "guess"))
-
-    def _in_loss(self, update: int, loss: float) -> Iterator[tuple[str, str]]:
-        if update > self.settled_at and loss > self._guess + _GUESSING:
-            yield (
-                "guess",
-                f"the training loss is {loss:.2f} nats a token, and a uniform guess costs {self._guess:.2f}: "
-                "try a lower optimizer.lr or a longer scheduler.warmup",
-            )
-        elif len(self._losses) >= _MIN_RECENT and loss > median(self._losses) + _JUMP:
-            yield (
-                "jump",
-                f"the training loss has jumped from about {median(self._losses):.2f} to {loss:.2f} nats a token: if it "
-                "stays there, try a lower optimizer.lr, a longer scheduler.warmup or a smaller trainer.clip_norm",
-            )
+        is_guessing = update > self.settled_at and loss > self._guess + _GUESSING
+        guess = (
+            f"the training loss is {loss:.2f} nats a token, and a uniform guess costs {self._guess:.2f}: "
+            "try a lower optimizer.lr or a longer scheduler.warmup"
+        )
+        self._report(update, "guess", is_guessing, guess)
+        jump = (
+            f"the training loss has jumped from about {before:.2f} to {loss:.2f} nats a token: if it "
+            "stays there, try a lower optimizer.lr, a longer scheduler.warmup or a smaller trainer.clip_norm"
+        )
+        self._report(update, "jump", not is_guessing and loss > before + _JUMP, jump)
 
     def validation(self, update: int, result: Validation) -> None:
         """Check the result of a validation."""
         self._zeroes = self._zeroes + 1 if result.values["bleu"] == 0.0 else 0
-        self._report(update, dict(self._in_validation(update, result)), ("zero", "copies", "loops"))
+        zero = (
+            f"BLEU has been exactly 0 in {self._zeroes} validations: look at the sample translations; where they "
+            "are wrong, check that line by line the files are translations of each other (mt-train --check)"
+        )
+        self._report(update, "zero", self._zeroes >= _ZEROES, zero)
+        is_grown = update > max(_YOUNG, self.settled_at)
+        copies = (
+            f"{result.copied:.0%} of the translations are their sources: look for copies in the training text "
+            "(mt-train --check; cleaning.copies=true drops them)"
+        )
+        self._report(update, "copies", is_grown and result.copied > _COPIES, copies)
+        loops = (
+            f"{result.repeated:.0%} of the translations say something over and over: as a rule the model has "
+            "learnt too little yet, or the text is too small for it"
+        )
+        self._report(update, "loops", is_grown and result.repeated > _LOOPS, loops)
 
-    def _in_validation(self, update: int, result: Validation) -> Iterator[tuple[str, str]]:
-        if self._zeroes >= _ZEROES:
-            yield (
-                "zero",
-                f"BLEU has been exactly 0 in {self._zeroes} validations: look at the sample translations; where they "
-                "are wrong, check that line by line the files are translations of each other (mt-train --check)",
-            )
-        if update > max(_YOUNG, self.settled_at) and result.copied > _COPIES:
-            yield (
-                "copies",
-                f"{result.copied:.0%} of the translations are their sources: look for copies in the training text "
-                "(mt-train --check; cleaning.copies=true drops them)",
-            )
-        if update > max(_YOUNG, self.settled_at) and result.repeated > _LOOPS:
-            yield (
-                "loops",
-                f"{result.repeated:.0%} of the translations say something over and over: as a rule the model has "
-                "learnt too little yet, or the text is too small for it",
-            )
-
-    def _report(self, update: int, warnings: dict[str, str], kinds: tuple[str, ...]) -> None:
-        for kind, message in warnings.items():
-            if kind not in self._reported:
-                self._say(f"warning: update {update}: {message}")
+    def _report(self, update: int, kind: str, is_seen: bool, message: str) -> None:
+        if is_seen and kind not in self._reported:
+            self._say(f"warning: update {update}: {message}")
         # A kind that is not seen now is forgotten, so that it is reported again when it comes back.
-        self._reported = (self._reported - set(kinds)) | warnings.keys()
+        self._reported = self._reported | {kind} if is_seen else self._reported - {kind}

@@ -82,7 +82,7 @@ def test_the_output_is_the_sum_of_its_terms() -> None:
     weights = model.inspect(BATCH).attention["decoder.0.cross"][:, 0]
     c = weights @ memory.encoded
     x = model.target_embedding(BATCH.target_in)
-    s = model._decoder_layers[0].decode(x, layers[0])
+    s = model.decoder[0].decode(x, layers[0])
     readout: Any = model.readout
     output: Any = model.output_embedding
     w, w_context, w_token = readout.weight.split([8, 8, 8], dim=1)

@@ -18,8 +18,8 @@ from tolka.nn.positions import LearnedPositions
 from tolka.options.parsing import build
 
 
-def first(layers: torch.nn.ModuleList) -> Any:
-    """Return the first layer, whose parts a ModuleList does not know."""
+def first(layers: Any) -> Any:
+    """Return the first layer of a stack, whose parts a ModuleList does not know."""
     return layers[0]
 
 
@@ -147,14 +147,14 @@ def test_each_rate_reaches_its_own_place() -> None:
     )
     model = config.build(9, 9, True)
     layer = first(model.decoder)
-    assert model.dropout.rate == 0.1
+    assert model.dropout.p == 0.1
     assert (layer.attention.dropout_rate, layer.cross.dropout_rate, first(model.encoder).attention.dropout_rate) == (
         0.3,
         0.3,
         0.3,
     )
-    assert (layer.feedforward.dropout.rate, first(model.encoder).feedforward.dropout.rate) == (0.4, 0.4)
-    assert (layer.around_attention.dropout.rate, layer.around_feedforward.dropout.rate) == (0.1, 0.1)
+    assert (layer.feedforward.dropout.p, first(model.encoder).feedforward.dropout.p) == (0.4, 0.4)
+    assert (layer.around_attention.dropout.p, layer.around_feedforward.dropout.p) == (0.1, 0.1)
 
 
 def test_spelt_out_says_what_follows_from_what() -> None:

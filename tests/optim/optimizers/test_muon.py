@@ -12,7 +12,7 @@ from tolka.models.base import Seq2Seq
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.linear import FusedLinear
 from tolka.nn.lora import LoraLinear
-from tolka.optim.optimizers.muon import MuonConfig, orthogonalised
+from tolka.optim.optimizers.muon import MuonConfig, orthogonalise
 from tolka.optim.optimizers.of_torch import AdamWConfig
 
 
@@ -25,7 +25,7 @@ def test_orthogonalised_keeps_the_directions_and_evens_out_their_sizes(shape: tu
     matrix = random(*shape) * 1e3
     u, sizes, v = torch.linalg.svd(matrix, full_matrices=False)
     assert sizes.max() / sizes.min() > 2
-    (found,) = orthogonalised(matrix[None])
+    (found,) = orthogonalise(matrix[None])
     turned = u.mT @ found @ v.mT  # diagonal where the directions are kept
     torch.testing.assert_close(turned, torch.diag(turned.diagonal()), atol=1e-9, rtol=0)
     assert turned.diagonal().min() > 0.68
@@ -34,9 +34,9 @@ def test_orthogonalised_keeps_the_directions_and_evens_out_their_sizes(shape: tu
 
 def test_orthogonalised_takes_each_matrix_by_itself() -> None:
     first, second = random(5, 7), 100 * random(5, 7, seed=1)
-    together = orthogonalised(torch.stack([first, second, torch.zeros(5, 7, dtype=torch.float64)]))
-    torch.testing.assert_close(together[0], orthogonalised(first[None])[0])
-    torch.testing.assert_close(together[1], orthogonalised(second[None])[0])
+    together = orthogonalise(torch.stack([first, second, torch.zeros(5, 7, dtype=torch.float64)]))
+    torch.testing.assert_close(together[0], orthogonalise(first[None])[0])
+    torch.testing.assert_close(together[1], orthogonalise(second[None])[0])
     assert together[2].abs().max() == 0.0
 
 
@@ -51,7 +51,7 @@ def test_update_by_the_formula(shape: tuple[int, int], momentum: float, decay: f
         gradient = random(*shape, seed=step)
         mean = momentum * mean + (1 - momentum) * gradient.numpy()
         ahead = momentum * mean + (1 - momentum) * gradient.numpy()
-        direction = orthogonalised(torch.tensor(ahead)[None])[0].numpy()
+        direction = orthogonalise(torch.tensor(ahead)[None])[0].numpy()
         weight = (1 - 0.01 * decay) * weight - 0.01 * 0.2 * 2.0 * direction
         model.weight.grad = gradient
         optimizer.step()
@@ -79,7 +79,7 @@ def test_adapters_of_maps_in_one_parameter_move_as_if_apart() -> None:
     layer.lora_b.grad = torch.cat([random(4, 2), 100 * random(4, 2, seed=1), random(2, 2, seed=2)])
     MuonConfig(lr=1.0).build(layer).step()
     for part, gradient in zip(layer.lora_b.split([4, 4, 2]), layer.lora_b.grad.split([4, 4, 2]), strict=True):
-        expected = -0.2 * max(part.shape) ** 0.5 * orthogonalised(gradient[None])[0]
+        expected = -0.2 * max(part.shape) ** 0.5 * orthogonalise(gradient[None])[0]
         torch.testing.assert_close(part.detach(), expected)
 
 

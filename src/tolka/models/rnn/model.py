@@ -4,6 +4,7 @@ Sutskever et al. (2014) without attention; with it Luong et al. (2015), or, scor
 Shapes: B sentences, S source, T target, N valid target tokens, E embedding width, D state width, V vocabulary.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from tolka.data.batch import PAD, Batch
 from tolka.models.base import Inspection, Seq2Seq
-from tolka.models.embeddings import OutputLayer, make_embeddings
+from tolka.models.embeddings import make_embeddings
 from tolka.models.rnn.options import RnnOptions
 from tolka.nn.dropout import Dropout
 from tolka.nn.initialization import initialise
@@ -43,7 +44,6 @@ class RecurrentSeq2Seq(Seq2Seq):
     """
 
     architecture = "Rnn"
-    output_embedding: OutputLayer
 
     def __init__(self, config: RnnOptions, source_vocabulary: int, target_vocabulary: int) -> None:
         """config: resolved. source_vocabulary, target_vocabulary: numbers of subwords."""
@@ -59,9 +59,10 @@ class RecurrentSeq2Seq(Seq2Seq):
         directions = 2 if config.bidirectional else 1
         inputs = [config.d_model] + [states] * (config.layers - 1)
         # Both directions together are as wide as the decoder's state, which begins with them.
-        self.encoder = nn.ModuleList(cell(width, states // directions, config.bidirectional) for width in inputs)
+        encoder = nn.ModuleList(cell(width, states // directions, config.bidirectional) for width in inputs)
         inputs[0] += config.d_model if config.input_feeding else 0
-        self.decoder = nn.ModuleList(cell(width, states) for width in inputs)
+        decoder = nn.ModuleList(cell(width, states) for width in inputs)
+        self.encoder, self.decoder = cast(Sequence[RecurrentLayer], encoder), cast(Sequence[RecurrentLayer], decoder)
         self.attention = Alignment(config.attention, states) if config.attention != "none" else None
         terms = states * (1 if self.attention is None else 2) + (config.d_model if config.token_term else 0)
         # [s; c; x] W is s W + c W' + x W'' in one multiplication. s alone, of the embeddings' width, needs no W: the
@@ -74,19 +75,11 @@ class RecurrentSeq2Seq(Seq2Seq):
             if isinstance(module, LstmLayer):
                 module.open_forget_gates()
 
-    @property
-    def _encoder_layers(self) -> list[RecurrentLayer]:
-        return cast(list[RecurrentLayer], list(self.encoder))
-
-    @property
-    def _decoder_layers(self) -> list[RecurrentLayer]:
-        return cast(list[RecurrentLayer], list(self.decoder))
-
     def _encode(self, source: Tensor, lengths: Tensor) -> tuple[EncoderMemory | None, list[State]]:
         """(B, S), (B,) -> the memory for attention, and each layer's last state."""
         x = self.dropout(self.source_embedding(source))
         last = []
-        for number, layer in enumerate(self._encoder_layers):
+        for number, layer in enumerate(self.encoder):
             # Between layers only (Zaremba et al. 2014): within the recurrence, dropout would erase its memory.
             x = self.dropout(x) if number else x
             x, end = layer.encode(x, lengths)
@@ -118,7 +111,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         """Run one step of every layer: x (R, E), fed (R, E) -> the last layer's h (R, D), and all new states."""
         h = x if fed is None else torch.cat([x, fed], dim=-1)  # (R, E), or (R, 2E)
         after = []
-        for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
+        for number, (layer, state) in enumerate(zip(self.decoder, layers, strict=True)):
             state = layer.cell(layer.project(self.dropout(h) if number else h), state)
             h = state[0]
             after.append(state)
@@ -141,7 +134,7 @@ class RecurrentSeq2Seq(Seq2Seq):
             return batch.valid(torch.stack(steps, dim=1))
         # Without it no state depends on attention: layer after layer over all steps, then attention for all.
         s = x
-        for number, (layer, state) in enumerate(zip(self._decoder_layers, layers, strict=True)):
+        for number, (layer, state) in enumerate(zip(self.decoder, layers, strict=True)):
             s = layer.decode(self.dropout(s) if number else s, state)
         # From here on without padding.
         return self._read_out([batch.valid(term) for term in self._features(s, x, memory, maps)])

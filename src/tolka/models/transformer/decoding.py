@@ -45,16 +45,10 @@ class TransformerState(DecoderState):
 class DecodingTransformer(Transformer):
     """The Transformer that `TransformerConfig.build` returns: `start` and `step` for decoding, besides `forward`."""
 
-    @property
-    def _decoder_layers(self) -> Iterator[DecoderLayer]:
-        for layer in self.decoder:
-            assert isinstance(layer, DecoderLayer)
-            yield layer
-
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """Encode source (B, S) once; return the state before the first token."""
         memory = self._encode_in_parts(source, lengths)
-        prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self._decoder_layers]
+        prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self.decoder]
         # None where no sentence has padding, which spares every step the masking.
         mask = choose_packing(lengths, source.size(1)).mask
         return TransformerState(prefix, memory, None if mask is None else ~mask, position=0, beam=1)
@@ -67,7 +61,7 @@ class DecodingTransformer(Transformer):
             # All hypotheses are of one length, so that one position serves them all.
             x = x + self.target_positions(state.position, 1)
         prefix = []
-        for layer, cache, memory in zip(self._decoder_layers, state.prefix, state.memory, strict=True):
+        for layer, cache, memory in zip(self.decoder, state.prefix, state.memory, strict=True):
             x, cache = decoder_layer_step(layer, x, cache, memory, state.padding)
             prefix.append(cache)
         new = TransformerState(prefix, state.memory, state.padding, state.position + 1, state.beam)
@@ -95,7 +89,7 @@ class DecodingTransformer(Transformer):
         # Every decoder layer attends to the same encoder states, with a W_K and a W_V of its own.
         rows = choose_packing(lengths, source.size(1))
         encoded = self._encode(source, rows)
-        for layer in self._decoder_layers:
+        for layer in self.decoder:
             yield project_memory(layer.cross, encoded, rows)
 
 

@@ -85,20 +85,14 @@ class DecoderLayer(nn.Module):
         self.around_feedforward = Residual(options)
 
     def forward(
-        self,
-        x: Tensor,
-        rows: Packing,
-        encoded: Tensor,
-        source: Packing,
-        maps: tuple[list[Tensor], list[Tensor]] | None = None,
+        self, x: Tensor, rows: Packing, encoded: Tensor, source: Packing, maps: list[Tensor] | None = None
     ) -> Tensor:
         """x (N, D), encoder states (M, D) -> (N, D), all positions at once.
 
-        maps: where given, its lists get the weights of self-attention (B, H, T, T) and cross-attention (B, H, T, S).
+        maps: where given, gets the weights of self-attention (B, H, T, T) and those of cross-attention (B, H, T, S).
         """
-        self_maps, cross_maps = maps or (None, None)
         # Causal: no position may see the token that it has to predict.
-        x = self.around_attention(x, lambda y: self.attention(y, rows, causal=True, maps=self_maps))
+        x = self.around_attention(x, lambda y: self.attention(y, rows, causal=True, maps=maps))
         # Only here does the decoder see the source.
-        x = self.around_cross(x, lambda y: self.cross(y, rows, encoded, source, maps=cross_maps))
+        x = self.around_cross(x, lambda y: self.cross(y, rows, encoded, source, maps=maps))
         return self.around_feedforward(x, self.feedforward)

@@ -5,8 +5,8 @@ each, so that nothing is computed for padding. Shapes: B sentences, S source, T 
 sources (see `tolka.kernels.packing`), H heads, D model width, V vocabulary.
 """
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tolka.data.batch import BOS, EOS, Batch
 from tolka.kernels.packing import Packing, choose_packing
-from tolka.models.embeddings import OutputLayer, make_embeddings
+from tolka.models.embeddings import make_embeddings
 from tolka.models.seq2seq import Inspection, Seq2Seq
 from tolka.models.transformer.layers import DecoderLayer, EncoderLayer, make_norm
 from tolka.models.transformer.options import TransformerOptions
@@ -27,7 +27,6 @@ class Transformer(Seq2Seq):
     """Encoder and decoder, trained with teacher forcing. See `TransformerOptions` for what can be chosen."""
 
     architecture = "Transformer"
-    output_embedding: OutputLayer
 
     def __init__(self, config: TransformerOptions, source_vocabulary: int, target_vocabulary: int) -> None:
         """config: resolved. source_vocabulary, target_vocabulary: numbers of subwords."""
@@ -43,7 +42,8 @@ class Transformer(Seq2Seq):
         self.target_positions = self._make_positions()
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.decoder = cast(Sequence[DecoderLayer], decoder)
         # With pre-norm no layer normalises the residual stream itself, so each stack ends with a norm.
         self.encoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
         self.decoder_norm = make_norm(config) if config.norm == "pre" else nn.Identity()
@@ -51,7 +51,7 @@ class Transformer(Seq2Seq):
         initialise(self, config.initialization, embedding_std=config.d_model**-0.5)
 
     def _make_positions(self) -> SinusoidalPositions | LearnedPositions | None:
-        """Return what is added to embeddings; rotary positions act inside attention instead."""
+        """Return the positions that are added to embeddings; rotary positions act inside attention instead."""
         if self.config.positions == "rotary":
             return None
         if self.config.positions == "learned":
@@ -67,27 +67,20 @@ class Transformer(Seq2Seq):
         target = choose_packing(batch.target_lengths, batch.target_in.size(1), positions)
         return self._decode(batch, target, self._encode(batch.source, source), source)
 
-    def _encode(self, source: Tensor, rows: Packing, inspection: Inspection | None = None) -> Tensor:
-        """(B, S) -> encoder states (M, D)."""
+    def _encode(self, source: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
+        """(B, S) -> encoder states (M, D). maps: where given, gets each layer's."""
         x = self._embed(source, rows, self.source_embedding, self.source_positions)  # (M, D)
-        for number, layer in enumerate(self.encoder):
-            maps: list[Tensor] | None = None if inspection is None else []
+        for layer in self.encoder:
             x = self._run_layer(layer, x, rows, maps)
-            if inspection is not None and maps:
-                (inspection.attention[f"encoder.{number}.self"],) = maps
         return self.encoder_norm(x)
 
     def _decode(
-        self, batch: Batch, rows: Packing, encoded: Tensor, source: Packing, inspection: Inspection | None = None
+        self, batch: Batch, rows: Packing, encoded: Tensor, source: Packing, maps: list[Tensor] | None = None
     ) -> Tensor:
-        """Encoder states (M, D) -> features (N, D) of the valid target tokens."""
+        """Encoder states (M, D) -> features (N, D) of the valid target tokens. maps: where given, gets each layer's."""
         x = self._embed(self._decoder_input(batch.target_in), rows, self.target_embedding, self.target_positions)
-        for number, layer in enumerate(self.decoder):
-            maps: tuple[list[Tensor], list[Tensor]] | None = None if inspection is None else ([], [])
+        for layer in self.decoder:
             x = self._run_layer(layer, x, rows, encoded, source, maps)
-            if inspection is not None and maps:
-                (inspection.attention[f"decoder.{number}.self"],) = maps[0]
-                (inspection.attention[f"decoder.{number}.cross"],) = maps[1]
         # Without padding rows: neither the norm nor the much wider output layer computes anything for them.
         return self.decoder_norm(rows.token_rows(x, batch.target_positions))
 
@@ -113,12 +106,14 @@ class Transformer(Seq2Seq):
 
     def inspect(self, batch: Batch) -> Inspection:
         """Return the attention maps encoder.L.self, decoder.L.self and decoder.L.cross of every layer L."""
-        inspection = Inspection(torch.empty(0))
         # A row for each position, padding included: the maps are of padded sentences.
         source = Packing(batch.source_lengths, batch.source.size(1))
         target = Packing(batch.target_lengths, batch.target_in.size(1))
-        encoded = self._encode(batch.source, source, inspection)
-        return replace(inspection, features=self._decode(batch, target, encoded, source, inspection))
+        maps: list[Tensor] = []
+        features = self._decode(batch, target, self._encode(batch.source, source, maps), source, maps)
+        names = [f"encoder.{number}.self" for number in range(len(self.encoder))]
+        names += [f"decoder.{number}.{kind}" for number in range(len(self.decoder)) for kind in ("self", "cross")]
+        return Inspection(features, dict(zip(names, maps, strict=True)))
 
     def logits(self, features: Tensor) -> Tensor:
         """(..., D) -> (..., V): dot products with the rows of the output embedding, plus the bias if there is one."""

@@ -69,14 +69,14 @@ class Muon(torch.optim.Optimizer):
         # All matrices of one shape in a batch; torch.optim.Muon takes one after the other, in bfloat16, which most
         # processors emulate.
         for shape, pairs in by_shape.items():
-            directions = orthogonalised(torch.stack([direction for _, direction in pairs]))
+            directions = orthogonalise(torch.stack([direction for _, direction in pairs]))
             # An orthogonal (m, n) matrix has a root mean square of 1 / sqrt(max(m, n)): so scaled, an update is as
             # large as AdamW's, and one rate does for both (Liu et al. 2025, equation 4).
             directions *= group["lr"] * _SIZE * max(shape) ** 0.5
             torch._foreach_sub_([part for part, _ in pairs], list(directions.unbind()))
 
 
-def orthogonalised(matrices: Tensor) -> Tensor:
+def orthogonalise(matrices: Tensor) -> Tensor:
     """(k, m, n) -> (k, m, n): map each matrix U S V^T to about U V^T, by the Newton-Schulz iteration."""
     # X X^T is the smaller Gram matrix of a wide X.
     tall = matrices.size(-2) > matrices.size(-1)

@@ -68,19 +68,15 @@ class Rules:
         # The last n - 1 tokens; where an n-gram begins with them, its own last token is forbidden.
         last = tokens[..., tokens.size(2) - self._ngram + 1 :]
         is_same = (ngrams[..., :-1] == last[:, :, None]).all(dim=-1)
-        _forbid(log_p, ngrams[..., -1], is_same)
+        # By adding -inf or 0, so that a token that ends two n-grams, of which one begins with them, is forbidden.
+        bans = torch.zeros(is_same.shape, device=log_p.device).masked_fill_(is_same, NEVER)
+        log_p.scatter_add_(2, ngrams[..., -1], bans)
 
     def _forced(self, length: int, sentences: Tensor, hypotheses: int) -> Tensor | None:
         """Return (B, k, 1): the prefix's token at this place, `<pad>` where there is none; None if no sentence has."""
         if self._prefixes is None or length >= self._prefixes.size(1):
             return None
         return self._prefixes[sentences, length][:, None, None].expand(-1, hypotheses, 1)
-
-
-def _forbid(log_p: Tensor, tokens: Tensor, chosen: Tensor) -> None:
-    """Set log_p (B, k, V) to -inf at those of the tokens (B, k, n) that are `chosen`."""
-    # By adding -inf or 0, so that a token that is in `tokens` twice, once chosen and once not, is forbidden.
-    log_p.scatter_add_(2, tokens, torch.zeros(chosen.shape, device=log_p.device).masked_fill_(chosen, NEVER))
 
 
 def _prefix_table(wishes: Sequence[Wish], limits: Tensor) -> Tensor | None:

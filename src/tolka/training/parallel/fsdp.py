@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -36,6 +36,7 @@ class Sharded(Parallel):
         """objective: whose model is shared out from here on; build the optimizer after this."""
         super().__init__(objective, ranks)
         self.whole_objective = copy.deepcopy(objective)
+        self._twin = self.whole_objective.model
         self._empty()
         mesh = init_device_mesh(precision.device.type, (ranks.size,))
         # Layer by layer, so that only one layer's weights are whole at a time; then what is left, as embeddings.
@@ -48,10 +49,6 @@ class Sharded(Parallel):
             shared.set_force_sum_reduction_for_comms(True)
         named = objective.model.named_parameters()
         self._weights = {name: weight for name, weight in named if isinstance(weight, DTensor)}
-
-    @property
-    def _twin(self) -> nn.Module:
-        return self.whole_objective.model
 
     def check_halves(self, batch: Batch, is_last: bool) -> None:
         """Raise LostProcessError, as all ranks compute each layer together."""
