@@ -265,7 +265,7 @@ def _card_facts(
     parameters: int,
     precision: Precision,
 ) -> dict[str, str]:
-    """Return what the model card says of the training. parameters: of the model as it is saved."""
+    """Return the facts of a training that the model card has. parameters: of the model as it is saved."""
     data_set = hub_data_set(asdict(corpus))
     return {
         "languages": ", ".join(map(str, corpus.directions)),
