@@ -29,7 +29,7 @@ from tolka.data.batch import collate
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, TolkaError
 from tolka.metrics.tables import table
-from tolka.model_directory.read import direction_of, load_settings
+from tolka.model_directory.settings import direction_of, load_settings
 from tolka.search.greedy import GreedyConfig
 from tolka.translation.attention_maps import AttentionMap, word_alignment, word_numbers
 from tolka.translation.opening import open_model
@@ -182,9 +182,9 @@ def verb_hit(probe: Probe, each: AttentionMap) -> bool:
 
 def it_hit(probe: Probe, each: AttentionMap) -> bool:
     """Whether "it" looked more at what it refers to than at the other noun."""
-    numbers = word_numbers(each.columns)
+    numbers = word_numbers(each.columns[:-1])
     it = words(probe.english).index("it")
-    row = np.array(each.weights)[[number == it for number in numbers]].mean(axis=0)
+    row = np.array(each.weights)[:-1, :-1][[number == it for number in numbers]].mean(axis=0)
     right, wrong = (row[[number == n for number in numbers]].sum() for n in (probe.first, probe.second))
     return bool(right > wrong)
 

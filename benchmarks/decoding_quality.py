@@ -18,8 +18,8 @@ from tolka.engines.options import DecodingConfig
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.pairwise import chrf_of
 from tolka.metrics.scores import score
-from tolka.model_directory.read import direction_of, load_model
-from tolka.model_directory.settings import digest
+from tolka.model_directory.read import load_model
+from tolka.model_directory.settings import digest, direction_of
 from tolka.search.base import SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tolka.api.train import TrainResult, train
 from tolka.config.command_line import train_config
-from tolka.model_directory.read import direction_of, load_settings
+from tolka.model_directory.settings import direction_of, load_settings
 
 REPLAY = "all weights, old text beside the new"
 WAYS: dict[str, list[str]] = {

@@ -41,11 +41,8 @@ def features(translator: Translator[TorchEngine], sources: Sequence[str], target
 
 def of_pair(scores: Sequence[float], found: AttentionMap) -> list[float]:
     """Return the features of a pair from the log-probabilities of its tokens and its attention map."""
-    weights, words = np.array(found.weights), word_numbers(found.columns)
-    received = np.zeros(1 + max(word for word in words if word is not None))
-    for column, word in enumerate(words):
-        if word is not None:
-            received[word] += weights[:, column].sum()
+    weights, words = np.array(found.weights), word_numbers(found.columns[:-1])
+    received = np.bincount(words, weights[:, :-1].sum(axis=0))
     entropy = -(weights * np.log(weights + 1e-9)).sum(axis=1).mean()
     return [-float(np.mean(scores)), -min(scores), -float(np.quantile(received, 0.2)), float(entropy)]
 

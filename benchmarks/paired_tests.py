@@ -25,7 +25,7 @@ from sacrebleu.metrics.chrf import CHRF
 from tolka.metrics.languages import choose_bleu_tokenizer
 from tolka.metrics.line_statistics import Statistics, exchanged_sums, line_statistics, resampled_sums
 from tolka.metrics.scores import interval_of
-from tolka.metrics.significance import beside_the_best, randomisation_p
+from tolka.metrics.significance import gaps_to_best, randomisation_p
 from tolka.metrics.tables import table
 from tolka.text.lines import read_lines
 
@@ -119,7 +119,7 @@ def pages(per_line: list[Floats], count: int, lines: int, trials: int, deviation
                 scores = drawn[draw.integers(2, size=(systems, seeds, lines)), np.arange(lines)]
                 if seeds > 1:
                     scores += deviation * draw.normal(size=(systems, seeds, 1))
-                called += min(p for _, p in beside_the_best(list(scores), trials)) < 0.05
+                called += min(p for _, p in gaps_to_best(list(scores), trials)) < 0.05
             rows.append([str(systems), str(seeds), str(count), f"{called / count:.1%}"])
     print(table(rows, ["equal systems", "seeds", "pages", "some p < 0.05"], "rrrr"))
 

@@ -21,7 +21,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 import tolka
 from cpu_minutes import train
-from tolka.evaluation.robustness import undisturbed
+from tolka.evaluation.robustness import change_alike
 from tolka.text.lines import read_lines
 from tolka.text.noise import NOISES
 from tolka.text.pairs import Pair
@@ -52,7 +52,7 @@ def table(corpus: Path, source: str, target: str, out: Path) -> None:
         pairs = [noise(pair, random.Random(row)) for row, pair in enumerate(clean)]
         for name, translator in models.items():
             same = [
-                undisturbed(noise, pair, text, changed, row)
+                change_alike(noise, pair, text, changed, row)
                 for row, (pair, text, changed) in enumerate(zip(clean, plain[name], pairs, strict=True))
             ]
             texts = translator([pair.source for pair in pairs])

@@ -88,7 +88,6 @@ ALLOWED = {
     "formats/ctranslate2/folder.py": {"sys.modules['torch']"},  # in a process that ends with the call
     "interchange/transformers_side.py": {"logging.set_verbosity_error", "logging.set_verbosity"},
     "kernels/quantized.py": {"torch.backends.quantized.engine"},
-    "search/options.py": {"sys.modules[f'{__name__}.base']"},  # an earlier name of the module
     "tracking/trackio.py": {"print"},  # whose own lines go to stdout
     "training/signals.py": {"signal.signal"},
 }

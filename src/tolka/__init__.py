@@ -31,38 +31,22 @@ from typing import TYPE_CHECKING, Any
 from tolka.version import __version__
 
 if TYPE_CHECKING:
-    from tolka.api.compare import compare
-    from tolka.api.evaluate import calibrate, evaluate
-    from tolka.api.recipe import follow_recipe
-    from tolka.api.robustness import robustness
-    from tolka.api.train import train
-    from tolka.api.translate import attention, load, translate, translate_files
-    from tolka.config.command_line import train_config
-    from tolka.config.schemas import TrainConfig
-    from tolka.errors import TolkaError
-    from tolka.text.direction import Direction
-    from tolka.translation.request import Request
-    from tolka.translation.translator import Translator
-
-__all__ = [
-    "Direction",
-    "Request",
-    "TolkaError",
-    "TrainConfig",
-    "Translator",
-    "__version__",
-    "attention",
-    "calibrate",
-    "compare",
-    "evaluate",
-    "follow_recipe",
-    "load",
-    "robustness",
-    "train",
-    "train_config",
-    "translate",
-    "translate_files",
-]
+    from tolka.api.compare import compare as compare
+    from tolka.api.evaluate import calibrate as calibrate
+    from tolka.api.evaluate import evaluate as evaluate
+    from tolka.api.evaluate import robustness as robustness
+    from tolka.api.recipe import follow_recipe as follow_recipe
+    from tolka.api.train import train as train
+    from tolka.api.translate import attention as attention
+    from tolka.api.translate import load as load
+    from tolka.api.translate import translate as translate
+    from tolka.api.translate import translate_files as translate_files
+    from tolka.config.command_line import train_config as train_config
+    from tolka.config.schemas import TrainConfig as TrainConfig
+    from tolka.errors import TolkaError as TolkaError
+    from tolka.text.direction import Direction as Direction
+    from tolka.translation.request import Request as Request
+    from tolka.translation.translator import Translator as Translator
 
 # Imported when first used, so that a command's --help never waits for torch.
 _HOMES = {
@@ -74,15 +58,16 @@ _HOMES = {
     "attention": "tolka.api.translate",
     "calibrate": "tolka.api.evaluate",
     "compare": "tolka.api.compare",
-    "robustness": "tolka.api.robustness",
     "evaluate": "tolka.api.evaluate",
     "follow_recipe": "tolka.api.recipe",
     "load": "tolka.api.translate",
+    "robustness": "tolka.api.evaluate",
     "train": "tolka.api.train",
     "train_config": "tolka.config.command_line",
     "translate": "tolka.api.translate",
     "translate_files": "tolka.api.translate",
 }
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

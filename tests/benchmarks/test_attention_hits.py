@@ -68,8 +68,8 @@ def test_a_hit_is_the_largest_weight_and_marks_do_not_count() -> None:
 
 
 def test_it_is_compared_with_the_other_noun() -> None:
-    pieces = ["▁the", "▁cat", "▁ate", "▁the", "▁ri", "ce", "▁because", "▁it"]
-    rows = [[0.0] * 8] * 7 + [[0.5, 0.2, 0.0, 0.0, 0.1, 0.15, 0.0, 0.05]]
+    pieces = ["▁the", "▁cat", "▁ate", "▁the", "▁ri", "ce", "▁because", "▁it", "</s>"]
+    rows = [[0.0] * 9] * 7 + [[0.5, 0.2, 0.0, 0.0, 0.1, 0.15, 0.0, 0.05, 0.0]] + [[0.0] * 9]
     each = AttentionMap("encoder.0.self", pieces, pieces, rows)
     assert it_hit(Probe("The cat ate the rice because it", "", 4, 1), each)
     assert not it_hit(Probe("The cat ate the rice because it", "", 1, 4), each)

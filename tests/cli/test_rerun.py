@@ -120,9 +120,9 @@ def test_a_run_can_be_taken_over_with_other_settings(command: Command, begun: li
 
 
 def test_what_cannot_be_read_is_as_good_as_nothing(tmp_path: Path) -> None:
-    assert provenance.recorded(tmp_path) == []
+    assert provenance.recorded_calls(tmp_path) == []
     (tmp_path / "provenance.json").write_text("{")
-    assert provenance.recorded(tmp_path) == []
+    assert provenance.recorded_calls(tmp_path) == []
 
 
 @pytest.mark.slow

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from tolka.cli.common import separate_files
-from tolka.config.command_line import evaluate_config, train_config, translate_config, with_recipe
+from tolka.config.command_line import evaluate_config, split_recipe, train_config, translate_config, with_recipe
 from tolka.config.compose import compose_plainly
 from tolka.config.schemas import build_groups
 from tolka.config.sweep import plan
 from tolka.errors import TolkaError
-from tolka.recipes.settings import split_recipe
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

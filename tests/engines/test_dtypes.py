@@ -177,12 +177,12 @@ def test_models_of_an_ensemble_may_be_in_int8_already() -> None:
 )
 def test_what_a_device_cannot_do_is_refused(name: str, device: str, words: str) -> None:
     with pytest.raises(ConfigError, match=f"decoding.precision={name}.*{words}"):
-        check_dtype(name, torch.device(device), "decoding.precision")
-    check_dtype("fp32", torch.device(device), "decoding.precision")
-    check_dtype("bf16", torch.device(device), "decoding.precision")
+        check_dtype(name, torch.device(device))
+    check_dtype("fp32", torch.device(device))
+    check_dtype("bf16", torch.device(device))
 
 
 def test_a_build_without_such_products_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tolka.engines.torch_engine.supports_int8", lambda: False)
     with pytest.raises(ConfigError, match="this build of torch has no int8 matrix"):
-        check_dtype("int8", CPU, "decoding.precision")
+        check_dtype("int8", CPU)

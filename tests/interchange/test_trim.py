@@ -16,7 +16,7 @@ from tolka.interchange.trim import _sample, trim
 from tolka.model_directory.read import load_model
 from tolka.models.embeddings import with_rows
 from tolka.text.direction import Direction
-from tolka.text.scripts import written_in
+from tolka.text.scripts import script_test
 from tolka.tokenizer.merges import merge
 from tolka.tokenizer.trimming import trim_tokenizer
 
@@ -68,10 +68,10 @@ def test_without_a_text_the_scripts_decide(nllb: Path) -> None:
 
 
 def test_what_belongs_to_a_script() -> None:
-    belongs = written_in(["ru", "tyv_Cyrl"])
+    belongs = script_test(["ru", "tyv_Cyrl"])
     assert all(map(belongs, ["привет", "12, 3!", "и\u0301", "Ғө", "", "—"]))
     assert not any(map(belongs, ["hello", "приvет", "한", "א"]))
-    assert all(map(written_in(["zho_Hans", "jpn_Jpan"]), ["汉字", "、。", "かな"]))
+    assert all(map(script_test(["zho_Hans", "jpn_Jpan"]), ["汉字", "、。", "かな"]))
 
 
 def test_what_a_subword_is_merged_of() -> None:

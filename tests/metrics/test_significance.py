@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tolka.metrics.options import MetricsConfig
-from tolka.metrics.significance import beside_the_best, compare, holm, randomisation_p
+from tolka.metrics.significance import compare, gaps_to_best, holm, randomisation_p
 
 
 def test_holm_by_hand() -> None:
@@ -64,7 +64,7 @@ def test_two_systems_are_told_apart_by_approximate_randomisation() -> None:
     draw = np.random.default_rng(1)
     base = draw.normal(40, 15, 60)
     other = base + draw.normal(1, 3, 60)
-    (change, p), best = beside_the_best([base[None], other[None]])
+    (change, p), best = gaps_to_best([base[None], other[None]])
     assert best == (0.0, 1.0)
     assert change == pytest.approx((base - other).mean())
     flipped = np.random.default_rng(2).choice((-1.0, 1.0), size=(20_000, 60)) @ (base - other)
@@ -76,7 +76,7 @@ def test_of_many_equal_systems_the_best_is_seldom_called_better() -> None:
     draw = np.random.default_rng(1)
     called = 0
     for _ in range(200):
-        found = beside_the_best(list(draw.normal(40, 10, 100) + draw.normal(0, 10, (20, 1, 100))), trials=300)
+        found = gaps_to_best(list(draw.normal(40, 10, 100) + draw.normal(0, 10, (20, 1, 100))), trials=300)
         called += min(p for _, p in found) < 0.05
     assert called <= 20
 
@@ -86,8 +86,8 @@ def test_seeds_that_differ_make_a_difference_uncertain() -> None:
     lines = draw.normal(40, 10, 300)
     near = [lines + shift + draw.normal(0, 5, (3, 300)) for shift in (0.0, 3.0)]
     far = [each + np.array([[-4.0], [0.0], [4.0]]) for each in near]
-    assert beside_the_best(near)[0][1] < 0.01
-    assert beside_the_best(far)[0][1] > 0.2
+    assert gaps_to_best(near)[0][1] < 0.01
+    assert gaps_to_best(far)[0][1] > 0.2
     # Student's t of 4 degrees of freedom, where hardly anything but the seeds varies: 3 / (4 * sqrt(2 / 3)) = 0.92.
-    assert beside_the_best(far)[0][1] == pytest.approx(0.41, abs=0.06)
-    assert beside_the_best([lines[None], lines[None]]) == [(0.0, 1.0)] * 2
+    assert gaps_to_best(far)[0][1] == pytest.approx(0.41, abs=0.06)
+    assert gaps_to_best([lines[None], lines[None]]) == [(0.0, 1.0)] * 2

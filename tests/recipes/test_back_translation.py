@@ -228,7 +228,7 @@ def test_the_better_model_has_the_higher_bleu(
         scores = Score("", 10.0, None, "s"), Score("", 80.0, None, "s")
         return {"test": [Comparison(name, *scores, gains[name], 0.01, "s") for name in metrics.names]}
 
-    monkeypatch.setattr(outcome, "_compared", compared)
+    monkeypatch.setattr(outcome, "_compare_steps", compared)
     found = command("mt-train", *recipe, "metrics.names=[length,ter]")
     assert found.code == 0
     figures = json.loads((tmp_path / "run" / "steps" / "outcome.json").read_text(encoding="utf-8"))["figures"]

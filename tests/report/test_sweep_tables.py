@@ -12,7 +12,7 @@ from tolka.report.sweep_tables import differing_settings, ranked_systems, sweep_
 def run(label: str, dropout: float, seed: int, bleu: float, metric: str = "bleu") -> FinishedRun:
     """A training whose test lines have chrF2 of 10, 20, 30 and so on, more or less by what its BLEU is from 20."""
     config: dict[str, Any] = {
-        "run": {"name": label, "dir": f"runs/{label}", "seed": seed},
+        "run": {"name": label, "dir": f"runs/{label}", "seed": seed, "origins": {"run.seed": f"file {label}"}},
         "model": {"name": "transformer", "dropout": dropout},
         "trainer": {"metric": metric},
     }

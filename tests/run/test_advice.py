@@ -11,7 +11,7 @@ from evidences import BORDERS, SOUND, made
 
 from tolka.evaluation.verdict import Commands, advice_of, verdict
 from tolka.run.next_commands import from_parent, go_on, on_more_text
-from tolka.run.provenance import recorded
+from tolka.run.provenance import recorded_calls
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
@@ -26,7 +26,7 @@ MORE = {
 
 def advised(run: Path, began_as: str) -> Iterator[list[str]]:
     """Yield the words of each command that is advised to a run, each once."""
-    calls = recorded(run)
+    calls = recorded_calls(run)
     for state in (TrainState(update=5), TrainState(update=5, stale=4)):
         longer = go_on(TrainerConfig(updates=5), state, 0)
         commands = Commands(*longer, on_more_text(calls, "mine"), from_parent(calls, "mine", "PARENT"))

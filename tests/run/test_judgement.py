@@ -16,7 +16,7 @@ from tolka.evaluation.verdict import verdict
 from tolka.evaluation.verdict_evidence import Evidence
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
-from tolka.run.judgement import forgotten_tests, shifted, weakest
+from tolka.run.judgement import forgotten_tests, shift_in_words, weakest_test
 from tolka.run.next_commands import from_parent, go_on, on_more_text
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource
@@ -154,9 +154,9 @@ def test_where_the_sides_of_the_training_text_stop_to_be_parallel() -> None:
     source = draw.integers(2, 40, 4000)
     target = np.maximum(1, source + draw.integers(-1, 2, 4000))
     words = draw.integers(3, 9, 500), draw.integers(3, 9, 500)  # of a dictionary, whose lengths do not correlate
-    assert shifted([Written(source, target), Written(*words)]) == ""
-    assert shifted([Written(*map(np.concatenate, zip((source, target), words, strict=True)))]) == ""
-    found = shifted([Written(*words), Written(source, np.concatenate([target[:1500], target[1501:], [9]]))])
+    assert shift_in_words([Written(source, target), Written(*words)]) == ""
+    assert shift_in_words([Written(*map(np.concatenate, zip((source, target), words, strict=True)))]) == ""
+    found = shift_in_words([Written(*words), Written(source, np.concatenate([target[:1500], target[1501:], [9]]))])
     assert re.match(r"data/train, pairs 1\d\d\d to 4000 are not parallel: their lengths correlate by ", found)
     assert re.search(r", and near pair 1\d\d\d the source has a line too many, or the target too few$", found)
 
@@ -168,6 +168,6 @@ def test_the_verdict_is_on_the_weakest_direction_that_was_trained() -> None:
         a_result(name, chrf, *direction)
         for name, direction, chrf in (("a", old, 1.0), ("b", new, 30.0), ("c", back, 20.0), ("d", back, 2.0))
     ]
-    assert weakest(tests, [new, back]).name == "c"
-    assert weakest(tests, [new]).name == "b"
-    assert weakest(tests[:1], [new]).name == "a"
+    assert weakest_test(tests, [new, back]).name == "c"
+    assert weakest_test(tests, [new]).name == "b"
+    assert weakest_test(tests[:1], [new]).name == "a"

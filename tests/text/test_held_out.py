@@ -129,7 +129,7 @@ def test_what_is_no_size(tmp_path: Path, asked: str) -> None:
 @pytest.mark.parametrize("asked", ["10", "40", "auto"])
 def test_all_that_differ_are_not_set_aside(tmp_path: Path, asked: str) -> None:
     write_tsv(tmp_path / "all.tsv", ROWS[:10] * 20)
-    with pytest.raises(DataError, match=r"asks for (10|20|40) pairs, and the training text has only 10 that differ"):
+    with pytest.raises(DataError, match=r"sets (10|20|40) of the .* of which only 10 differ"):
         split(config(tmp_path, ["all.tsv"], valid=[asked]))
     corpus = split(config(tmp_path, ["all.tsv"], valid=["9"]))
     assert len(trained_on(corpus, pairs(corpus)[0])[0]) == 20

@@ -19,7 +19,7 @@ from tolka.text.pairs import Pair
 from tolka.text.readers import reader_of
 from tolka.text.readers.wmt import segments
 from tolka.translation.flags import differing_placeholders, text_flags
-from tolka.translation.numbers import in_ascii_digits, numbers_of, unmatched_numbers
+from tolka.translation.numbers import numbers_of, to_ascii_digits, unmatched_numbers
 from tolka.translation.splitting import sentences
 
 EN_DE = Direction("en", "de")
@@ -37,7 +37,7 @@ RULES: dict[str, tuple[int, Callable[[str], object]]] = {
     "flags": (4000, lambda text: text_flags(text, f"x {text}")),
     "placeholders": (20_000, lambda text: differing_placeholders(text, "x")),
     "numbers": (4000, lambda text: list(numbers_of(text))),
-    "digits": (40_000, in_ascii_digits),
+    "digits": (40_000, to_ascii_digits),
     "unmatched numbers": (2000, lambda text: unmatched_numbers(text, f"{text} x")),
     "cleaning": (20_000, all_steps),
     "markup": (20_000, lambda text: (has_markup(text), without_markup(text))),

@@ -6,7 +6,7 @@ import pytest
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.text.new_languages import check_new_languages, code_hint, known_as
+from tolka.text.new_languages import check_new_languages, code_hint, equivalent_codes
 from tolka.tokenizer.language_tags import check_known
 
 # Codes of NLLB-200 (FLORES-200) -> what people type for it.
@@ -91,8 +91,8 @@ def test_corpus_like_adds_what_only_looks_like_a_second_name() -> None:
 
 
 def test_models_by_macrolanguage_know_their_usual_member() -> None:
-    assert {code: known_as(code, M2M.values()) for code in M2M} == {code: [own] for code, own in M2M.items()}
-    assert known_as("deu_Latn", ["de_DE", "en_XX"]) == ["de_DE"]  # mBART's
+    assert {code: equivalent_codes(code, M2M.values()) for code in M2M} == {code: [own] for code, own in M2M.items()}
+    assert equivalent_codes("deu_Latn", ["de_DE", "en_XX"]) == ["de_DE"]  # mBART's
 
 
 def test_a_real_code_is_not_guessed_by_its_letters() -> None:

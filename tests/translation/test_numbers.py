@@ -2,11 +2,11 @@
 
 from rows import each_row
 
-from tolka.translation.numbers import Number, in_ascii_digits, numbers_of, unmatched_numbers
+from tolka.translation.numbers import Number, numbers_of, to_ascii_digits, unmatched_numbers
 
 
 def only(text: str) -> Number:
-    [number] = numbers_of(in_ascii_digits(text))
+    [number] = numbers_of(to_ascii_digits(text))
     return number
 
 

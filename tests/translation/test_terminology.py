@@ -161,7 +161,7 @@ def test_spelling_follows_the_unicode_form_of_the_training_text() -> None:
     [match] = terms.matches("ein caf\u00e9")
     assert match.targets == ("V\u00f6gel",)
     assert terms.missing([match], "rote V\u00f6gel") == []
-    assert terms.banned_in("rote V\u00f6gel") == ["V\u00f6gel"]
+    assert terms.banned_phrases("rote V\u00f6gel") == ["V\u00f6gel"]
 
 
 @pytest.mark.slow
@@ -190,9 +190,9 @@ def test_other_spellings_of_a_banned_phrase_are_found() -> None:
     [blank] = used.encode_target(["a b"])
     ids = [*used.encode_target(["ein"])[0], *used.encode_target([" "])[0], *letters]
     text = used.decode_target([ids])[0]
-    assert terms.banned_in("ein Hund") == ["Hund"]
-    assert terms.banned_in("Hunde") == []
-    assert terms.banned_in(text) == (["Hund"] if "ein Hund" in text else [])
+    assert terms.banned_phrases("ein Hund") == ["Hund"]
+    assert terms.banned_phrases("Hunde") == []
+    assert terms.banned_phrases(text) == (["Hund"] if "ein Hund" in text else [])
     assert blank
     spelt = used.encode_target(["ein Hund bellt"])[0]
     [found] = terms.banned_spellings("ein Hund bellt", spelt)
@@ -240,7 +240,7 @@ def test_forms_are_compared_as_the_tokenizer_writes_them() -> None:
     for match, texts in ((area, ("12 m2", "12 m²")), (maker, ("die firma", "Firma", "die ﬁrma"))):
         assert [terms.missing([match], text) for text in texts] == [[]] * len(texts)
         assert terms.missing([match], "12 m") == [match.targets[0]]
-    assert [terms.banned_in(text) for text in ("ein m2.", "M2", "m²", "Fin", "m22 final")] == [
+    assert [terms.banned_phrases(text) for text in ("ein m2.", "M2", "m²", "Fin", "m22 final")] == [
         *([["m²"]] * 3),
         ["ﬁn"],
         [],
@@ -252,10 +252,10 @@ def test_forms_are_compared_as_the_tokenizer_writes_them() -> None:
 
 def test_banned_phrases_are_looked_up_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = Terminology([], [f"w{number} x" for number in range(300)], tokenizer())
-    assert terms.banned_in("") == []
+    assert terms.banned_phrases("") == []
     tried: list[str] = []
     for name in ("Phrases", "occurs_in"):
         monkeypatch.setattr(f"tolka.translation.terminology.{name}", lambda *given, **named: tried.append(given[0]))
     monkeypatch.setattr(Tokenizer, "encode_target", lambda *given: tried.append(given[0]))
-    assert terms.banned_in("W7 x and w299 x, w7 y") == ["w7 x", "w299 x"]
+    assert terms.banned_phrases("W7 x and w299 x, w7 y") == ["w7 x", "w299 x"]
     assert tried == []

@@ -1,7 +1,7 @@
-"""Score translations, or a model by its translations: a configuration in, a typed result out."""
+"""Score translations, or a model by its translations, and measure its estimates and what noise costs it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from tolka.config.command_line import evaluate_config
 from tolka.config.schemas import EvaluateConfig
 from tolka.config.typed import Settings, as_config
 from tolka.engines.torch_engine import TorchEngine
-from tolka.errors import ConfigError
+from tolka.errors import CheckpointError, ConfigError
 from tolka.evaluation.calibration import CalibrationResult, calibrate_translator
 from tolka.evaluation.input_notes import (
     COPIED,
@@ -24,17 +24,21 @@ from tolka.evaluation.input_notes import (
     without_repeats,
 )
 from tolka.evaluation.perplexity import Perplexity, PerplexityMeter
+from tolka.evaluation.robustness import Robustness, measure
 from tolka.formats.any_model import load_any
 from tolka.metrics.metric import References, Values
 from tolka.metrics.scores import Score, scores_and_lines
 from tolka.metrics.tables import Form, score_table
-from tolka.model_directory.file_names import CARD
-from tolka.model_directory.read import Folders, load_model
-from tolka.model_directory.verify import QUALITY, LengthRatio
+from tolka.model_directory.card import ROBUSTNESS, facts_of, model_card, parity_section
+from tolka.model_directory.file_names import CARD, SCORES
+from tolka.model_directory.read import load_model
+from tolka.model_directory.settings import Folders, find_model_folder, listed_folders, load_settings
+from tolka.model_directory.verify import QUALITY, LengthRatio, read_json
 from tolka.model_directory.write import rescore
 from tolka.system.device import Precision, choose_device
 from tolka.system.memory import keep_freed_memory
 from tolka.system.progress import Say, bar, say
+from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.translation.flags import Flagged, count_flags, flag_table, text_flags
 from tolka.translation.opening import open_model
@@ -179,11 +183,10 @@ def calibrate(
     """
     config = as_config(EvaluateConfig, partial(evaluate_config, say=say), config, settings)
     sources, references = read_parallel(config, say, "calibrate", model)
-    if not isinstance(model, str | Path):
-        if len(model) != 1:
-            raise ConfigError(f"calibrate takes one model, not {len(model)}: estimates are of a single model")
-        (model,) = model
-    saved = load_model(Path(model), or_int8=True)
+    one, *others = map(Path, listed_folders(model))
+    if others:
+        raise ConfigError(f"calibrate takes one model, not {1 + len(others)}: estimates are of a single model")
+    saved = load_model(one, or_int8=True)
     keep_freed_memory()
     translator = Translator.of(saved, config.search, config.decoding, say)
     with bar("translating", len(sources), " lines") as progress:
@@ -195,3 +198,46 @@ def calibrate(
     if calibration.with_agreement is None:
         say("note: with several translations of each line (search.n_best=5), estimates also use how alike they are")
     return result
+
+
+def robustness(model: Folders, config: EvaluateConfig | Settings = (), say: Say = say, **settings: Any) -> Robustness:
+    """Measure what capitals, typing errors, tags and other changes of a test set cost a model in chrF2.
+
+    model, config, settings: as in `evaluate`, with source and one reference; at most 500 lines are translated, evenly
+    spaced. say: receives notes. The costs go into the card and scores.json of a model directory.
+    """
+    config = as_config(EvaluateConfig, partial(evaluate_config, say=say), config, settings)
+    sources, references = read_parallel(config, say, "robustness", model)
+    translator: Translator[Any] = open_model(model, config.search, config.decoding, say=say)
+    folder = _folder_with_card(model, say)
+    direction = Direction(translator.direction.source, config.files.language or translator.direction.target)
+    pairs = [Pair(*both) for both in zip(sources, references, strict=True)]
+    with bar("translating", None, " lines") as progress:
+        result = measure(partial(translator, tick=progress.update), pairs, direction)
+    result = replace(result, text=Path(config.files.source).name)
+    if folder:
+        _write_costs(folder, result)
+    return result
+
+
+def _folder_with_card(model: Folders, say: Say) -> Path | None:
+    """Return the model directory with a card to write to; None with a note, or for several models, which have none."""
+    one, *others = map(Path, listed_folders(model))
+    if others:
+        return None
+    try:
+        folder = find_model_folder(one)
+        load_settings(folder)
+        return folder
+    except CheckpointError:
+        say(f"note: {one} is no model directory of tolka, so that no card has these figures")
+        return None
+
+
+def _write_costs(folder: Path, result: Robustness) -> None:
+    """Write the costs into a model directory."""
+    settings, scores = load_settings(folder), read_json(folder / SCORES)
+    # Without the examples: a card may be published, and the text need not be.
+    found = {**scores, ROBUSTNESS: result.as_dict(with_examples=False)}
+    facts = facts_of(folder, scores)
+    rescore(folder, found, model_card(settings, facts, found, parity=parity_section(folder)))

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tolka.config.command_line import split_recipe
 from tolka.config.compose import compose_plainly
 from tolka.config.plugins import load_plugins
 from tolka.config.recipe_settings import RecipeConfig
@@ -14,7 +15,6 @@ from tolka.errors import ConfigError
 from tolka.evaluation.verdict_evidence import USELESS
 from tolka.model_directory.file_names import CONFIG, SCORES
 from tolka.model_directory.verify import read_json
-from tolka.recipes.settings import split_recipe
 from tolka.recipes.steps import Figures, Steps
 from tolka.recipes.task import RecipeTask
 from tolka.run.provenance import PROVENANCE, versions

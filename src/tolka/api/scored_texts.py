@@ -13,7 +13,7 @@ from tolka.errors import ConfigError, DataError, all_of
 from tolka.evaluation.input_notes import NamedText, as_text, count_error
 from tolka.metrics.metric import References
 from tolka.model_directory.names import models_of
-from tolka.model_directory.read import Folders
+from tolka.model_directory.settings import Folders
 from tolka.system.progress import Say, bar
 from tolka.text.corpora.sacrebleu_sets import SACREBLEU, sacrebleu_files
 from tolka.text.direction import UNKNOWN, Direction, is_named
@@ -61,7 +61,7 @@ def read_texts(config: EvaluateConfig, say: Say, models: Folders = ()) -> Scored
     """
     files, limit = config.files, config.decoding.line_limit
     if reader := _reader_of_both(config):
-        return _both_sides(reader, config, say, models)
+        return _read_both_sides(reader, config, say, models)
     if not files.reference:
         raise ConfigError("reference=FILE is missing: scores need references")
     if [files.hypothesis, files.source, *files.reference].count(STDIN) > 1:
@@ -69,7 +69,7 @@ def read_texts(config: EvaluateConfig, say: Say, models: Folders = ()) -> Scored
     named = [*(("reference", path) for path in files.reference), *([("source", files.source)] if files.source else [])]
 
     def read(key: str, path: str) -> NamedText:
-        where = str(_of_sacrebleu(key, path, config, models)) if path.startswith(SACREBLEU) else path
+        where = str(_sacrebleu_file(key, path, config, models)) if path.startswith(SACREBLEU) else path
         return path, read_text(where, limit, of_sources=key == "source")
 
     references = all_of(*(partial(read, *each) for each in named))
@@ -80,7 +80,7 @@ def read_texts(config: EvaluateConfig, say: Say, models: Folders = ()) -> Scored
     return ScoredTexts(references, source)
 
 
-def _of_sacrebleu(key: str, name: str, config: EvaluateConfig, models: Folders) -> Path:
+def _sacrebleu_file(key: str, name: str, config: EvaluateConfig, models: Folders) -> Path:
     """Return sacreBLEU's file of a side of a test set. key: source or reference."""
     direction = Direction(config.decoding.source, config.decoding.target)
     if not direction.is_known and models:
@@ -96,7 +96,7 @@ def _reader_of_both(config: EvaluateConfig) -> Reader | None:
     return reader_of(user_path(files.source)) if files.source and not files.reference else None
 
 
-def _both_sides(reader: Reader, config: EvaluateConfig, say: Say, models: Folders) -> ScoredTexts:
+def _read_both_sides(reader: Reader, config: EvaluateConfig, say: Say, models: Folders) -> ScoredTexts:
     """Read a file that has sources and references."""
     path = user_path(name := config.files.source)
     if not models:
@@ -183,8 +183,7 @@ def translations_of(system: str, texts: ScoredTexts, config: EvaluateConfig, say
     """Return the translations of a system, their language ("" if unknown) and a note on them.
 
     system: a file of translations, or what stands for models in mt-translate, which then translate the sources. say:
-    receives notes.
-    DataError where it is neither.
+    receives notes. DataError where it is neither.
     """
     if not is_model(system):
         text, note = as_text((system, read_text(system, config.decoding.line_limit)))

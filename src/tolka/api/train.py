@@ -29,7 +29,7 @@ from tolka.run.chosen import with_chosen_settings
 from tolka.run.inputs import read_inputs
 from tolka.run.next_commands import with_plugins
 from tolka.run.pipeline import run_training
-from tolka.run.provenance import PROVENANCE, provenance, recorded, unlike
+from tolka.run.provenance import PROVENANCE, differing_entries, provenance, recorded_calls
 from tolka.run.texts import open_corpus
 from tolka.system import interrupts
 from tolka.system.device import choose_device, use_threads
@@ -74,7 +74,7 @@ class TrainResult:
             facts["decoding"] = decoding
         verdict = self.verdict.as_dict() if self.verdict else {}
         run, tests = self.model.parent, {test.name: test.as_dict() for test in self.tests}
-        command = with_plugins(f"mt-translate {shlex.quote(str(run))} FILE", recorded(run))
+        command = with_plugins(f"mt-translate {shlex.quote(str(run))} FILE", recorded_calls(run))
         return closing_words(run, facts, tests, verdict, command)
 
 
@@ -139,17 +139,17 @@ def _train_rank(values: Mapping[str, Any], plugins: Sequence[str], count: int) -
         return TolkaError(f"process {launch().rank} of {count} met {type(error).__name__}: {error}")
 
 
-def unlike_before(run: Path, options: CorpusConfig, cache: Path, trainer: TrainerConfig) -> list[str]:
+def differences_since(run: Path, options: CorpusConfig, cache: Path, trainer: TrainerConfig) -> list[str]:
     """Return the differences from a run's machine, versions and texts that may change its results.
 
     cache: run.prepared.
     """
-    calls = recorded(run)
+    calls = recorded_calls(run)
     if not calls:
         return [f"nothing is known of it: {run / PROVENANCE} is missing or damaged"]
     use_threads(trainer.threads)
     corpus = open_corpus(options, cache, silent)
-    return list(unlike(calls[0], provenance(corpus, choose_device(trainer.device))))
+    return list(differing_entries(calls[0], provenance(corpus, choose_device(trainer.device))))
 
 
 def prepare(config: TrainConfig, say: Say = say) -> Prepared:

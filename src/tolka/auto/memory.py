@@ -44,7 +44,7 @@ class ModelSize:
 def choose_memory(
     size: ModelSize, trained: str, tokens: int, least: int, accumulate: int, limit: float, is_open: Collection[str]
 ) -> list[Choice]:
-    """Return those of MEMORY that make a training fit into `limit` bytes; ConfigError where nothing that is open does.
+    """Return the choices of MEMORY that make a training fit into `limit` bytes; ConfigError where nothing open does.
 
     trained: what the settings train so far; see `ModelSize.bytes`. tokens, accumulate: batching.tokens and
     trainer.accumulate so far. least: tokens that a batch must hold. is_open: the settings that may change.

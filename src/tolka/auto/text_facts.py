@@ -53,12 +53,7 @@ class TextFacts:
         return math.inf if self.streamed else self.pairs * self.words
 
     @classmethod
-    def of(
-        cls,
-        corpus: Corpus,
-        tokenizer: Tokenizer | None = None,
-        form: CharacterForm | None = None,
-    ) -> "TextFacts":
+    def of(cls, corpus: Corpus, tokenizer: Tokenizer | None = None, form: CharacterForm | None = None) -> "TextFacts":
         """Read the beginning of each training text, in proportion to its length; DataError where one is unreadable.
 
         tokenizer: of the model to start from, to which subwords of the text could be added. form: that training text

@@ -1,25 +1,11 @@
 """The three commands: arguments in, one api call, exit code out. Nothing heavy is imported before it is needed."""
 
+from functools import partial
 from typing import NoReturn
 
 
-def mt_train() -> NoReturn:
-    """Run `mt-train` in a process of its own."""
-    _command("train")
-
-
-def mt_translate() -> NoReturn:
-    """Run `mt-translate` in a process of its own."""
-    _command("translate")
-
-
-def mt_eval() -> NoReturn:
-    """Run `mt-eval` in a process of its own."""
-    _command("evaluate")
-
-
-def _command(module: str) -> NoReturn:
-    """Run the command of a module in this package; never return."""
+def _run_command(module: str) -> NoReturn:
+    """Run the command of a module in this package, in a process of its own."""
     from tolka.system import interrupts
 
     # Before the imports, which take seconds: Ctrl-C during them is one line too, not a traceback.
@@ -30,3 +16,8 @@ def _command(module: str) -> NoReturn:
     from tolka.cli.common import own_process
 
     own_process(import_module(f"tolka.cli.{module}").run)
+
+
+mt_train = partial(_run_command, "train")
+mt_translate = partial(_run_command, "translate")
+mt_eval = partial(_run_command, "evaluate")

@@ -161,7 +161,7 @@ def separate_files(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 def examples(name: str) -> str:
-    """Return what --help of a command shows before its settings. name: of its module."""
+    """Return the text that --help of a command shows before its settings. name: of its module."""
     return Path(__file__).with_name(f"{name}.txt").read_text(encoding="utf-8")
 
 

@@ -124,8 +124,7 @@ def _run_subcommand(word: str, names: Sequence[Path], settings: Sequence[str], f
         raise ConfigError(f"calibrate prints tables or --json, and not --{form}")
 
     from tolka.api.compare import compare
-    from tolka.api.evaluate import calibrate
-    from tolka.api.robustness import robustness
+    from tolka.api.evaluate import calibrate, robustness
     from tolka.config.command_line import evaluate_config
 
     config = evaluate_config(settings, say)

@@ -118,7 +118,7 @@ class _Stop(BaseException):
 
 
 def read_outcomes(base: Path) -> dict[Path, str]:
-    """Return what the jobs have recorded so far: the folder of each training, and its error, "" if it succeeded."""
+    """Return the outcomes recorded so far: the folder of each training, and its error, "" if it succeeded."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((base / _JOBS).glob("*.json"))]
     return {base / each["label"]: each["error"] for each in records}
 

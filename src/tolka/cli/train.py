@@ -33,9 +33,8 @@ def run(arguments: Sequence[str]) -> int:
     if options.shell_completion:
         return _complete(options)
 
-    from tolka.config.command_line import expand_abbreviations, rerun_config, train_config, with_recipe
+    from tolka.config.command_line import expand_abbreviations, rerun_config, split_recipe, train_config, with_recipe
     from tolka.config.plugins import load_plugins
-    from tolka.recipes.settings import split_recipe
 
     settings = options.settings
     if split_recipe(settings)[0]:
@@ -58,14 +57,14 @@ def run(arguments: Sequence[str]) -> int:
         from tolka.run.data_check import check_with_page
 
         return _show_findings(*check_with_page(config, say), config.corpus.direction, options.json)
-    from tolka.api.train import prepare, train, unlike_before
+    from tolka.api.train import differences_since, prepare, train
 
     if options.prepare:
         prepare(config)
         say("the text is prepared: the same settings without --prepare train on it")
         return DONE
     if options.rerun:
-        for difference in unlike_before(options.rerun, config.corpus, config.run.prepared_folder, config.trainer):
+        for difference in differences_since(options.rerun, config.corpus, config.run.prepared_folder, config.trainer):
             say(f"note: different from the run before: {difference}")
     say(train(config).summary())
     return DONE

@@ -1,7 +1,6 @@
 """The commands of mt-train beside training, in one table: `mt-train average A B -o OUT` and so on."""
 
 import argparse
-import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -164,10 +163,7 @@ SUBCOMMANDS = {
         {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
-            "--dtype": {
-                "default": "float32",
-                "help": "of the weights: float32, float16, bfloat16; ctranslate2: int8",
-            },
+            "--dtype": {"default": "float32", "help": "of the weights: float32, float16, bfloat16; ctranslate2: int8"},
             "plugins": {"nargs": "*", "metavar": "'plugins=[MODULE]'", "help": "modules of families of your own"},
             "--sample": _SAMPLE,
         },
@@ -199,10 +195,11 @@ def subcommand_of(arguments: Sequence[str]) -> str | None:
     if word in SUBCOMMANDS:
         return word
     if word and "=" not in word and not word.startswith("-"):
+        from tolka.options.suggestions import nearest
+
         # Other words are left to the parser, which may know them as settings of another program.
-        near = difflib.get_close_matches(word, SUBCOMMANDS, n=1, cutoff=0.6)
-        if near:
-            raise ConfigError(f"'{word}' is not a command of mt-train. Did you mean '{near[0]}'?")
+        if hint := nearest(word, SUBCOMMANDS):
+            raise ConfigError(f"'{word}' is not a command of mt-train.{hint}")
     return None
 
 
@@ -243,7 +240,5 @@ def _new_folder(typed: str | None, command: str, models: Sequence[Path]) -> Path
 
 def subcommands_help() -> str:
     """Return one line for each command: its arguments and what it does."""
-    lines = []
-    for name, command in SUBCOMMANDS.items():
-        lines.append(f"  mt-train {name} {command.usage}\n        {command.summary}")
+    lines = [f"  mt-train {name} {each.usage}\n        {each.summary}" for name, each in SUBCOMMANDS.items()]
     return "\n".join(["commands (each has its own --help):", *lines, ""])

@@ -51,10 +51,7 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         help="score the second of two files as the translation of the first, line by line: score TAB translation",
     )
     parser.add_argument(
-        "--attention",
-        type=Path,
-        metavar="DIR",
-        help="write attention maps there: a page and a JSON file for each line",
+        "--attention", type=Path, metavar="DIR", help="write attention maps there: a page and a JSON file for each line"
     )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):

@@ -35,7 +35,7 @@ def literal_kind(key: str) -> LiteralKind | None:
 
 
 def choices_of(group: str) -> list[str]:
-    """Return what can be chosen in a config group: its YAML files, and presets of registered classes without one."""
+    """Return the choices of a config group: its YAML files, and presets of registered classes without one."""
     return sorted(_yaml_files(group) | set(presets_of_classes(group)))
 
 

@@ -29,6 +29,8 @@ _ABBREVIATIONS = {
     "batching.tokens=auto": "batching.auto=true",
     "trainer.devices=auto": "trainer.devices=0",
 }
+# Names that belong to recipes alone, and what they are short for.
+_OF_RECIPES = {"corpus.monolingual": "recipe.monolingual", "teacher": "recipe.teacher"}
 
 
 def train_config(
@@ -177,6 +179,17 @@ def expand_abbreviations(overrides: Sequence[str]) -> list[str]:
     """Return the settings with abbreviations written out: tracking=wandb is 'tracking.names=[wandb]'."""
     written = (_ABBREVIATIONS.get(override, override) for override in overrides)
     return [re.sub(r"^tracking=(?!default$)\[?(.*?)\]?$", r"tracking.names=[\1]", each) for each in written]
+
+
+def split_recipe(settings: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the settings of a recipe, with short names written out, and those of its trainings."""
+    of_recipe, others = list[str](), list[str]()
+    for setting in settings:
+        key = split_setting(setting).key
+        full = _OF_RECIPES.get(key, key)
+        is_own = full == "recipe" or full.startswith("recipe.")
+        (of_recipe if is_own else others).append(setting.replace(key, full, 1) if is_own else setting)
+    return of_recipe, others
 
 
 def evaluate_config(overrides: Sequence[str], say: Say = silent) -> EvaluateConfig:

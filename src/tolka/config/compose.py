@@ -6,17 +6,11 @@ Nobody beyond this module sees a DictConfig, and nobody sees a traceback of Hydr
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tolka.config.choices import (
-    choices_of,
-    defaults_of,
-    literal_kind,
-    preset,
-    presets_of_classes,
-)
+from tolka.config.choices import choices_of, defaults_of, literal_kind, preset, presets_of_classes
 from tolka.config.explain import explain, unknown_choice, unknown_key
 from tolka.config.origins import Composition, ConfigFile, trace_origins
 from tolka.config.typed import TypedSetting, quote_setting, split_setting, value_of
@@ -148,15 +142,16 @@ def hydra_of(source: ConfigSource) -> "Iterator[Hydra]":
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig  # noqa: F401  (registers Hydra's own config)
 
-    from tolka.config.optuna_search import register
+    from tolka.config.optuna_search import OPTUNA, OptunaConfig
     from tolka.config.schemas import REGISTRIES
 
     if __version__.startswith("1.3."):  # Hydra 1.4 has no such choice
         version.setbase("1.3")
-    register()
+    store = ConfigStore.instance()
+    store.store(name="optuna", node={"_target_": OPTUNA, **asdict(OptunaConfig())}, group="hydra/sweeper")
     for group in REGISTRIES:
         for kind, options in presets_of_classes(group).items():
-            ConfigStore.instance().store(name=kind, node=options, group=group)
+            store.store(name=kind, node=options, group=group)
     search_path = create_config_search_path(str(config_dir()))
     if source.folder is not None:
         # Where hydra.main puts it.

@@ -43,8 +43,8 @@ def follow_rules(composed: Composition, say: Say = silent) -> None:
             say(f"note: {rule.note.format(settings=settings)}")
 
 
-def _of_epochs(composed: Composition) -> dict[str, Any]:
-    """Return that trainer.epochs alone ends a training and its schedule, unless who set updates is as strong."""
+def _ends_of_epochs(composed: Composition) -> dict[str, Any]:
+    """Return the ends that trainer.epochs, which alone ends a training, lifts unless who set updates is as strong."""
     if not composed.get("trainer.epochs"):
         return {}
     # 0 updates or a horizon of 0 mean "no limit of its own".
@@ -52,7 +52,7 @@ def _of_epochs(composed: Composition) -> dict[str, Any]:
     return ends | ({"scheduler.horizon": 0} if composed.get("scheduler.horizon") is not None else {})
 
 
-def _of_begun_run(composed: Composition) -> dict[str, Any]:
+def _begun_lengths(composed: Composition) -> dict[str, Any]:
     """Return the lengths of the schedule that the run began with: the rate must not jump at the resumption."""
     begun = begun_settings(_folder(composed)).get("scheduler")
     if not isinstance(begun, Mapping) or begun.get("name") != composed.get("scheduler.name"):
@@ -63,7 +63,7 @@ def _of_begun_run(composed: Composition) -> dict[str, Any]:
     return lengths
 
 
-def _of_short_run(composed: Composition) -> dict[str, Any]:
+def _fitting_lengths(composed: Composition) -> dict[str, Any]:
     """Return the lengths of the schedule that fit into trainer.updates."""
     scheduler, updates = composed.values.get("scheduler"), composed.get("trainer.updates")
     if not isinstance(scheduler, Mapping):  # reported when the settings are built
@@ -74,13 +74,13 @@ def _of_short_run(composed: Composition) -> dict[str, Any]:
 
 
 RULES = (
-    DependentSettings("trainer.epochs", Rank.EXPERIMENT, Rank.TYPED, _of_epochs),
-    DependentSettings("the run as it began", Rank.BEGUN, Rank.TYPED, _of_begun_run),
+    DependentSettings("trainer.epochs", Rank.EXPERIMENT, Rank.TYPED, _ends_of_epochs),
+    DependentSettings("the run as it began", Rank.BEGUN, Rank.TYPED, _begun_lengths),
     DependentSettings(
         "trainer.updates",
         Rank.EXPERIMENT,
         Rank.BEGUN,
-        _of_short_run,
+        _fitting_lengths,
         "shortened to fit into the training: {settings}; type a value to choose it yourself",
     ),
 )

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from tolka.config.choices import choices_of, known_keys, literal_kind, preset
 from tolka.config.foreign_names import meaning
 from tolka.config.typed import SEVERAL, quote_setting, split_setting
-from tolka.options.suggestions import did_you_mean, some_of
+from tolka.options.suggestions import did_you_mean, nearest, proposal, some_of
 
 _PACKAGES = {
     "joblib": "hydra-joblib-launcher",
@@ -71,18 +71,18 @@ def unknown_choice(group: str, wanted: str, name: str) -> str:
 
 
 def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
-    """Return what may have been meant instead of a key: an option of its own group, or of that name in another one."""
+    """Return the options that a mistyped key may stand for: of its own group, or of that name in another one."""
     group, _, option = key.partition(".")
     own = [each for each in known if option and each.startswith(f"{group}.")]
     # By the options' own names, since the group's makes any two keys of it look alike.
     near = get_close_matches(option, [each.partition(".")[2] for each in own], n=3, cutoff=0.6)
     elsewhere = [each for each in known if option and each.endswith(f".{option}")]
     if meant := [f"{group}.{each}" for each in near] or elsewhere:
-        return f" Did you mean '{meant[0]}'?" + (f" Or {' or '.join(meant[1:])}?" if meant[1:] else "")
+        return proposal(meant)
     if own:
         return f" Keys of {group}: {some_of(own, all_of_them)}."
-    hint, groups = did_you_mean(key, known), sorted({each.partition(".")[0] for each in known})
-    return hint if "Did you mean" in hint else f" Groups: {some_of(groups, all_of_them)}."
+    groups = sorted({each.partition(".")[0] for each in known})
+    return nearest(key, known) or f" Groups: {some_of(groups, all_of_them)}."
 
 
 def help_command(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from tolka.config.origins import Composition, Origin, Rank
 from tolka.errors import ConfigError
 from tolka.formats.any_model import settings_of
-from tolka.model_directory.read import direction_of
+from tolka.model_directory.settings import direction_of
 from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.progress import Say
 from tolka.text.direction import is_named
@@ -38,7 +38,7 @@ def inherit_model(composed: Composition, say: Say) -> None:
         composed.origins |= {f"{group}.{key}": origin for key in own.keys() - kept}
         if group == "model":
             # With derived sizes written out, as d_ff from d_model, so that equal models compare as equal.
-            own, now = (_resolved(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
+            own, now = (_resolve_sizes(sizes, bool(saved["tokenizer"]["shared"])) for sizes in (own, now))
         if lost := [
             f"{group}.{key}={before[key]}" for key in sorted(of_experiment - kept) if before[key] != own.get(key)
         ]:
@@ -46,7 +46,7 @@ def inherit_model(composed: Composition, say: Say) -> None:
         differing |= {
             f"{group}.{key}": f"({own.get(key)}, now {now.get(key)})"
             for key in requested
-            if _unlisted(own.get(key)) != _unlisted(now.get(key)) and not _may_differ(group, key, now)
+            if _single_text(own.get(key)) != _single_text(now.get(key)) and not _may_differ(group, key, now)
         }
     if differing:
         raise ConfigError(
@@ -86,12 +86,12 @@ def _inherit_languages(composed: Composition, saved: Mapping[str, Any], origin: 
         say(f"note: {languages_set}, as the model in run.init_from has {'them' if len(unnamed) > 1 else 'it'}")
 
 
-def _unlisted(value: Any) -> Any:
+def _single_text(value: Any) -> Any:
     """Return the text of a list of one text; anything else unchanged."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _resolved(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
+def _resolve_sizes(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
     """Return a model's options with derived sizes written out; unchanged if they describe no possible model."""
     try:
         return resolved_options(sizes, shared)

@@ -1,7 +1,7 @@
 """The search for the best settings by Optuna: hydra/sweeper=optuna."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,14 +103,6 @@ def search_space(overrides: "Sequence[Override]") -> "dict[str, BaseDistribution
         elif override.is_sweep_override():
             raise ConfigError(f"{override.input_line}: Optuna takes a list, choice(), range() and interval()")
     return space
-
-
-def register() -> None:
-    """Let hydra/sweeper=optuna be chosen in this process."""
-    from hydra.core.config_store import ConfigStore
-
-    node = {"_target_": OPTUNA, **asdict(OptunaConfig())}
-    ConfigStore.instance().store(group="hydra/sweeper", name="optuna", node=node)
 
 
 def _optuna() -> Any:

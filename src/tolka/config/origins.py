@@ -70,11 +70,11 @@ class Composition:
         return self.origins.get(key, DEFAULT).rank
 
     def preset(self, group: str) -> dict[str, Any]:
-        """Return what the chosen file of a group says by itself."""
+        """Return the settings that the chosen file of a group has by itself."""
         return {key: value for file in self.files if file.group == group for key, value in file.settings.items()}
 
     def choice_of_files(self, group: str) -> str:
-        """Return what files about several groups choose in a group, configs/train.yaml among them."""
+        """Return the choice that files about several groups make in a group, configs/train.yaml among them."""
         chosen = [choice for file in self.files for name, choice in file.choices() if name == group]
         return chosen[-1] if chosen else ""
 

@@ -8,7 +8,7 @@ from typing import Any
 from tolka.options.registry import Registry
 
 # Modules that are no recipes.
-_PARTS = ("outcome", "settings", "steps", "task", "texts")
+_PARTS = ("outcome", "steps", "task", "texts")
 
 
 @dataclass(frozen=True)

@@ -154,14 +154,14 @@ class TrainConfig:
         """Raise ConfigError for the first settings of different groups that do not go together."""
         self.tracking.check()
         self.model.resolved(self.tokenizer.shared)  # ConfigError when two vocabularies are to share a matrix
-        for message in (*self._training_conflicts(), *self._model_conflicts(), *self._finetuning_conflicts()):
+        for message in (*self._training_conflicts(), *self._finetuning_conflicts()):
             raise ConfigError(message)
         # Where it is "auto", this is known only when the size of the model is, and checked then.
         if self.trainer.parallel == "fsdp":
             self.check_fsdp()
 
     def _training_conflicts(self) -> Iterator[str]:
-        """Yield what is wrong with the settings of the length of training and of its text."""
+        """Yield what is wrong with the settings of the length of training, of its text and of its memory."""
         trainer = self.trainer
         updates = trainer.updates  # 0 where trainer.epochs alone ends the training
         ends = trainer.max_minutes or trainer.epochs or (self.scheduler.decays_at_plateau and trainer.patience)
@@ -183,9 +183,6 @@ class TrainConfig:
                 "trainer.epochs counts passes over the training text, and the end of a stream is not known: set "
                 "trainer.updates, or corpus.streaming=false"
             )
-
-    def _model_conflicts(self) -> Iterator[str]:
-        """Yield what the chosen architecture does not support."""
         if self.trainer.recompute and not self.model.SUPPORTS_RECOMPUTE:
             yield (
                 "trainer.recompute=true saves memory between a Transformer's layers; a recurrent model has none to "
@@ -214,14 +211,12 @@ class TrainConfig:
     def check_fsdp(self) -> None:
         """Raise ConfigError for what cannot be computed on parts of the weights."""
         optimizer = self.as_dict()["optimizer"]["name"]
-        for is_set, words in (
-            (
-                optimizer in ("adafactor", "muon"),
-                f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd",
-            ),
-            (self.trainer.precision == "fp16", "fp16 is not tried with it: set trainer.precision=bf16"),
-            (self.batching.auto, "batching.tokens=auto tries what fits in each process by itself: give a number"),
-        ):
+        conflicts = {
+            f"optimizer={optimizer} needs whole matrices: take adamw, adam or sgd": optimizer in ("adafactor", "muon"),
+            "fp16 is not tried with it: set trainer.precision=bf16": self.trainer.precision == "fp16",
+            "batching.tokens=auto tries what fits in each process by itself: give a number": self.batching.auto,
+        }
+        for words, is_set in conflicts.items():
             if is_set:
                 raise ConfigError(f"trainer.parallel=fsdp shares every weight out over the processes; {words}")
 

@@ -94,7 +94,7 @@ def is_of_hydra(setting: str) -> bool:
 
 
 def _label(settings: Sequence[str], keys: Collection[str]) -> str:
-    """Return what distinguishes a training: the values of these keys."""
+    """Return the label that distinguishes a training: the values of these keys."""
     chosen = [setting.partition("=") for setting in settings]
     return "-".join(name_of(key, value) for key, _, value in chosen if key in keys)
 

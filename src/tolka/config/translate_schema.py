@@ -55,6 +55,5 @@ class Groups:
 
 
 TRANSLATE_GROUPS = Groups(
-    {"search": SEARCHES},
-    {"decoding": DecodingConfig, "input": InputConfig, "output": OutputConfig},
+    {"search": SEARCHES}, {"decoding": DecodingConfig, "input": InputConfig, "output": OutputConfig}
 )

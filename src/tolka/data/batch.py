@@ -140,9 +140,8 @@ def collate(sources: Sequence[Ids], targets: Sequence[Ids], tags: Sequence[Ids] 
 
 def collate_flat(sources: Flat, targets: Flat, tags: Sequence[Ids] = ((), ())) -> Batch:
     """Return the Batch of concatenated rows; see `collate`. tags: also of each row, (B, number of tags)."""
-    sources, targets = (
-        rows.tagged(np.asarray(own, dtype=np.int64)) for rows, own in zip((sources, targets), tags[:2], strict=True)
-    )
+    sources = sources.tagged(np.asarray(tags[0], dtype=np.int64))
+    targets = targets.tagged(np.asarray(tags[1], dtype=np.int64))
     return _batch(sources.with_eos(), targets.with_bos(), targets.with_eos(), np.shape(tags[1])[-1])
 
 

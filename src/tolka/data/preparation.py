@@ -246,7 +246,7 @@ class _Workshop:
             for shard in self._shards:
                 shard.save_new(seen.add(shard.marks()))
         if not any(shard.kept for shard in self._shards):
-            order, tally = self._order, replace(Tally.sum(shard.tally("cleaned") for shard in self._shards), kept=0)
+            order, tally = self._order, sum((shard.tally("cleaned") for shard in self._shards), Tally())
             if not tally.total:
                 names, languages = ", ".join(order.corpus.entry_names), " and ".join(order.corpus.directions[0])
                 raise DataError(f"corpus.train ({names}): there is no pair of {languages} in it; check the file")
@@ -311,7 +311,7 @@ class _Workshop:
         sizes = tokenizer.source_size, tokenizer.target_size
         pairs = write_store(final, (shard.store() for shard in self._shards), sizes)
         cleaned, encoded = ([shard.tally(step) for shard in self._shards] for step in ("cleaned", "encoded"))
-        tally = replace(Tally.sum([*cleaned, *encoded]), kept=pairs)
+        tally = replace(sum([*cleaned, *encoded], Tally()), kept=pairs)
         assert tally.total == sum(shard.count for shard in self._shards)
         if not pairs:
             max_length = self._order.batching.max_length

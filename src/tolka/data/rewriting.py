@@ -126,10 +126,8 @@ class Augmenter(Rewriter):
                 changed[row] = replace(pair, source=head + pair.source)
         new_sources, new_targets = list(sources), list(targets)
         for row, pair in changed.items():
-            (source,), (target,) = (
-                self._tokenizer.encode_source([pair.source]),
-                self._tokenizer.encode_target([pair.target]),
-            )
+            (source,) = self._tokenizer.encode_source([pair.source])
+            (target,) = self._tokenizer.encode_target([pair.target])
             if source and target:
                 new_sources[row], new_targets[row] = source, target
         return new_sources, new_targets

@@ -85,26 +85,22 @@ class StreamLoader(Batches):
         pairs, tally = list[Pair](), Tally()
 
         def judged() -> npt.NDArray[np.uint64]:
-            pairs.extend(self._judged(tally))
+            raw, ranks = self._stream.take(self._size), self._ranks
+            own = raw[len(raw) * ranks.rank // ranks.size : len(raw) * (ranks.rank + 1) // ranks.size]
+            pairs.extend(judge(own, task.cleaning, self._stream.direction, tally, held_out=task.held_out))
             return marks_of(pairs, key) if key else np.zeros(0, dtype=np.uint64)
 
-        key = duplicate_key(self._task.cleaning)
+        task, key = self._task, duplicate_key(self._task.cleaning)
         marks = self._ranks.outcomes(judged)
         # A pair may have stood in another rank's part before: every rank looks through the marks of all parts.
         if key:
             first = sum(map(len, marks[: self._ranks.rank]))
             is_new = MarkSet().add(np.concatenate(marks))[first : first + len(pairs)]
             if not is_new.all():
-                tally.dropped[duplicate_reason(self._task.cleaning)] += int((~is_new).sum())
+                tally.dropped[duplicate_reason(task.cleaning)] += int((~is_new).sum())
             pairs = list(compress(pairs, is_new.tolist()))
         parts = self._ranks.outcomes(lambda: (self._encoded(pairs, tally, title), tally))
-        return joined([store for store, _ in parts]), Tally.sum(part for _, part in parts)
-
-    def _judged(self, tally: Tally) -> list[Pair]:
-        """Read the next buffer; return those pairs of this rank's part that no step of the cleaning drops."""
-        task, raw = self._task, self._stream.take(self._size)
-        begin, end = (len(raw) * rank // self._ranks.size for rank in (self._ranks.rank, self._ranks.rank + 1))
-        return list(judge(raw[begin:end], task.cleaning, self._stream.direction, tally, held_out=task.held_out))
+        return joined([store for store, _ in parts]), sum((part for _, part in parts), Tally())
 
     def _encoded(self, pairs: list[Pair], tally: Tally, title: str) -> TokenStore:
         """Encode pairs; those with too many tokens are left out and counted."""

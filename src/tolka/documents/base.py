@@ -27,11 +27,7 @@ class Document(ABC):
     """whether more is written than a line for each translation, so that the output cannot be resumed"""
 
     def __init__(
-        self,
-        path: Path,
-        column: str = "",
-        limit: LineLimit = LINE_LIMIT,
-        stream: IO[bytes] | None = None,
+        self, path: Path, column: str = "", limit: LineLimit = LINE_LIMIT, stream: IO[bytes] | None = None
     ) -> None:
         """column: of the texts, in a table. limit: for a line. stream: read in place of the file, once."""
         self.path, self.column, self.limit, self.stream = path, column, limit, stream
@@ -52,11 +48,11 @@ class Document(ABC):
         return f"{self.path}, row {number}"
 
     def write(self, translations: Sequence[str]) -> str:
-        """Return what is written for the next translations."""
+        """Return the text to write for the next translations."""
         return "".join(f"{translation}\n" for translation in translations)
 
     def end(self) -> str:
-        """Return what is written after the last translation."""
+        """Return the text to write after the last translation."""
         return ""
 
 

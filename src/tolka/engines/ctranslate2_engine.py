@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, spelt, unsupported_reason
+from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, spell, unsupported_reason
 from tolka.engines.engine import NOT_FINITE, Engine
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
@@ -142,8 +142,8 @@ class CTranslate2Engine(Engine):
     ) -> list[list[float]] | None:
         try:
             results = self.translator.score_batch(
-                spelt(self.vocabulary.source, sources, tags.source),
-                spelt(self.vocabulary.target, targets, tags.target),
+                spell(self.vocabulary.source, sources, tags.source),
+                spell(self.vocabulary.target, targets, tags.target),
                 max_input_length=0,
             )
         except (RuntimeError, MemoryError) as error:
@@ -156,8 +156,8 @@ class CTranslate2Engine(Engine):
         """Return the logits (V,) of each target token and of `</s>`, given those before it, as arrays."""
         # CTranslate2 returns logits of translated tokens only: the target is a forced prefix, and one token follows.
         (result,) = self.translator.translate_batch(
-            spelt(self.vocabulary.source, [source]),
-            target_prefix=spelt(self.vocabulary.target, [target]),
+            spell(self.vocabulary.source, [source]),
+            target_prefix=spell(self.vocabulary.target, [target]),
             beam_size=1,
             max_decoding_length=len(target) + 1,
             min_decoding_length=0,

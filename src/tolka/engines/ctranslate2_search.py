@@ -37,7 +37,7 @@ class Vocabularies:
         return {piece: number for number, piece in enumerate(self.target)}
 
 
-def spelt(vocabulary: Sequence[str], rows: Sequence[Sequence[int]], before: Sequence[int] = ()) -> list[list[str]]:
+def spell(vocabulary: Sequence[str], rows: Sequence[Sequence[int]], before: Sequence[int] = ()) -> list[list[str]]:
     """Return the subwords of each row of ids, with those of `before` at its beginning."""
     return [[vocabulary[number] for number in (*before, *row)] for row in rows]
 
@@ -69,12 +69,7 @@ class CTranslate2Search:
     """
 
     def __init__(
-        self,
-        translator: Any,
-        vocabulary: Vocabularies,
-        config: SearchConfig,
-        batch_size: int,
-        tags: Tags = NO_TAGS,
+        self, translator: Any, vocabulary: Vocabularies, config: SearchConfig, batch_size: int, tags: Tags = NO_TAGS
     ) -> None:
         """translator: a ctranslate2.Translator. batch_size: sentences per batch, 0 = all at once. tags: of the call."""
         self.translator, self.vocabulary, self.config, self.tags = translator, vocabulary, config, tags
@@ -168,12 +163,12 @@ class CTranslate2Search:
             }
         tags = self.tags
         if any(prefixes) or tags.target:
-            options["target_prefix"] = spelt(self.vocabulary.target, prefixes, tags.target)
+            options["target_prefix"] = spell(self.vocabulary.target, prefixes, tags.target)
         if only_subwords:
             never = PAD, BOS, *tags.never
             options["suppress_sequences"] = [[self.vocabulary.target[number]] for number in never]
         results = self.translator.translate_batch(
-            spelt(self.vocabulary.source, sources, tags.source),
+            spell(self.vocabulary.source, sources, tags.source),
             max_decoding_length=limit + len(tags.target),
             min_decoding_length=0,
             max_input_length=0,  # no limit; the default cuts a source off without a word
@@ -200,13 +195,12 @@ class CTranslate2Search:
 
     def _prefix_scores(self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> list[float]:
         """Return the log-probability of each prefix, which CTranslate2 leaves out of its scores."""
-        vocabulary, before_target = self.vocabulary, self.tags.target
         scores = self.translator.score_batch(
-            spelt(vocabulary.source, sources, self.tags.source),
-            spelt(vocabulary.target, prefixes, before_target),
+            spell(self.vocabulary.source, sources, self.tags.source),
+            spell(self.vocabulary.target, prefixes, self.tags.target),
             max_input_length=0,
         )
-        first = len(before_target)
+        first = len(self.tags.target)
         return [sum(each.log_probs[first : first + len(prefix)]) for each, prefix in zip(scores, prefixes, strict=True)]
 
 

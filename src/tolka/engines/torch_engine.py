@@ -37,10 +37,22 @@ class TorchEngine(Engine):
 
     @classmethod
     def of(cls, model: Seq2Seq, decoding: DecodingConfig) -> "TorchEngine":
-        """Place the model on the device and convert it to the dtype that the options select."""
+        """Place the model on the device and convert it to the dtype that the options select.
+
+        ConfigError if it cannot have both.
+        """
         use_threads(decoding.threads)
-        device, dtype = device_and_dtype(model, decoding.device, decoding.precision)
-        return cls(convert_model(model.to(device), dtype), device)
+        # A model stored in int8 translates in int8, on the CPU, whatever auto would choose.
+        name, is_stored = decoding.precision, is_quantized(model)
+        device = choose_device("cpu" if is_stored and decoding.device == "auto" else decoding.device, "decoding.device")
+        if is_stored and (device.type != "cpu" or name not in ("fp32", "int8")):
+            setting = f"decoding.precision={name}" if device.type == "cpu" else f"decoding.device={decoding.device}"
+            raise ConfigError(
+                f"{setting} is not for a model stored in int8, which translates in int8 on a CPU: leave it out, or "
+                "give the model that it was made from"
+            )
+        check_dtype("int8" if is_stored else name, device)
+        return cls(convert_model(model.to(device), name), device)
 
     def __repr__(self) -> str:
         return f"{self.model.architecture}, {self.device}"
@@ -99,14 +111,14 @@ class TorchEngine(Engine):
         torch.cuda.empty_cache()
 
 
-def check_dtype(name: str, device: torch.device, key: str) -> None:
-    """Raise ConfigError if the device does not support the dtype. key: the setting that `name` came from."""
+def check_dtype(name: str, device: torch.device) -> None:
+    """Raise ConfigError if the device does not support a decoding.precision."""
     on_cpu = device.type == "cpu"
     if name == "int8" and not (on_cpu and supports_int8()):
         reason = "this build of torch has no int8 matrix multiplication" if on_cpu else "it is for CPUs"
-        raise ConfigError(f"{key}=int8 is not available on {device}: {reason}; try fp32, or bf16 on a GPU")
+        raise ConfigError(f"decoding.precision=int8 is not available on {device}: {reason}; try fp32, or bf16 on a GPU")
     if name == "fp16" and on_cpu:
-        raise ConfigError(f"{key}=fp16 needs a CUDA device; on a CPU use fp32, bf16 or int8")
+        raise ConfigError("decoding.precision=fp16 needs a CUDA device; on a CPU use fp32, bf16 or int8")
 
 
 def convert_model(model: Seq2Seq, name: str) -> Seq2Seq:
@@ -119,21 +131,3 @@ def convert_model(model: Seq2Seq, name: str) -> Seq2Seq:
         quantize(model)
         return model
     return model.to(_TORCH_DTYPES[name])
-
-
-def device_and_dtype(model: Seq2Seq, device: str, name: str) -> tuple[torch.device, str]:
-    """Return decoding.device and decoding.precision, resolved for a model; ConfigError if it cannot have both."""
-    if not is_quantized(model):
-        chosen = choose_device(device, "decoding.device")
-        check_dtype(name, chosen, "decoding.precision")
-        return chosen, name
-    # A model stored in int8 translates in int8, on the CPU, whatever auto would choose.
-    chosen = choose_device("cpu" if device == "auto" else device, "decoding.device")
-    if chosen.type != "cpu" or name not in ("fp32", "int8"):
-        setting = f"decoding.precision={name}" if chosen.type == "cpu" else f"decoding.device={device}"
-        raise ConfigError(
-            f"{setting} is not for a model stored in int8, which translates in int8 on a CPU: leave it out, or give "
-            "the model that it was made from"
-        )
-    check_dtype("int8", chosen, "decoding.precision")
-    return chosen, name

@@ -72,18 +72,14 @@ class CalibrationResult:
         rows = [[each.name, f"{each.pearson:.2f}", f"{100 * each.worst_found:.0f} %"] for each in self.qualities]
         best = self.qualities[-1]
         curve = [[str(count), f"{estimate:.1f}", f"{chrf:.1f}"] for count, estimate, chrf in best.bins]
-        return "\n".join(
-            (
-                table(rows, ["estimate from", "Pearson", "worst tenth found"], "lrr"),
-                "",
-                f"lines by their estimate from {best.name}, lowest first",
-                "",
-                table(curve, ["lines", "expected chrF", "measured chrF"], "rrr"),
-                "",
-                f"{self.calibration.lines} lines; chrF2 of each sentence (sacreBLEU's, nc:6|nw:0|space:no); "
-                f"{_FOLDS}-fold cross-validation",
-            )
+        blocks = (
+            table(rows, ["estimate from", "Pearson", "worst tenth found"], "lrr"),
+            f"lines by their estimate from {best.name}, lowest first",
+            table(curve, ["lines", "expected chrF", "measured chrF"], "rrr"),
+            f"{self.calibration.lines} lines; chrF2 of each sentence (sacreBLEU's, nc:6|nw:0|space:no); "
+            f"{_FOLDS}-fold cross-validation",
         )
+        return "\n\n".join(blocks)
 
 
 def calibrate_translator(

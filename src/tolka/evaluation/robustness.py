@@ -83,10 +83,6 @@ class Robustness:
     signature: str
     text: str = ""
 
-    def __repr__(self) -> str:
-        """Return the table that mt-eval prints."""
-        return self.as_text()
-
     def as_dict(self, with_examples: bool = True) -> dict[str, Any]:
         """Return plain values, for JSON and scores.json."""
         costs = [asdict(cost if with_examples else replace(cost, examples=[])) for cost in self.costs]
@@ -112,11 +108,13 @@ class Robustness:
                 blocks.append("\n".join([f"{cost.name}:", *lines]))
         return "\n\n".join(blocks)
 
+    __repr__ = as_text  # what mt-eval prints
+
 
 def measure(
     translate: Callable[[Sequence[str]], Sequence[str]], pairs: Sequence[Pair], direction: Direction
 ) -> Robustness:
-    """Return what changes of a test set cost a model. translate: by it. direction: of the pairs."""
+    """Return the cost of changes of a test set for a model. translate: by it. direction: of the pairs."""
     step = -(-len(pairs) // _MOST)
     chosen = [pair for pair in pairs[::step] if pair.source.strip() and pair.target.strip()]
     if len(chosen) < _FEWEST:
@@ -142,7 +140,7 @@ def _changes(
         noise = named[kind]
         changed = [noise(pair, random.Random(row)) for row, pair in enumerate(pairs)]
         rows = [row for row, pair in enumerate(pairs) if changed[row] != pair]
-        before = [undisturbed(noise, pairs[row], translated[row], changed[row], row) for row in rows]
+        before = [change_alike(noise, pairs[row], translated[row], changed[row], row) for row in rows]
         yield words, before, [changed[row] for row in rows]
     for words, count in _JOINED.items():
         groups = [slice(start, start + count) for start in range(0, len(pairs) + 1 - count, count)]
@@ -151,7 +149,7 @@ def _changes(
         yield words, before, [joined(pairs[each], direction) for each in groups]
 
 
-def undisturbed(noise: Noise, pair: Pair, translation: str, changed: Pair, seed: int) -> str:
+def change_alike(noise: Noise, pair: Pair, translation: str, changed: Pair, seed: int) -> str:
     """Return a translation changed as its reference was; as it is, where it lacks what was changed, such as a number.
 
     changed: the pair after the noise. seed: of the draws that it made.

@@ -25,26 +25,11 @@ from tolka.translation.translator import Translator
 
 
 @dataclass(frozen=True)
-class LengthBucket:
-    """BLEU of the sentences whose source has `shortest` to `longest` words, or characters if it has no spaces."""
-
-    shortest: int
-    longest: int
-    sentences: int
-    bleu: Score
-    unit: str = "words"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values for scores.json."""
-        return {self.unit: [self.shortest, self.longest], "sentences": self.sentences, **self.bleu.as_dict()}
-
-
-@dataclass(frozen=True)
 class TestResult:
     """Scores of one test set, and the seconds that translating it took.
 
-    zero_shot: whether no training text is in this direction. by_length: BLEU by sentence length. changes: since the
-    model that training started from, if any. translations: of all sentences, in their order.
+    zero_shot: whether no training text is in this direction. by_length: of `bleu_by_length`. changes: since the model
+    that training started from, if any. translations: of all sentences, in their order.
     """
 
     __test__ = False  # not a test class, despite its name
@@ -56,7 +41,7 @@ class TestResult:
     perplexity: Perplexity
     sentences: int
     seconds: float
-    by_length: list[LengthBucket] = field(default_factory=list)
+    by_length: list[dict[str, Any]] = field(default_factory=list)
     changes: list[Comparison] = field(default_factory=list)
     translations: Sequence[str] = field(default=(), repr=False)
 
@@ -72,7 +57,7 @@ class TestResult:
             "sentences": self.sentences,
             "direction": list(self.direction),
             **({"zero_shot": True} if self.zero_shot else {}),
-            "by_length": [bucket.as_dict() for bucket in self.by_length],
+            "by_length": self.by_length,
             **({"changes": changes} if changes else {}),
         }
 
@@ -109,12 +94,13 @@ class Tester:
         hypotheses = self._translate(f"testing on {name}", pairs, self._translator, direction)
         seconds = time.perf_counter() - started_at
         self._leave(f"samples/{name}.{language}.txt", "".join(f"{line}\n" for line in hypotheses))
-        changes: list[Comparison] = []
-        # A change without a test of its significance says little; and it takes a second translation.
-        if self._before is not None and self._metrics.bootstrap and self._can_translate(self._before, direction):
+        before, changes = self._before, list[Comparison]()
+        # A change without a test of its significance says little; and it takes a second translation. The model before
+        # may lack a language that training has added.
+        if before and self._metrics.bootstrap and {*direction} <= {*(before.tokenizer.languages or direction)}:
             # A model of one direction translates in that one, whatever its languages are called here.
-            named = direction if any(self._before.tokenizer.tags(direction)) else self._before.direction
-            previous = self._translate(f"the model before, on {name}", pairs, self._before, named)
+            named = direction if any(before.tokenizer.tags(direction)) else before.direction
+            previous = self._translate(f"the model before, on {name}", pairs, before, named)
             changes = compare([previous, hypotheses], references, self._metrics, language)
         tokenizer, characters = self._translator.tokenizer, self._translator.for_direction(direction).characters
         tags = tokenizer.tags(direction)
@@ -126,11 +112,6 @@ class Tester:
         return TestResult(
             name, direction, zero_shot, scores, perplexity, len(pairs), seconds, buckets, changes, hypotheses
         )
-
-    def _can_translate(self, translator: Translator[TorchEngine], direction: Direction) -> bool:
-        """Return whether a model has the languages of a direction, which another may have learnt since."""
-        languages = translator.tokenizer.languages
-        return not languages or {*direction} <= {*languages}
 
     def _translate(
         self, title: str, pairs: Sequence[Pair], translator: Translator[TorchEngine], direction: Direction
@@ -148,10 +129,11 @@ def bleu_by_length(
     language: str,
     source_language: str = "",
     buckets: int = 5,
-) -> list[LengthBucket]:
+) -> list[dict[str, Any]]:
     """Return BLEU in buckets of about equal numbers of sentences, shortest first; fewer if there are fewer lengths.
 
-    metrics: its tokenizer, resamples and seed are used. language: of the target.
+    Each is an entry of scores.json, with the shortest and the longest source in words, or in characters if it has no
+    spaces. metrics: its tokenizer, resamples and seed are used. language: of the target.
     """
     unit = "words" if has_spaces(source_language) else "characters"
     lengths = [len(pair.source.split() if unit == "words" else pair.source) for pair in pairs]
@@ -161,7 +143,7 @@ def bleu_by_length(
     for shortest, longest in _spans(lengths, buckets):
         rows = [row for row, length in enumerate(lengths) if shortest <= length <= longest]
         (bleu,) = score([hypotheses[row] for row in rows], [pairs[row].target for row in rows], config, language)
-        results.append(LengthBucket(shortest, longest, len(rows), bleu, unit))
+        results.append({unit: [shortest, longest], "sentences": len(rows), **bleu.as_dict()})
     return results
 
 

@@ -316,7 +316,7 @@ def advice_of(verdict: Mapping[str, Any], run: Path) -> list[Advice]:
 
 
 def _score_text(evidence: Evidence) -> str:
-    """Return what was scored, and how well."""
+    """Return the scores, and the name of the set that has them."""
     set_name = "the validation set, as there is no test set" if evidence.is_validation else evidence.test
     interval = "" if evidence.interval is None else f" ({evidence.interval[0]:.1f} to {evidence.interval[1]:.1f})"
     of_bleu, of_chrf = (interval, "") if evidence.scale == "BLEU" else ("", interval)
@@ -356,7 +356,7 @@ def _more_sentences(evidence: Evidence, rule: Rule | None) -> Iterator[str]:
 
 
 def _words(evidence: Evidence, commands: Commands) -> dict[str, Any]:
-    """Return what reasons and advice are formatted with."""
+    """Return the values that reasons and advice are formatted with."""
     return {
         **asdict(evidence),
         **asdict(commands),

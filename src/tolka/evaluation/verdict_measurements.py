@@ -114,7 +114,7 @@ def measure_fit(material: Material) -> dict[str, Any]:
 
 
 def measure_text(material: Material, test: str) -> dict[str, Any]:
-    """Return what the texts are: fields of Evidence. test: the name of the set that is judged by."""
+    """Return facts about the texts: fields of Evidence. test: the name of the set that is judged by."""
     tokenizer, texts = material.translator.tokenizer, material.training_texts()
     words = sum(len(pair.target.split()) for pair in texts) if has_spaces(material.language) else 0
     subwords = sum(len(target) for _, target in material.training)
@@ -182,7 +182,7 @@ class Losses:
     def __init__(self, translator: Translator[TorchEngine], pairs: Sequence[IdPair]) -> None:
         longest = min(translator.engine.longest_sentence or _LONGEST, _LONGEST)
         pairs = [ids for ids in pairs if all(0 < len(side) <= longest for side in ids)]
-        others = [*map(self._another, pairs, range(len(pairs)), [pairs] * len(pairs))]
+        others = [self._with_other_source(pairs, row) for row in range(len(pairs))]
         own, other = ([-sum(each) for each in translator.token_scores(rows)] for rows in (pairs, others))
         tokens = sum(len(target) + 1 for _, target in pairs) or 1
         self.own, self.other = sum(own) / tokens, sum(other) / tokens
@@ -191,11 +191,11 @@ class Losses:
         self.unrelated = min(1.0, 2 * worse / max(1, len(pairs)))
 
     @staticmethod
-    def _another(pair: IdPair, row: int, pairs: Sequence[IdPair]) -> IdPair:
+    def _with_other_source(pairs: Sequence[IdPair], row: int) -> IdPair:
         """Return the target with a source of another one, far from it, as neighbours may be alike; else as it is."""
+        source, target = pairs[row]
         far = (pairs[(row + len(pairs) // 2 + step) % len(pairs)] for step in range(len(pairs)))
-        source = next((other[0] for other in far if other[0] != pair[0] and other[1] != pair[1]), pair[0])
-        return source, pair[1]
+        return next((other[0] for other in far if other[0] != source and other[1] != target), source), target
 
 
 def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]], vocabulary: int) -> float:
@@ -208,7 +208,7 @@ def unigram_loss(training: Sequence[Sequence[int]], text: Sequence[Sequence[int]
 
 
 def _fault_of_test(material: Material, test: str) -> str:
-    """Return what is wrong with the test set, in words; "" if nothing is."""
+    """Return the fault of the test set, in words; "" if it has none."""
     sources = f"the sources of {test}", [pair.source for pair in material.tested]
     references = f"the references of {test}", [pair.target for pair in material.tested]
     notes = [shift_note(("its translations", material.translations), references)]
@@ -258,7 +258,7 @@ def _scores(hypotheses: Sequence[str], references: Sequence[str], language: str)
 
 
 def last_third(history: Sequence[Mapping[str, Any]], metric: str) -> dict[str, Any]:
-    """Return what the last third of a training brought: gained, loss_fell and peak_until of Evidence.
+    """Return the gains of the last third of a training: gained, loss_fell and peak_until of Evidence.
 
     history: the lines of metrics.jsonl. metric: bleu or chrf. A rate that falls makes score and loss better by itself.
     Where it fell in the second half only, and after a validation, the last third is that of the time before.

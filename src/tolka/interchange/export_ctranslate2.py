@@ -94,12 +94,8 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
         write_manifest(work, plain.sources)  # for the comparison, which reads the folder as mt-translate does
         side = CTranslate2Side(work, direction_to_compare(saved))
         parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))
-        parity.check(THRESHOLDS[dtype])
-        (work / CARD).write_text(f"{card}\n{parity.as_markdown()}", encoding="utf-8")
+        section = parity.check_and_report(THRESHOLDS[dtype], say)
+        (work / CARD).write_text(f"{card}\n{section}", encoding="utf-8")
         write_manifest(work, plain.sources)
         checked_manifest(work)
-    say(
-        f"{parity.other} and tolka translate {parity.identical} of {parity.lines} lines identically; BLEU between both "
-        f"is {parity.bleu.value:.2f}, nll grows by {parity.nll:.4f} a token"
-    )
     return parity

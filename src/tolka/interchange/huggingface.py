@@ -25,12 +25,7 @@ from tolka.formats.huggingface.family import (
     read_foreign,
 )
 from tolka.interchange.parity import BF16, FP16, FP32, LIMIT, TolkaSide, compare, direction_to_compare, sample_of
-from tolka.interchange.transformers_side import (
-    TransformersSide,
-    checked_copy,
-    reason_not_to_compare,
-    uncompared_section,
-)
+from tolka.interchange.transformers_side import TransformersSide, checked_copy, uncompared_section
 from tolka.interchange.trim import check_languages, trim
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import CARD, EXPORTED, WEIGHTS
@@ -91,9 +86,7 @@ def import_huggingface(
     saved = foreign.load()
     if languages:
         check_languages(saved, languages)  # before the comparison, which may take minutes
-    if reason := reason_not_to_compare(foreign.family):
-        section = uncompared_section(reason, say)
-    else:
+    if not (section := uncompared_section(foreign.family, say)):
         # The other side has as many positions as its folder says: translations are limited to these.
         sample, limit = sample_of(saved, lines, say), min(LIMIT, foreign.longest)
         positions = max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1
@@ -135,9 +128,7 @@ def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say
             (work / name).write_bytes(content)
         vocabulary, direction = saved.tokenizer.vocabularies[-1], direction_to_compare(saved)
         before = saved.tokenizer.tag_before(direction)
-        if reason := reason_not_to_compare(family):
-            section = uncompared_section(reason, say)
-        else:
+        if not (section := uncompared_section(family, say)):
             # Translations are limited to the positions that there are, less those of a tag and </s>.
             limit = min(LIMIT, files[CONFIG].get("max_position_embeddings", sys.maxsize) - 2)
             ours = TolkaSide(saved, limit)

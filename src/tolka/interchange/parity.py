@@ -19,7 +19,8 @@ from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, DataError
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import Score, score
-from tolka.model_directory.read import SavedModel, character_form, direction_of
+from tolka.model_directory.read import SavedModel
+from tolka.model_directory.settings import character_form, direction_of
 from tolka.search.greedy import GreedyConfig
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
@@ -272,7 +273,7 @@ def made_up_lines(tokenizer: Tokenizer, count: int, longest: int = 128, directio
     has at most `longest` subwords. There are fewer lines, or none, for a vocabulary with hardly any ordinary subwords.
     """
     pieces = tokenizer.source_pieces(range(UNK + 1, tokenizer.source_size))
-    tags = [] if tokenizer.giving_way(direction) else [f">>{code}<<" for code in tokenizer.typed_tags]
+    tags = [] if tokenizer.replaced_tags(direction) else [f">>{code}<<" for code in tokenizer.typed_tags]
     words = [UNK + 1 + number for number, piece in enumerate(pieces) if not piece.startswith((">>", "<"))]
     most = min(16, longest - bool(tags))
     draw, lines = random.Random(1), list[str]()

@@ -46,15 +46,11 @@ def checked_copy(foreign: Foreign, positions: int) -> Iterator[Path]:
         yield work
 
 
-def reason_not_to_compare(family: Family) -> str:
-    """Return why a model cannot be compared with transformers; "" if it can."""
-    if not family.MODEL:
-        return f"transformers does not know {family.NAME}"
-    return "" if importlib.util.find_spec("transformers") else "transformers is not installed"
-
-
-def uncompared_section(reason: str, say: Say) -> str:
-    """Report that nothing was compared, and return the section of a model card."""
+def uncompared_section(family: Family, say: Say) -> str:
+    """Report why a model is not compared with transformers; return the section of its card, "" if it can be."""
+    if family.MODEL and importlib.util.find_spec("transformers"):
+        return ""
+    reason = "transformers is not installed" if family.MODEL else f"transformers does not know {family.NAME}"
     say(f"note: {reason}, so that its translations were not compared with tolka's")
     return f"## Parity\n\nNot compared: {reason}.\n"
 

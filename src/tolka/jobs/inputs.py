@@ -112,7 +112,7 @@ class Texts:
         """Return the format of a file, or of standard input."""
         name = self._config.format
         if name == "auto":
-            name = _known_by_ending(path, has_columns=bool(self._config.column)) if path else ""
+            name = _format_of_ending(path, has_columns=bool(self._config.column)) if path else ""
             if self._config.column and not name:
                 raise ConfigError(
                     f"input.column={self._config.column} needs to know what {path or 'standard input'} is: add "
@@ -146,7 +146,7 @@ class Texts:
             path = without_compression(document.path)
             name, markup = document_kind(path)
             if markup and type(document) is PlainText:
-                is_table = bool(_known_by_ending(path, has_columns=True))
+                is_table = bool(_format_of_ending(path, has_columns=True))
                 advice = "; input.column=NAME translates one column alone" if is_table else ""
                 yield (
                     f"{document.path} looks like {name}: every line of it is translated as text, {markup} included"
@@ -226,7 +226,7 @@ class Texts:
         return arriving_windows(self.read(stream), size)
 
 
-def _known_by_ending(path: Path, has_columns: bool) -> str:
+def _format_of_ending(path: Path, has_columns: bool) -> str:
     """Return the format that a file's ending names, among those with columns or those without; "" if none does."""
     ending = without_compression(path).suffix.lower()
     kinds = ((name, DOCUMENTS.get(name)) for name in DOCUMENTS.names())

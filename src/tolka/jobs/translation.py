@@ -121,8 +121,8 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
     with open_output(job.output, job.stdout, config, job.models, options, say) as out:
         journal = Journal(out, config.decoding.window)
         translator = open_model(job.models, config.search, config.decoding, job.needs_attention(config), say)
-        giving_way = translator.tokenizer.giving_way(translator.direction)
-        tally = UnusualLines(translator.direction, job.are_given, journal.tally, giving_way)
+        replaced_tags = translator.tokenizer.replaced_tags(translator.direction)
+        tally = UnusualLines(translator.direction, job.are_given, journal.tally, replaced_tags)
         form = _format(job, config, translator, journal.done)
         size, is_awaited = config.decoding.window, job.output is None and texts.are_still_written
         windows = texts.arriving(size) if is_awaited else full_windows(journal.remaining(texts.read()), size)

@@ -60,7 +60,7 @@ class Metric(ABC):
 
     @abstractmethod
     def signature(self, resamples: int = 0, trials: int = 0) -> str:
-        """Return what a score depends on. resamples: of its interval. trials: of a randomisation test."""
+        """Return the signature of a score. resamples: of its interval. trials: of a randomisation test."""
 
     def values(self, sums: Any) -> Values:
         """Return the score of each row of sums, (R, K) -> (R,)."""
@@ -128,16 +128,8 @@ class Ratio(Metric):
 
     def value(self, sums: Any) -> Any:
         """Return the ratio of two sums."""
-        return self.values(np.asarray(sums)[None])[0]
-
-    def values(self, sums: Any) -> Values:
-        """Return the ratio of each row of sums, (R, 2) -> (R,)."""
-        above, below = np.asarray(sums, dtype=np.float64).T
-        return np.asarray(self._scale * above / np.where(below > 0, below, 1.0))
-
-    def line_values(self, statistics: Statistics) -> Values:
-        """Return the ratio of each line, (L, 2) -> (L,)."""
-        return self.values(statistics)
+        above, below = map(float, sums)
+        return self._scale * above / (below if below > 0 else 1.0)
 
     def signature(self, resamples: int = 0, trials: int = 0) -> str:
         """Return a signature with sacreBLEU's keys, and how each line is counted."""

@@ -109,9 +109,8 @@ def line_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Values:
 def score_of(metric: Metric, statistics: Statistics, interval: tuple[float, float] | None, resamples: int) -> Score:
     """Return the score of a system from the statistics of its lines; the interval is cut off at its scale's ends."""
     within = interval and (max(metric.lowest, interval[0]), min(metric.highest, interval[1]))
-    return Score(
-        metric.name, float(metric.value(totals(statistics))), within, metric.signature(resamples), metric.digits
-    )
+    value = float(metric.value(totals(statistics)))
+    return Score(metric.name, value, within, metric.signature(resamples), metric.digits)
 
 
 def interval_of(resampled: Values, mean: Callable[[Any], Any] = np.mean) -> tuple[float, float]:

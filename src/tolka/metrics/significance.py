@@ -85,7 +85,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def beside_the_best(systems: Sequence[Values], trials: int = 1000) -> list[tuple[float, float]]:
+def gaps_to_best(systems: Sequence[Values], trials: int = 1000) -> list[tuple[float, float]]:
     """Return (difference, p) of each system from the best by its mean score: 0 and 1 for the best itself.
 
     systems: (S, L), the scores on L lines of S trainings that differ in their seed alone. p pays for having picked the

@@ -52,11 +52,12 @@ def model_card(
 
     template = _template()
     with as_written(f"{CONFIG} or {SCORES}"):
+        direction = "{source} to {target}".format(**config["corpus"])
         metadata = yaml.safe_dump(_metadata(config, facts, scores), allow_unicode=True, sort_keys=False)
         try:
             return template.render(
                 metadata=metadata,
-                languages=_languages(config, facts),
+                languages=facts["languages"] if _is_of_several(facts) else direction,
                 name=config["run"]["name"],
                 facts=facts,
                 update=scores["update"] if scores.get("validation") else scores.get("update"),
@@ -85,20 +86,12 @@ def _template() -> "Template":
     return environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
 
 
-def _languages(config: Mapping[str, Any], facts: Mapping[str, str]) -> str:
-    """Return the directions of a model in words."""
-    return (
-        facts["languages"] if _is_of_several(facts) else f"{config['corpus']['source']} to {config['corpus']['target']}"
-    )
-
-
 def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of the Hub; without run.licence they name no licence."""
-    corpus, run = config["corpus"], config["run"]
+    corpus, run, tests = config["corpus"], config["run"], scores.get("test") or {}
     # A model of one direction may have other names for its languages in its tests.
-    tests = (scores.get("test") or {}).values()
-    directions = [each["direction"] for each in tests if "direction" in each and _is_of_several(facts)]
-    results = [_result(config, facts, name, entry) for name, entry in (scores.get("test") or {}).items()]
+    directions = [each["direction"] for each in tests.values() if "direction" in each and _is_of_several(facts)]
+    results = [_result(config, facts, name, entry) for name, entry in tests.items()]
     metrics = list(dict.fromkeys(metric["type"] for result in results for metric in result["metrics"]))
     return {
         "language": list(dict.fromkeys([corpus["source"], corpus["target"], *chain.from_iterable(directions)])),

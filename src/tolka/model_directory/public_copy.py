@@ -22,8 +22,6 @@ from tolka.model_directory.write import finish
 from tolka.system.atomic import link_or_copy
 from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
 
-_STATE = Path(STATE_FACTS).parts[0]
-_SENTENCEPIECE = ".model"
 _WRITTEN = {CONFIG, SCORES, CARD}
 _PATHS = {
     *("dir", "init_from", "prepared", "root", "path", "train", "valid", "test", "root_train", "root_valid"),
@@ -119,11 +117,11 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
     facts = facts_of(folder, scores)
     made = PublicCopy(facts.get(DATA_SET, ""))
     for name in sorted(manifest.files):
-        if Path(name).parts[0] == _STATE:
+        if Path(name).parts[0] == Path(STATE_FACTS).parts[0]:
             made.left_out.append(name)
         elif name not in _WRITTEN:
             (out / name).parent.mkdir(parents=True, exist_ok=True)
-            if name.endswith(_SENTENCEPIECE):
+            if name.endswith(".model"):
                 content = (folder / name).read_bytes()
                 (out / name).write_bytes(made.without_files_of_training(content, name))
             else:

@@ -11,11 +11,7 @@ from torch import Tensor
 from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import ADAPTER, BASE, CONFIG, SCORES, WEIGHTS
-from tolka.model_directory.settings import Folders as Folders
-from tolka.model_directory.settings import character_form as character_form
-from tolka.model_directory.settings import direction_of as direction_of
-from tolka.model_directory.settings import find_model_folder, read_settings
-from tolka.model_directory.settings import load_settings as load_settings
+from tolka.model_directory.settings import character_form, direction_of, find_model_folder, read_settings
 from tolka.model_directory.verify import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
 from tolka.model_directory.weights import check_size, fill, fill_int8, read_tensors
 from tolka.models.base import Seq2Seq

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tolka.errors import ConfigError
-from tolka.options.suggestions import did_you_mean
+from tolka.options.suggestions import did_you_mean, nearest
 from tolka.system.package_data import table_beside
 from tolka.system.surrogates import is_utf8, printable
 
@@ -56,8 +56,8 @@ def check_licence(name: str, key: str) -> None:
     """Raise ConfigError for a name that is not a licence's on the Hugging Face Hub; "" stands for no licence."""
     # The Hub refuses the model card of a model with any other name.
     if name and name not in (licences := table_beside(__file__)):
-        nearest = did_you_mean(name.lower().replace(" ", "-"), licences).split(" Known:")[0]
+        hint = nearest(name.lower().replace(" ", "-"), licences)
         raise ConfigError(
             f"{key} ('{name}') is not a licence that the Hugging Face Hub knows, as apache-2.0 and cc-by-4.0 are; for "
-            f"one that is not in its list, type other.{nearest}"
+            f"one that is not in its list, type other.{hint}"
         )

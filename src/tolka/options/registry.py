@@ -75,7 +75,7 @@ class Registry(Generic[C]):
         return self._classes[name]
 
     def presets(self) -> dict[str, C]:
-        """Return what `<kind>=<name>` can choose: the PRESETS beside each class, or its defaults under its own name."""
+        """Return the choices of `<kind>=<name>`: the PRESETS beside each class, or its defaults under its own name."""
         self._fill()
         collected: dict[str, C] = {}
         for name, cls in self._classes.items():

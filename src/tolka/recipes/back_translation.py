@@ -78,7 +78,7 @@ class BackTranslationConfig(RecipeConfig):
             "final",
             "train on both texts",
             [train],
-            settings=self._mixed(real=1 + task.is_both),
+            settings=self._mixing_settings(real=1 + task.is_both),
             one_way=[to_train(task.at("synthetic", "pairs"))],
             symbols=[TAG] if self.tag else [],
         )
@@ -95,7 +95,7 @@ class BackTranslationConfig(RecipeConfig):
             given={"cleaning": asdict(task.config.cleaning)},
         )
 
-    def _mixed(self, real: int) -> dict[str, str]:
+    def _mixing_settings(self, real: int) -> dict[str, str]:
         """Return how texts of real and of synthetic pairs are mixed. real: in how many directions the former are."""
         shares = [f"{(1 - self.share) / real:g}"] * real + [f"{self.share:g}"]
         return {"corpus.weights": f"[{','.join(shares)}]"} if self.share else {}
@@ -115,7 +115,7 @@ class BackTranslationConfig(RecipeConfig):
         )
 
     def _words(self, task: RecipeTask) -> str:
-        """Return what a model card says of the pairs."""
+        """Return a model card's words on the pairs."""
         kept, read = task.figures("synthetic")["kept"], task.figures("monolingual")["lines"]
         names = ", ".join(user_path(each).name for each in self.monolingual)
         return f"back-translation: {count_text(kept, 'synthetic pair')} of {count_text(read, 'line')} of {names}"

@@ -94,7 +94,7 @@ class DistillationConfig(RecipeConfig):
         yield deliver(task, self.teacher, "student", forms, lambda: self._words(task))
 
     def _words(self, task: RecipeTask) -> str:
-        """Return what a model card says of the student."""
+        """Return a model card's words on the student."""
         names = ", ".join(each.name for each in models_of(self.teacher))
         return f"distilled from {names}, which translated {count_text(task.figures('lessons')['kept'], 'line')}"
 

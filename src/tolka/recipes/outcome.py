@@ -68,13 +68,13 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
     def decide() -> Figures:
         # By BLEU, whatever metrics.names has: of some of these, more is not better.
         decisive = replace(task.config.metrics, names=["bleu"], command="")
-        ((deciding,), *_) = _compared(task, before, after, decisive).values()
+        ((deciding,), *_) = _compare_steps(task, before, after, decisive).values()
         gain, is_chance = deciding.difference, deciding.p_value >= _CHANCE
         is_gain = gain > 0 and not is_chance
         _hand_over(models[is_gain], task.best, words() if is_gain else f"tried, and no gain: {words()}")
         # Told after the model is there: a command of the user's own may fail.
         metrics = task.config.metrics
-        tests = _compared(task, before, after, replace(metrics, names=[*dict.fromkeys(("bleu", *metrics.names))]))
+        tests = _compare_steps(task, before, after, replace(metrics, names=[*dict.fromkeys(("bleu", *metrics.names))]))
         for test, each in tests.items():
             task.say("\n".join(f"{test}: {_in_words(comparison)}" for comparison in each))
         lost = "the recipe made it worse" if gain < 0 and not is_chance else "its gain may be chance"
@@ -114,13 +114,7 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
                 for each in changes[:2]
             ]
             rows.append(
-                [
-                    name,
-                    _megabytes(models[name]),
-                    f"{rates[name]:.0f}",
-                    f"{rates[name] / rates['teacher']:.1f}",
-                    *scores,
-                ]
+                [name, _megabytes(models[name]), f"{rates[name]:.0f}", f"{rates[name] / rates['teacher']:.1f}", *scores]
             )
         header = ["", "MB", "lines/s", "times", *(each.name for each in changes[:2])]
         signatures = [f"{each.name}: {each.signature}" for each in changes[:2]]
@@ -130,7 +124,7 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
     return Step("outcome", "compare it with its teacher", [model, *forms.values()], [task.best], do=tell)
 
 
-def _compared(task: RecipeTask, before: str, after: str, metrics: MetricsConfig) -> dict[str, list[Comparison]]:
+def _compare_steps(task: RecipeTask, before: str, after: str, metrics: MetricsConfig) -> dict[str, list[Comparison]]:
     """Return, for each test set, how the scores of two steps differ."""
     target, found, names = task.direction.target, {}, dict[str, list[str]]()
     for step in (before, after):

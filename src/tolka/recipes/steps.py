@@ -51,7 +51,7 @@ class Steps:
         """Return the steps as a table for a terminal, with the minutes of those that are done."""
         rows = list[list[str]]()
         for number, step in enumerate(self._steps, 1):
-            seconds = recorded(self._folder, step.name)["seconds"] if self._is_done(step) else None
+            seconds = record_of(self._folder, step.name)["seconds"] if self._is_done(step) else None
             rows.append([str(number), step.name, step.title, "" if seconds is None else f"{seconds / 60:.1f}"])
         return table(rows, ["", "step", "what it does", "minutes"], "rllr")
 
@@ -93,7 +93,7 @@ class Steps:
 
     def _check(self, step: Step, inputs: Mapping[str, Any]) -> None:
         """Raise ConfigError where the step was done with other inputs than these, as far as their files exist."""
-        record = recorded(self._folder, step.name)
+        record = record_of(self._folder, step.name)
         changed = _changes(record["inputs"], inputs) if "writes" in record else []
         if changed:
             raise ConfigError(
@@ -103,15 +103,11 @@ class Steps:
 
     def figures(self) -> dict[str, Figures]:
         """Return the figures of each step that is done."""
-        return {step.name: recorded(self._folder, step.name).get("figures", {}) for step in self._steps}
+        return {step.name: record_of(self._folder, step.name).get("figures", {}) for step in self._steps}
 
     def _is_done(self, step: Step) -> bool:
-        record = recorded(self._folder, step.name)
-        return "writes" in record and record == {
-            **record,
-            "inputs": _inputs_of(step),
-            "writes": _digests(step.writes),
-        }
+        record = record_of(self._folder, step.name)
+        return "writes" in record and record == {**record, "inputs": _inputs_of(step), "writes": _digests(step.writes)}
 
 
 def run_command(command: Sequence[str], lock: Path) -> None:
@@ -136,7 +132,7 @@ def _run(command: Sequence[str], lock: Path) -> int:
         return run_module("tolka", command)
 
 
-def recorded(folder: Path, name: str) -> dict[str, Any]:
+def record_of(folder: Path, name: str) -> dict[str, Any]:
     """Return the record of a step in the folder of all; {} where it has not begun, or its record was cut or edited."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return read_record(folder / f"{name}.json")
@@ -144,21 +140,18 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _inputs_of(step: Step) -> dict[str, Any]:
-    """Return what a step depends on, as its record has it."""
+    """Return the inputs that a step depends on, as its record has them."""
     reads = [[path, digest] for path, digest in _digests(step.reads).items()]
     return {"command": [*step.command], **step.given, "reads": reads}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two inputs, in words; a file that is not there yet does not."""
-    words = [
-        word
-        for word in (*before["command"], *now["command"])
-        if (word in before["command"]) != (word in now["command"])
-    ]
+    """Return the differences between two inputs, in words; a file that is not there yet is none."""
+    old, new = before["command"], now["command"]
+    words = [word for word in (*old, *new) if (word in old) != (word in new)]
     others = [key for key in now if key not in ("command", "reads") and now[key] != before.get(key)]
     files = [
-        path for (path, digest), (_, old) in zip(now["reads"], before["reads"], strict=False) if digest not in ("", old)
+        path for (path, digest), (_, was) in zip(now["reads"], before["reads"], strict=False) if digest not in ("", was)
     ]
     names = [[path for path, _ in each["reads"]] for each in (before, now)]
     return [*words, *others, *(files if names[0] == names[1] else ["other files"])]

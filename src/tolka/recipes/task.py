@@ -13,9 +13,9 @@ from tolka.errors import ConfigError
 from tolka.model_directory.file_names import SCORES
 from tolka.model_directory.names import models_of
 from tolka.model_directory.verify import read_json
-from tolka.recipes.steps import Figures, Step, recorded
+from tolka.recipes.steps import Figures, Step, record_of
 from tolka.recipes.texts import SharedTexts
-from tolka.run.provenance import recorded as recorded_calls
+from tolka.run.provenance import recorded_calls
 from tolka.run.provenance import texts as digests_of
 from tolka.run.texts import open_corpus
 from tolka.system.progress import Say, silent
@@ -87,8 +87,8 @@ class RecipeTask:
         return self.steps / step / name
 
     def figures(self, step: str) -> Figures:
-        """Return what a step that is done has to say."""
-        figures: Figures = recorded(self.steps, step).get("figures", {})
+        """Return the figures of a step that is done."""
+        figures: Figures = record_of(self.steps, step).get("figures", {})
         return figures
 
     @cached_property
@@ -162,13 +162,7 @@ class RecipeTask:
             )
 
     def translate(
-        self,
-        name: str,
-        title: str,
-        model: str,
-        text: Path,
-        direction: Direction,
-        settings: Mapping[str, str],
+        self, name: str, title: str, model: str, text: Path, direction: Direction, settings: Mapping[str, str]
     ) -> Step:
         """Return the step that translates a file, line by line, into `lines.txt` of its folder.
 

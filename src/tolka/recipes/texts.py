@@ -37,12 +37,8 @@ class SharedTexts:
     def __init__(self, config: TrainConfig, folder: Path, say: Say) -> None:
         options = replace(config.corpus, both_directions=False)  # each text once
         self._corpus = corpus = open_corpus(options, config.run.prepared_folder, say)
-        self._cleaning, self._metrics, self._say, self.direction = (
-            config.cleaning,
-            config.metrics,
-            say,
-            options.direction,
-        )
+        self._cleaning, self._metrics, self._say = config.cleaning, config.metrics, say
+        self.direction = options.direction
         if corpus.stream:
             raise ConfigError("a recipe reads its text several times: corpus.streaming=true is not for it")
         self._tests = dict[str, str]()  # a file's name -> the test set's
@@ -156,7 +152,7 @@ class SharedTexts:
         strict = self._cleaning.leaks == "source"
         held_out = {comparison_form(line) for line in self._held_out(self.direction.source)} if strict else set[str]()
         for source, target in zip(*map(read_lines, texts), strict=True):
-            why = _odd(source, target, ratio) if filter else "" if source.strip() else "untranslated"
+            why = _flaw_of(source, target, ratio) if filter else "" if source.strip() else "untranslated"
             # The tag would hide it from cleaning.
             why = why or ("with a held-out source" if comparison_form(source) in held_out else "")
             if why:
@@ -223,7 +219,7 @@ def _counted(lines: Iterable[str], tick: Callable[[int], object]) -> Iterator[st
         yield line
 
 
-def _odd(made: str, given: str, ratio: LengthRatio | None) -> str:
+def _flaw_of(made: str, given: str, ratio: LengthRatio | None) -> str:
     """Return why a text that a model made of another cannot be its translation; "" if nothing says so.
 
     ratio: of lengths, of given texts to those that they are translated from.

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,7 +56,6 @@ class Curve(NamedTuple):
     y: Sequence[float]
     errors: Sequence[Sequence[float]] | None = None
     is_dotted: bool = False
-    marker: str = "o"
 
 
 Curves = Callable[[FinishedRun], list[Curve]]
@@ -71,7 +71,7 @@ def draw_curves(runs: Sequence[FinishedRun], folder: Path) -> list[Picture]:
         path, signatures = folder / f"bleu_by_length_{test}.png", sorted({each["signature"] for each in buckets})
         picture = Picture(path, f"BLEU by length: {test}", caption, entry("length"), signatures)
         labels = "words of the source (characters, if it has no spaces)", "BLEU"
-        pictures.append(_draw(runs, picture, _by_length(test), labels))
+        pictures.append(_draw(runs, picture, partial(_by_length, test), labels))
     return [picture for picture in pictures if picture]
 
 
@@ -93,7 +93,7 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
     axes = ("update", "updates", 1.0, by_update), ("seconds", "minutes", 1 / 60, by_time)
     for x, unit, scale, caption in axes[: 1 if is_alone else 2]:
         picture = Picture(folder / f"{file}_over_{unit}.png", f"{name} over {unit}", caption, term, signatures)
-        yield _draw(runs, picture, _validations(key, x, scale, with_training), (unit, label))
+        yield _draw(runs, picture, partial(_validations, key, x, scale, with_training), (unit, label))
 
 
 def _draw(runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels: tuple[str, str]) -> Picture | None:
@@ -109,10 +109,9 @@ def _draw(runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels:
     # By its place among all runs, also those without data for this picture: a run keeps its colour.
     for number, (run, of_run) in enumerate(zip(runs, found, strict=True)):
         own = {"linestyle": "--" if run.without_attention else "-", "label": run.label}
-        for x, y, errors, is_dotted, marker in of_run:
-            style = {"linestyle": ":", "linewidth": 1} if is_dotted else own
-            color = colors(number % colors.N)
-            axes.errorbar(x, y, errors, color=color, marker=marker, ms=3, capsize=2, elinewidth=0.6, **style)
+        for x, y, errors, is_dotted in of_run:
+            style = {"linestyle": ":", "linewidth": 1} if is_dotted else {**own, "marker": "o", "ms": 3}
+            axes.errorbar(x, y, errors, color=colors(number % colors.N), capsize=2, elinewidth=0.6, **style)
     axes.set(xlabel=labels[0], ylabel=labels[1])
     if labels[1] == "BLEU":  # from 0, or small differences would look large
         axes.set_ylim(bottom=0)
@@ -127,33 +126,26 @@ def _draw(runs: Sequence[FinishedRun], picture: Picture, curves: Curves, labels:
     return replace(picture, svg=svg)
 
 
-def _validations(key: str, x: str, scale: float, with_training: bool) -> Curves:
-    """Return what finds a validation's figure over x * scale. with_training: the loss in training too, dotted."""
-
-    def curves(run: FinishedRun) -> list[Curve]:
-        lines = [line for line in run.validations if x in line and key in line]
-        trained = [line for line in run.metrics if x in line and "train_loss" in line] if with_training else []
-        found = [Curve([line[x] * scale for line in lines], [line[key] for line in lines])]
-        beside = [line[x] * scale for line in trained], [line["train_loss"] for line in trained]
-        return [*found, *([Curve(*beside, is_dotted=True, marker="")] if trained else [])] if lines else []
-
-    return curves
+def _validations(key: str, x: str, scale: float, with_training: bool, run: FinishedRun) -> list[Curve]:
+    """Return a validation's figure over x * scale. with_training: the loss in training too, dotted."""
+    lines = [line for line in run.validations if x in line and key in line]
+    trained = [line for line in run.metrics if x in line and "train_loss" in line] if with_training else []
+    found = [Curve([line[x] * scale for line in lines], [line[key] for line in lines])]
+    beside = [line[x] * scale for line in trained], [line["train_loss"] for line in trained]
+    return [*found, *([Curve(*beside, is_dotted=True)] if trained else [])] if lines else []
 
 
-def _by_length(test: str) -> Curves:
-    def curves(run: FinishedRun) -> list[Curve]:
-        buckets = run.tests.get(test, {}).get("by_length", [])
-        if len(buckets) < 2:  # a point is not a curve
-            return []
-        labels = ["-".join(map(str, sorted(set(bucket.get("words") or bucket["characters"])))) for bucket in buckets]
-        scores, errors = [bucket["score"] for bucket in buckets], None
-        if all(bucket["interval"] for bucket in buckets):
-            spans = [(s - b["interval"][0], b["interval"][1] - s) for s, b in zip(scores, buckets, strict=True)]
-            # A score can lie outside its interval, which is around the resamples' mean; a bar has no negative length.
-            errors = [[max(0.0, span[side]) for span in spans] for side in (0, 1)]
-        return [Curve(labels, scores, errors)]
-
-    return curves
+def _by_length(test: str, run: FinishedRun) -> list[Curve]:
+    buckets = run.tests.get(test, {}).get("by_length", [])
+    if len(buckets) < 2:  # a point is not a curve
+        return []
+    labels = ["-".join(map(str, sorted(set(bucket.get("words") or bucket["characters"])))) for bucket in buckets]
+    scores, errors = [bucket["score"] for bucket in buckets], None
+    if all(bucket["interval"] for bucket in buckets):
+        spans = [(s - b["interval"][0], b["interval"][1] - s) for s, b in zip(scores, buckets, strict=True)]
+        # A score can lie outside its interval, which is around the resamples' mean; a bar has no negative length.
+        errors = [[max(0.0, span[side]) for span in spans] for side in (0, 1)]
+    return [Curve(labels, scores, errors)]
 
 
 def new_figure(width: float, height: float) -> Any:

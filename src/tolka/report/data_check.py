@@ -22,8 +22,6 @@ _GROUPS = ("corpus", "cleaning", "tokenizer", "batching")  # of settings on whic
 # Of a text whose sides or languages are swapped, these are consequences: no advice of their own.
 _SWAP_FINDINGS = ("source copied", "another script", "source surely in another", "target surely in another")
 _LEAKED_PAIR = "cleaning.leaks=pair (as cleaning=standard does), or its scores will be too good"
-_LEAKED_SOURCE = "cleaning.leaks=source, or its scores may be too good"
-_ALL = "all of it stands in the training text: is it the same file?"
 
 
 def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str:
@@ -54,12 +52,12 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
 
 
 def advice(checkup: Mapping[str, Any]) -> list[str]:
-    """Return what to do, each piece of advice once. checkup: of `run.data_check.check_with_page`."""
+    """Return the advice, each piece of it once. checkup: of `run.data_check.check_with_page`."""
     return list(dict.fromkeys(_advice(checkup)))
 
 
 def cure_of(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
-    """Return what to do about a problem; "" if nothing, if it is rare, or if the settings do it already.
+    """Return the advice about a problem; "" if there is none, if it is rare, or if the settings do it already.
 
     cleaning: the settings of that group.
     """
@@ -79,11 +77,11 @@ def leak_findings(checkup: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def leak_cure(finding: Mapping[str, Any], cleaning: Mapping[str, Any]) -> str:
-    """Return what to do about held-out text in the training text."""
+    """Return the advice about held-out text in the training text."""
     if finding["what"].partition(": ")[2].startswith("source"):
-        return "" if cleaning["leaks"] == "source" else _LEAKED_SOURCE
+        return "" if cleaning["leaks"] == "source" else "cleaning.leaks=source, or its scores may be too good"
     if finding["count"] == finding["looked_at"]:
-        return _ALL
+        return "all of it stands in the training text: is it the same file?"
     # Dropping every pair with a held-out source drops the whole pairs among them, too.
     return "" if cleaning["leaks"] in ("pair", "source") else _LEAKED_PAIR
 
@@ -209,14 +207,13 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
     settings: `TrainConfig.as_dict`; checkup: as in `health_report`.
     """
     codes, cleaning = [settings["corpus"][side] for side in ("source", "target")], checkup["cleaning"]
-    text = render(
-        "check.html",
-        title=f"{settings['run']['name'] or folder.name}: the text, checked",
-        languages=codes,
-        facts=_facts(checkup, codes),
-        unfit=checkup["unfit"],
-        to_do=advice(checkup),
-        parts=[
+    values = {
+        **checkup,
+        "title": f"{settings['run']['name'] or folder.name}: the text, checked",
+        "languages": codes,
+        "facts": _facts(checkup, codes),
+        "to_do": advice(checkup),
+        "parts": [
             {
                 **part,
                 "codes": part.get("direction", codes),
@@ -225,19 +222,15 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
             }
             for part in checkup["training"]
         ],
-        leaks=[{**finding, "cure": leak_cure(finding, cleaning)} for finding in leak_findings(checkup)],
-        kept=checkup["kept"],
-        subwords=checkup["pieces"],
-        pace=checkup["pace"],
-        training_time=time_in_words(checkup["pace"], checkup["chosen"]) if checkup["pace"] else "",
-        epochs_in_words=epochs_in_words,
-        percent=_percent,
-        visible=partial(_visible, most=_SHOWN_ON_PAGE),
-        chosen=checkup["chosen"],
-        settings=yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
-    )
+        "leaks": [{**finding, "cure": leak_cure(finding, cleaning)} for finding in leak_findings(checkup)],
+        "training_time": time_in_words(checkup["pace"], checkup["chosen"]) if checkup["pace"] else "",
+        "epochs_in_words": epochs_in_words,
+        "percent": _percent,
+        "visible": partial(_visible, most=_SHOWN_ON_PAGE),
+        "settings": yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
+    }
     folder.mkdir(parents=True, exist_ok=True)
-    replace_text(folder / CHECK_PAGE, text)
+    replace_text(folder / CHECK_PAGE, render("check.html", **values))
     return folder / CHECK_PAGE
 
 

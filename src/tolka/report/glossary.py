@@ -40,7 +40,7 @@ def entry_of(column: str) -> Term | None:
     return by_name.get(column) or by_name.get(column.split()[0])
 
 
-def in_order(anchors: Iterable[str]) -> list[Term]:
+def ordered_terms(anchors: Iterable[str]) -> list[Term]:
     """Return the entries of these anchors, each once, in the glossary's order."""
     wanted = set(anchors)
     return [term for anchor, term in _terms().items() if anchor in wanted]

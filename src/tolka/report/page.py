@@ -11,7 +11,7 @@ from tolka.errors import TolkaError
 from tolka.evaluation.verdict import advice_of, minutes_text
 from tolka.metrics.tables import interval_text
 from tolka.report.curves import Picture, draw_curves
-from tolka.report.glossary import entry, in_order
+from tolka.report.glossary import entry, ordered_terms
 from tolka.report.page_tables import SIGNIFICANCE, change_tables, cost_table, score_tables
 from tolka.report.render import render
 from tolka.report.runs import FinishedRun, worst_and_best
@@ -69,7 +69,7 @@ def write_page(
     used |= {term.anchor for term in texts["map_terms"]} | (
         {"p"} if tables["changes"] or any(each["chance"] for each in head["ranking"]) else set()
     )
-    values |= {"glossary": [term for term in in_order(used) if term.more]}
+    values |= {"glossary": [term for term in ordered_terms(used) if term.more]}
     for name, template in ((SHORT_PAGE, "page.md"), (PAGE, "page.html")):
         replace_text(folder / name, render(template, **values))
     return folder / PAGE
@@ -86,7 +86,7 @@ def page_head(runs: Sequence[FinishedRun], folder: Path) -> dict[str, Any]:
 
 
 def _entry(system: System, common: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return what is said of a system among several: its scores, and its best training's verdict and advice."""
+    """Return the entry of a system among several: its scores, and its best training's verdict and advice."""
     run = system.runs[system.scores.index(max(system.scores))]
     verdict, own = run.scores.get("verdict") or {"sentences": [""]}, folder / run.label
     firsts = [each.tests[system.test]["metrics"][0] for each in system.runs]
@@ -125,9 +125,9 @@ def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
     return {
         "facts": common,
         "scores": scores,
-        "score_terms": in_order(term for table in scores for term in table.terms),
+        "score_terms": ordered_terms(term for table in scores for term in table.terms),
         "costs": costs,
-        "cost_terms": in_order(costs.terms),
+        "cost_terms": ordered_terms(costs.terms),
         "sweep": sweep_tables(runs),
         "changes": [table for run in runs for table in change_tables(run.tests, run.label if len(runs) > 1 else "")],
         "origins": list(
@@ -147,7 +147,7 @@ def _texts(runs: Sequence[FinishedRun]) -> dict[str, Any]:
     return {
         "test_lines": tests,
         "sentences": sentences,
-        "map_terms": in_order(terms),
+        "map_terms": ordered_terms(terms),
         "most_subwords": _MOST_SUBWORDS,
     }
 

@@ -82,10 +82,8 @@ class FinishedRun:
         names = dict.fromkeys(name for line in self.validations for name in line.get("directions", {}))
         runs = []
         for name in names:
-            of_it = [
-                (line, line["directions"][name]) for line in self.validations if name in line.get("directions", {})
-            ]
-            lines = [{**line, **values, "valid_loss": values["nll"]} for line, values in of_it]
+            of_it = ((line, line.get("directions", {}).get(name)) for line in self.validations)
+            lines = [{**line, **values, "valid_loss": values["nll"]} for line, values in of_it if values]
             runs.append(replace(self, label=name, metrics=lines))
         return runs or [self]
 

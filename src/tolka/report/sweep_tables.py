@@ -2,21 +2,21 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from tolka.metrics.options import MINIMIZED
-from tolka.metrics.significance import beside_the_best
+from tolka.metrics.significance import gaps_to_best
 from tolka.report.page_tables import Row, ScoreTable
 from tolka.report.runs import FinishedRun
 from tolka.system.number_format import number_text
+from tolka.training.saved_settings import flat
 
 SEED = "run.seed"
-_OWN = ("run.dir", "run.name", "run.prepared")  # of each training by nature
+_OWN = ("run.dir", "run.name", "run.prepared", "run.origins")  # of each training by nature
 _LACKING = "–"
 
 
@@ -25,20 +25,17 @@ def differing_settings(runs: Sequence[FinishedRun]) -> dict[str, list[str]]:
 
     Those that have it differ in it; models of another kind, which lack it, have "–".
     """
-    flat = [dict(_flat_settings(run.config)) for run in runs]
-    keys = dict.fromkeys(key for settings in flat for key in settings if key not in _OWN)
+    # model.name is the choice that is typed as model=lstm.
+    settings_of_runs = [
+        {key.removesuffix(".name"): str(value) for key, value in flat(run.config).items() if not key.startswith(_OWN)}
+        for run in runs
+    ]
+    keys = dict.fromkeys(key for settings in settings_of_runs for key in settings)
     return {
-        key: [settings.get(key, _LACKING) for settings in flat]
+        key: [settings.get(key, _LACKING) for settings in settings_of_runs]
         for key in keys
-        if len({settings[key] for settings in flat if key in settings}) > 1
+        if len({settings[key] for settings in settings_of_runs if key in settings}) > 1
     }
-
-
-def _flat_settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for group, options in config.items():
-        for name, value in options.items() if isinstance(options, Mapping) else ():
-            # model.name is the choice that is typed as model=lstm; run.name is a setting.
-            yield (group if name == "name" and group != "run" else f"{group}.{name}"), str(value)
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class System:
     """Trainings that differ in their seed alone.
 
     name: of the score on the test set that ranks several systems. scores: of each training. beside: difference from the
-    best system and p, as of `beside_the_best`; None of the best, and where trainings do not share test lines.
+    best system and p, as of `gaps_to_best`; None of the best, and where trainings do not share test lines.
     """
 
     label: str
@@ -58,7 +55,7 @@ class System:
 
 
 def ranked_systems(runs: Sequence[FinishedRun]) -> list[System]:
-    """Return what the trainings are of, the best first on the first test set that all have; none without one.
+    """Return the systems of the trainings, the best first on the first test set that all have; none without one.
 
     By the mean chrF2 of its lines, on which the tests are; by its first score where the trainings do not share lines.
     """
@@ -75,7 +72,7 @@ def ranked_systems(runs: Sequence[FinishedRun]) -> list[System]:
     texts = [[line["source"] for line in run.lines_of(test)] for run in runs]
     if texts[0] and all(each == texts[0] for each in texts):
         chrf = [np.array([[x["chrf"] for x in run.lines_of(test)] for run in group]) for group in groups.values()]
-        name, scores, beside = "chrF2 of a line", [each.mean(1).tolist() for each in chrf], [*beside_the_best(chrf)]
+        name, scores, beside = "chrF2 of a line", [each.mean(1).tolist() for each in chrf], [*gaps_to_best(chrf)]
     systems = [
         System(_common_label([run.label for run in group]), group, test, name, own, told)
         for group, own, told in zip(groups.values(), scores, beside, strict=True)

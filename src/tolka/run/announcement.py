@@ -20,17 +20,13 @@ def announcement(
     reason: str,
 ) -> Iterator[str]:
     """Return the lines. epoch: the one that training begins in. reason: why the precision was chosen."""
-    yield _batches(loader, epoch)
+    which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
+    tokens = loader.tokens_per_batch(epoch)
+    yield f"batches: {len(loader.plan(epoch))} {which}, {tokens:.0f} target tokens on average"
     yield from _rate(rate, options.max_minutes)
     parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
     size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
     yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
-
-
-def _batches(loader: Batches, epoch: int) -> str:
-    which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
-    batches, tokens = len(loader.plan(epoch)), loader.tokens_per_batch(epoch)
-    return f"batches: {batches} {which}, {tokens:.0f} target tokens on average"
 
 
 def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:

@@ -34,7 +34,7 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
     if not config.run.open_settings:
         return config, []
     before, chosen, is_open = config.as_dict(), config.as_dict(), {*config.run.open_settings}
-    begun = _chosen_before(config.run.folder)
+    begun = _earlier_choices(config.run.folder)
     choices = [] if begun else _choices(config)
     names = [choice.value["name"] for choice in begun if choice.key == "model"]
     wanted = getattr(config.model, "family", "any")
@@ -69,7 +69,7 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
 
 
 def _choices(config: TrainConfig) -> list[Choice]:
-    """Return what the training text calls for, so that it fits into memory; ConfigError where nothing fits."""
+    """Return the settings that the training text calls for and memory allows; ConfigError where nothing fits."""
     memory, is_open = total_memory_bytes(), {*config.run.open_settings}
     try:
         corpus = open_corpus(config.corpus, config.run.prepared_folder, silent)
@@ -112,8 +112,8 @@ def _model_size(model: ModelConfig, tokenizer: Tokenizer, new: int) -> ModelSize
     return ModelSize(shapes.parameter_count(), subwords, model.d_model)
 
 
-def _chosen_before(folder: Path) -> list[Choice]:
-    """Return what a run has begun with, which nobody needs the reasons of again; [] where none has begun."""
+def _earlier_choices(folder: Path) -> list[Choice]:
+    """Return the settings that a run began with, without their reasons; [] where none has begun."""
     begun = begun_settings(folder)
     if not begun:
         return []

@@ -130,7 +130,7 @@ def _order(
     batching: BatchingConfig,
     temperature: float,
 ) -> Order:
-    """Return what to prepare, with a trained tokenizer or how to train or to extend one."""
+    """Return the order to prepare, with a trained tokenizer or how to train or to extend one."""
     tokenizer = parents.start and parents.start.tokenizer
     extension = (
         Extension(tokenizer, kind.extend, parents.known_languages, kind.sample, kind.character_coverage)
@@ -261,7 +261,7 @@ def make_loader(
 def _rewriters(
     inputs: Inputs, batching: BatchingConfig, symbols: Sequence[str], seed: int, ranks: Ranks
 ) -> Resample | None:
-    """Return what rewrites each epoch's ids: noise first, and then other segmentations; None for neither."""
+    """Return the rewriting of each epoch's ids: noise first, and then other segmentations; None for neither."""
     tokenizer, directions = inputs.prepared.tokenizer, inputs.texts.corpus.entry_directions
     noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, directions, ranks, symbols)
     sampler = SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, ranks)

@@ -21,7 +21,7 @@ from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
 from tolka.run.next_commands import from_parent, go_on, on_more_text, with_monolingual, with_plugins
-from tolka.run.provenance import recorded
+from tolka.run.provenance import recorded_calls
 from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource
@@ -53,13 +53,14 @@ def judge(
     # A direction that is tested to see what is forgotten is not what the training was for.
     texts, directions = inputs.texts, inputs.texts.corpus.directions
     if tests:
-        result = weakest(tests, directions)
+        result = weakest_test(tests, directions)
         pairs = texts.tests[result.name]
     else:
         # Validations translate greedily, and with weights that need not be the best.
         tester = Tester(translator, None, metrics, run.leave, ranks)
         names = texts.validation_names
-        result = weakest([tester(names[each], pairs, each) for each, pairs in texts.validation.items()], directions)
+        results = [tester(names[each], pairs, each) for each, pairs in texts.validation.items()]
+        result = weakest_test(results, directions)
         pairs = texts.validation[result.direction]
     if not ranks.is_first:
         return None
@@ -85,7 +86,7 @@ def judge(
         pairs=read if inputs.texts.corpus.stream else len(material.store),
         sides="; ".join(inputs.faults.wrong_sides.values()),
         # To read the text once more takes seconds.
-        shift=shifted(texts.corpus.train) if looks_shifted else "",
+        shift=shift_in_words(texts.corpus.train) if looks_shifted else "",
         **measure_text(material, result.name),
         leaked=leaks[0],
         near=leaks[1],
@@ -93,7 +94,7 @@ def judge(
         **_course(settings, inputs, run, state, _main_change(result), "bleu" if material.scale == "BLEU" else "chrf"),
         forgotten=forgotten_tests(test for test in tests if test is not result),
     )
-    calls, name = recorded(run.path), run.path.name
+    calls, name = recorded_calls(run.path), run.path.name
     parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
     longer = go_on(trainer, state, settings["scheduler"].get("horizon", 0))
     commands = Commands(
@@ -136,7 +137,7 @@ def _course(
     }
 
 
-def shifted(sources: Iterable[PairSource]) -> str:
+def shift_in_words(sources: Iterable[PairSource]) -> str:
     """Return where the sides of a training text stop to be parallel by some lines, in words; "" where they do not."""
     for source in sources:
         try:
@@ -148,7 +149,7 @@ def shifted(sources: Iterable[PairSource]) -> str:
     return ""
 
 
-def weakest(tests: Sequence[TestResult], trained: Collection[Direction]) -> TestResult:
+def weakest_test(tests: Sequence[TestResult], trained: Collection[Direction]) -> TestResult:
     """Return the first test of a trained direction; of several such directions, that of the one with the lowest chrF2.
 
     The first of all where no direction of a test is trained.

@@ -122,7 +122,7 @@ def _train(
         translator = Translator.of(best, search, decoding, run.log)
         before = None
         if inputs.parents.start and texts.tests and config.metrics.bootstrap:
-            before = _as_it_began(start, search, decoding, run.log)
+            before = _earlier_translator(start, search, decoding, run.log)
         tester = Tester(translator, before, config.metrics, run.leave, ranks)
         tests = _test(tester, run, texts, best.scores["update"], knows_more=bool(start))
         # With the warm-up that was settled for the minutes.
@@ -208,7 +208,7 @@ def _fit(trainer: Trainer, ranks: Ranks, validate_start: bool) -> TrainState:
     return state
 
 
-def _as_it_began(
+def _earlier_translator(
     start: str, search: SearchConfig, decoding: DecodingConfig, log: Say
 ) -> Translator[TorchEngine] | None:
     """Return a translator by the model that training started from; None, with a note, where it cannot be loaded."""

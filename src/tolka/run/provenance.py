@@ -23,7 +23,7 @@ _PACKAGES = ("tolka", "torch", "numpy", "sentencepiece", "sacrebleu", "safetenso
 
 def record_provenance(run: RunFolder, corpus: Corpus, device: torch.device) -> None:
     """Add an entry for this call to provenance.json."""
-    calls = [*recorded(run.path), {**provenance(corpus, device), "other_settings": run.overridden}]
+    calls = [*recorded_calls(run.path), {**provenance(corpus, device), "other_settings": run.overridden}]
     run.leave(PROVENANCE, json.dumps({"calls": calls}, ensure_ascii=False, indent=1))
 
 
@@ -39,8 +39,8 @@ def provenance(corpus: Corpus, device: torch.device) -> dict[str, Any]:
     }
 
 
-def recorded(run: Path) -> list[dict[str, Any]]:
-    """Return what earlier calls in a run's folder recorded, the first one first."""
+def recorded_calls(run: Path) -> list[dict[str, Any]]:
+    """Return the records of earlier calls in a run's folder, the first one first."""
     # A damaged file must not end a training: it is written again.
     try:
         return list(json.loads((run / PROVENANCE).read_text(encoding="utf-8"))["calls"])
@@ -86,15 +86,15 @@ def texts(corpus: Corpus) -> dict[str, str]:
     return {f"{group}: {source.name}": source.fingerprint() for group, sources in groups.items() for source in sources}
 
 
-def unlike(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+def differing_entries(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Return the differences between two records that may change the results: "torch: 2.11.0, now 2.13.0"."""
     for group in ("versions", "machine", "texts"):
         old, new = before.get(group, {}), now[group]
         for key in sorted(old.keys() | new.keys()):
             if old.get(key) != new.get(key):
-                yield f"{key}: {_short(old.get(key))}, now {_short(new.get(key))}"
+                yield f"{key}: {_shorten(old.get(key))}, now {_shorten(new.get(key))}"
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = "none" if value is None else str(value)
     return text if len(text) <= 40 else f"{text[:12]}…"

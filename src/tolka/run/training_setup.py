@@ -22,8 +22,8 @@ from tolka.losses.objective import Objective
 from tolka.metrics.options import MetricsConfig
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.read import direction_of
 from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.settings import direction_of
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
 from tolka.optim.schedules.base import LearningRate, SchedulerConfig
@@ -154,7 +154,7 @@ def build_trainer(
     if parallel.shares_weights:
         config.check_fsdp()
     step = TrainStep(options, objective, config.optimizer.build(model), precision, parallel)
-    options = _fitted(options, config.batching, step, loader, run.log, resumed)
+    options = _fit_batches(options, config.batching, step, loader, run.log, resumed)
     rate = LearningRate(schedule, config.optimizer.lr, options.updates)
     for line in announcement(options, rate, loader, epoch, model, precision, reason):
         run.log(line)
@@ -180,12 +180,7 @@ def build_trainer(
 
 
 def _precision(
-    name: str,
-    device: torch.device,
-    objective: Objective,
-    loader: Batches,
-    ranks: Ranks,
-    resumed: ResumeState | None,
+    name: str, device: torch.device, objective: Objective, loader: Batches, ranks: Ranks, resumed: ResumeState | None
 ) -> tuple[Precision, str]:
     """Return the precision, and why."""
     # Decided once for all ranks and for the whole run: a trial by wall time could end differently each time.
@@ -199,7 +194,7 @@ def _precision(
     return chosen, reason
 
 
-def _fitted(
+def _fit_batches(
     options: TrainerConfig,
     batching: BatchingConfig,
     step: TrainStep,
@@ -270,7 +265,7 @@ def _card_facts(
     parameters: int,
     precision: Precision,
 ) -> dict[str, str]:
-    """Return what the model card says of the training. parameters: of the model as it is saved."""
+    """Return the facts of a training that the model card has. parameters: of the model as it is saved."""
     data_set = hub_data_set(asdict(corpus))
     return {
         "languages": ", ".join(map(str, corpus.directions)),

@@ -40,9 +40,8 @@ class BlockStream(io.RawIOBase):
 def open_to_the_end(path: Path, mode: str = "rb") -> io.BufferedReader:
     """Open an xz or bz2 file; reading raises EOFError if it is truncated, LZMAError or OSError if it is damaged."""
     file = path.open("rb")
-    return io.BufferedReader(
-        BlockStream(_unpacked(file, _DECOMPRESSORS[path.suffix.lower()]), file.close), _BLOCK_BYTES
-    )
+    blocks = _unpacked(file, _DECOMPRESSORS[path.suffix.lower()])
+    return io.BufferedReader(BlockStream(blocks, file.close), _BLOCK_BYTES)
 
 
 def _unpacked(file: BinaryIO, new_decompressor: Callable[[], Any]) -> Iterator[bytes]:

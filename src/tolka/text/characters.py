@@ -86,18 +86,15 @@ KEEP = CharacterForm()
 
 
 def visible_text(text: str) -> str:
-    """Return what a reader sees: breaks become blanks, and characters that nobody sees vanish."""
-    text = _WINDOWS_1252.sub(_as_windows_1252, _BREAKS.sub(" ", text))
+    """Return the text that a reader sees: breaks become blanks, and characters that nobody sees vanish."""
+    # Windows-1252 has no character for five of these numbers: they vanish.
+    text = _WINDOWS_1252.sub(lambda control: control[0].encode("latin-1").decode("cp1252", "ignore"), text)
+    text = _BREAKS.sub(" ", text)
     if "\u200b" in text:
         text = _BETWEEN_WORDS.sub(" ", text)
     if not _RIGHT_TO_LEFT.search(text):
         text = _DIRECTION.sub("", text)
     return _UNSEEN.sub("", text)
-
-
-def _as_windows_1252(control: re.Match[str]) -> str:
-    """Return the character that Windows-1252 has there; "" for five numbers without one."""
-    return control[0].encode("iso-8859-1").decode("cp1252", "ignore")
 
 
 def to_nfc(text: str) -> str:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from tolka.errors import DataError
 from tolka.system.atomic import one_at_a_time, whole_folder
-from tolka.system.number_format import count_text
 from tolka.system.progress import Say, bar, silent
 from tolka.text.cleaning.cleaner import Marks, set_aside_marks, set_aside_reason
 from tolka.text.cleaning.steps import CleaningConfig, steps_of
@@ -54,18 +53,11 @@ def hold_out_sets(corpus: Corpus, cache: Path, say: Say = silent) -> tuple[Corpu
     if note := (folder / _NOTE).read_text(encoding="utf-8"):
         say(note)
     sets: dict[str, list[PairSource]] = {name: [] for name in corpus.sizes}
-    for name, direction in product(corpus.sizes, _texts_by_direction(corpus)):
+    for name, direction in product(corpus.sizes, corpus.directions):
         source, target = _file_names(name, direction, corpus)
         sets[name].append(ParallelFiles(folder / source, folder / target, name))
         sets[name][-1].direction = direction
     return replace(corpus, valid=sets.get("valid", corpus.valid), tests=sets.get("test", corpus.tests)), folder
-
-
-def _texts_by_direction(corpus: Corpus) -> dict[Direction, list[PairSource]]:
-    texts: dict[Direction, list[PairSource]] = {direction: [] for direction in corpus.directions}
-    for source in corpus.train:
-        texts[source.direction].append(source)
-    return texts
 
 
 def _file_names(name: str, direction: Direction, corpus: Corpus) -> list[str]:
@@ -87,7 +79,7 @@ def _key(corpus: Corpus) -> str:
 
 
 def _write(corpus: Corpus, folder: Path) -> None:
-    texts = _texts_by_direction(corpus)
+    texts = {each: [source for source in corpus.train if source.direction == each] for each in corpus.directions}
     given = chain.from_iterable(source.read() for source in (*corpus.valid, *corpus.tests))
     excluded = set_aside_marks(corpus.seen_in(given))
     sets, shares = {}, {direction: _in_common(texts[direction]) for direction in texts} if corpus.sizes else {}
@@ -151,27 +143,17 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
             if capacity and len(largest) > capacity:
                 pairs.remove(chosen.pop(-heappop(largest)))
                 limit, leaves_some = -largest[0], True
-    if not size.share:
-        wanted = size.pairs or _auto_size(number)
-        if chosen and len(chosen) <= wanted and not leaves_some:
-            raise DataError(
-                f"corpus.{name} ({size.value}) asks for {count_text(wanted, 'pair')}, and the training text has only "
-                f"{len(chosen)} that differ and may be set aside, which would leave none: give a smaller number, or "
-                "the name of a text"
-            )
-        chosen = {key: chosen[key] for key in sorted(chosen)[:wanted]}
-    count = size.pairs or len(chosen)
-    if not chosen or (not size.share and 2 * count > number):
+    # auto: one pair in 100, but at least 200 and at most 2000, and never more than one in 10.
+    auto = max(1, min(max(number // 100, 200), _MAX_AUTO_SIZE, number // 10))
+    count = len(chosen) if size.share else size.pairs or auto
+    leaves_none = len(chosen) <= count and not leaves_some
+    if not chosen or (not size.share and (leaves_none or 2 * count > number)):
+        alike = f", of which only {len(chosen)} differ and may be," if leaves_none else ""
         raise DataError(
-            f"corpus.{name} ({size.value}) sets {count} of the training text's {number} pairs "
-            "aside: at least one must be, and at most half of them; give another number, or the name of a text"
+            f"corpus.{name} ({size.value}) sets {count} of the training text's {number} pairs{alike} aside: at least "
+            "one must be, and at most half of them, and some be left; give another number, or the name of a text"
         )
-    return [chosen[key] for key in sorted(chosen)]
-
-
-def _auto_size(pairs: int) -> int:
-    """Return the size `auto`: one pair in 100, but at least 200 and at most 2000, and never more than one in 10."""
-    return max(1, min(max(pairs // 100, 200), _MAX_AUTO_SIZE, pairs // 10))
+    return [chosen[key] for key in sorted(chosen)[:count]]
 
 
 def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> Iterator[Pair]:

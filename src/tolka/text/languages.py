@@ -35,7 +35,6 @@ class LanguageIdentifier:
             ) from None
         self._langid = Langid.from_model_file(MODEL_FILE, norm_probs=True)
         self._known = frozenset(self._langid.labels)
-        self._confusable: dict[str, frozenset[str]] = {}  # language -> itself and what cannot be told from it
 
     def likelihoods(self, text: str) -> Likelihoods:
         """Return the probability of each language; of none for a text that is too short."""
@@ -54,10 +53,8 @@ class LanguageIdentifier:
 
     def _accepted_codes(self, language: str) -> frozenset[str]:
         """Return the known codes of a language and of those that cannot be told from it."""
-        if language not in self._confusable:
-            code = plain_code(language)
-            self._confusable[language] = self._known & next((group for group in _CONFUSABLE if code in group), {code})
-        return self._confusable[language]
+        code = plain_code(language)
+        return self._known & next((group for group in _CONFUSABLE if code in group), {code})
 
 
 @cache

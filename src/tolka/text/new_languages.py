@@ -22,7 +22,7 @@ def check_new_languages(new: Sequence[str], known: Sequence[str], like: str | No
             f"corpus.like ({like}) is the language that the tag of a new one begins as: it must be {which}"
         )
     for code in new if known else ():
-        alike = known_as(code, known)
+        alike = equivalent_codes(code, known)
         if ("_" in code) not in {"_" in each for each in known}:
             hint = code_hint(code, known) if alike else ""
             raise ConfigError(
@@ -41,8 +41,8 @@ def check_new_languages(new: Sequence[str], known: Sequence[str], like: str | No
         )
 
 
-def known_as(code: str, known: Collection[str]) -> list[str]:
-    """Return those of a model's codes that have the language of another code: als_Latn for sqi_Latn, pes_Arab for fa.
+def equivalent_codes(code: str, known: Collection[str]) -> list[str]:
+    """Return the codes of a model that have the language of another code: als_Latn for sqi_Latn, pes_Arab for fa.
 
     For a macrolanguage of which it has other members than the usual one alone, these: bos_Latn and hrv_Latn for sh.
     """
@@ -62,7 +62,7 @@ def known_as(code: str, known: Collection[str]) -> list[str]:
 
 def code_hint(code: str, known: Collection[str]) -> str:
     """Return a sentence on what to type in place of a code that a model lacks; it begins with a space."""
-    alike = known_as(code, known) or [each for each in sorted(known) if plain_code(each) == plain_code(code)]
+    alike = equivalent_codes(code, known) or [each for each in sorted(known) if plain_code(each) == plain_code(code)]
     if alike:
         return f" Did you mean {' or '.join(map(repr, alike))}?"
     # Of a code that is one, the nearest by its letters is another language.

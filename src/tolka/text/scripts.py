@@ -61,7 +61,7 @@ def code_named(name: str) -> str:
 
 @cache
 def language_of(code: str) -> Any:
-    """Return what langcodes knows of a code; None if it is in no registry."""
+    """Return the langcodes.Language of a code; None if it is in no registry."""
     import langcodes
 
     tag = _OF_OTHER_PROGRAMS.get(code.lower()) or re.sub(r"[-_]XX$", "", code)  # mBART's en_XX
@@ -86,7 +86,7 @@ def plain_code(language: str) -> str:
 
 
 def sentence_blank(language: str) -> str:
-    """Return what stands between two sentences of a language: a blank, or nothing."""
+    """Return the text between two sentences of a language: a blank, or nothing."""
     return "" if plain_code(language) in _WITHOUT_BLANKS else " "
 
 
@@ -116,7 +116,7 @@ class Variety(NamedTuple):
 
 @cache
 def variety_of(language: str) -> Variety:
-    """Return what a code names, or CLDR's likeliest where it names none: (zh, Hant, TW) for zho_Hant; "" if unknown."""
+    """Return the variety of a code, completed by CLDR's likeliest: (zh, Hant, TW) for zho_Hant; "" if unknown."""
     known = language_of(language) if is_known(language) else None
     if known is None:
         return Variety(plain_code(language), "", "")
@@ -182,8 +182,8 @@ def _han_characters() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(each for each in han if gb[each] and not big5[each]), frozenset(common - {*filter(gb.get, han)})
 
 
-def written_in(languages: Iterable[str]) -> Callable[[str], bool]:
-    """Return whether a text has only letters of the languages' scripts, and characters that belong to none."""
+def script_test(languages: Iterable[str]) -> Callable[[str], bool]:
+    """Return a test whether a text has only letters of the languages' scripts, and characters that belong to none."""
     import regex
 
     letters = [pattern.pattern for language in languages if (pattern := letters_of(language))]

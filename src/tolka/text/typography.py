@@ -65,14 +65,9 @@ def _rule(where: str, letters: str, to: str) -> tuple["regex.Pattern[str]", Any]
     return pattern, lambda match: one.sub(lambda letter: usual[letter[0]], match[0])
 
 
-@cache
-def _table() -> dict[str, Any]:
-    return dict(table_beside(__file__))
-
-
 def _own(language: str) -> list[Spelling]:
     """Return the spellings of a language; "" for those of all, each once."""
-    code, languages = plain_code(language), _table()["languages"]
+    code, languages = plain_code(language), table_beside(__file__)["languages"]
     rows = {row["name"]: row for codes, rows in languages.items() if code in ("", *codes.split()) for row in rows}
     return list(map(Spelling.of, rows.values()))
 
@@ -86,7 +81,8 @@ def own_spellings(language: str) -> tuple[Spelling, ...]:
 @cache
 def spellings(language: str) -> tuple[Spelling, ...]:
     """Return all spellings in which two texts of a language may differ; "" for an unknown one."""
-    either = [Spelling.of(row) for row in _table()["either"] if row.get("only", language) == plain_code(language)]
+    rows = table_beside(__file__)["either"]
+    either = [Spelling.of(row) for row in rows if row.get("only", language) == plain_code(language)]
     # Two systems differ in the case of some words; in half of the lines one has small letters alone.
     cased = Spelling("capitals", regex.compile(r"\p{Ll}"), partial(folded, language=language), least=0.5)
     return (*_own(language), *either, cased)

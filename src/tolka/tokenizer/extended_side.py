@@ -209,7 +209,7 @@ def _in_order(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 @cache
 def _script(character: str) -> str:
-    """Return what SentencePiece does not mix in a subword: the script of a letter, or "" for digits and all else."""
+    """Return the script of a letter, or "" for digits and all else: SentencePiece mixes no scripts in a subword."""
     category = unicodedata.category(character)[0]
     if category != "L":
         return _INHERITED if category == "M" else ""

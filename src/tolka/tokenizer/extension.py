@@ -90,7 +90,7 @@ def extend_tokenizer(
     the start each time it is called. The characters of all of it are learnt. say: receives notes.
     """
     base = extension.base
-    sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(base.models, _beside(base), strict=True)]
+    sides = _sides(base)
     for learns_from, pairs in texts.items():
         for pair in pairs():
             own, others = extension.texts(pair, learns_from), extension.others(pair, learns_from)
@@ -100,9 +100,8 @@ def extend_tokenizer(
     candidates = [side.candidates(extension.size, extension.character_coverage) for side in sides]
     models, vocabularies = list(base.models), list(base.listed)
     for vocabulary, group in enumerate(_groups(base)):
-        chosen, known = _chosen(
-            [candidates[number] for number in group], [sides[number] for number in group], extension.size
-        )
+        of_group = [candidates[number] for number in group], [sides[number] for number in group]
+        chosen, known = _chosen(*of_group, extension.size)
         for number, added in zip(group, chosen, strict=True):
             models[number] = sides[number].extended_model(added)
         if vocabularies:
@@ -122,8 +121,7 @@ def spellings(
 
     new: the result of `extend_tokenizer` or `add_tags` for `old`. like: new language -> the one whose tag spells its.
     """
-    sides = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(old.models, _beside(old), strict=True)]
-    owners = [ExtendedSide(model, vocabulary) for model, vocabulary in zip(new.models, _beside(new), strict=True)]
+    sides, owners = _sides(old), _sides(new)
 
     def ids(subword: str, group: Sequence[int]) -> list[int]:
         # Of two models with one vocabulary, the first that has the subword spells it: the source's if both have it.
@@ -159,11 +157,10 @@ def _new_subwords(old: Tokenizer, new: Tokenizer) -> tuple[list[str], list[str]]
     return new.source_pieces(source), new.target_pieces(target)
 
 
-def _beside(tokenizer: Tokenizer) -> Sequence[Vocabulary | None]:
-    """Return the vocabulary beside each SentencePiece model, if there is one."""
-    if not tokenizer.listed:
-        return [None] * len(tokenizer.models)
-    return [tokenizer.listed[0], tokenizer.listed[-1]][: len(tokenizer.models)]
+def _sides(tokenizer: Tokenizer) -> list[ExtendedSide]:
+    """Return each SentencePiece model with the vocabulary beside it, if there is one."""
+    listed = [tokenizer.listed[0], tokenizer.listed[-1]] if tokenizer.listed else [None, None]
+    return list(map(ExtendedSide, tokenizer.models, listed))
 
 
 def _groups(tokenizer: Tokenizer) -> list[list[int]]:

@@ -180,9 +180,7 @@ class Tokenizer:
         if self.listed:
             form = "both" if self.listed[0].tags else "source"  # Marian's are those of OPUS-MT
             return form, [self.listed[0].tag_ids, self.listed[-1].tag_ids]
-        (form, source), (_, target) = (
-            written_tags(coder.control_symbols) for coder in (self._coders[0], self._coders[-1])
-        )
+        (form, source), (_, target) = (written_tags(self._coders[side].control_symbols) for side in (0, -1))
         return form, [source, target]
 
     @property
@@ -203,7 +201,7 @@ class Tokenizer:
     def tags(self, direction: Direction) -> Tags:
         """Return the ids of the tags of a direction; none for a model that has no tags. ConfigError as `tags_of`."""
         form, (source, target) = self._tags
-        if typed := self.giving_way(direction):
+        if typed := self.replaced_tags(direction):
             return Tags((typed[direction.target],))
         return tags_of(direction, source, target, form) if source else NO_TAGS
 
@@ -221,12 +219,12 @@ class Tokenizer:
         """The target ids that no translation has: tags of languages, and rows that only fill a vocabulary up."""
         return tuple(sorted(self._coders[-1].without_text))
 
-    def giving_way(self, direction: Direction) -> dict[str, int]:
+    def replaced_tags(self, direction: Direction) -> dict[str, int]:
         """Return the typed tags that give way to the direction's own; none for a direction that has none of them."""
         return self.typed_tags if direction.target in self.typed_tags else {}
 
     def tag_before(self, direction: Direction) -> str:
-        """Return what has to be typed before a source in another program, as `>>ko<< `; "" if nothing has."""
+        """Return the tags to type before a source in another program, as `>>ko<< `; "" if there are none."""
         ids = self.tags(direction).source if self.tag_form == "source" else ()
         return "".join(f"{tag} " for tag in self.source_pieces(ids))
 
@@ -238,7 +236,7 @@ class Tokenizer:
         direction: if it has a tag that may be typed, one that a text begins with is left out.
         """
         rows = [self._coders[0].encode(text) for text in texts]
-        typed = {*self.giving_way(direction).values()}
+        typed = {*self.replaced_tags(direction).values()}
         return [row[1:] if typed and row and row[0] in typed else row for row in rows]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from tolka.text.scripts import script_of, written_in
+from tolka.text.scripts import script_of, script_test
 from tolka.tokenizer.merges import merge
 from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import BLANK, UNK
@@ -23,14 +23,17 @@ def trim_tokenizer(
     (content,), (vocabulary,) = tokenizer.models, tokenizer.listed
     proto = model_proto(content)
     normal = {piece.piece: piece.score for piece in proto.pieces if piece.type == proto.SentencePiece.NORMAL}
-    belongs = written_in(languages)
+    belongs = script_test(languages)
     kept = {name for name in normal if belongs(name.replace(BLANK, ""))}
     # What the vocabulary lacks is unknown, and remains so.
     unknown = normal.keys() - {*vocabulary.subwords}
-    if used := _used(tokenizer, texts):
-        scores = normal if proto.trainer_spec.model_type == proto.trainer_spec.BPE else {}
-        parts = (_merged_of(name, scores) for name in used | unknown)
-        kept = {name for name in kept if len(name) == 1}.union(used, *parts)
+    spelling = {number for text in texts for row in tokenizer.encode_source([text]) for number in row if number > UNK}
+    if used := {*tokenizer.source_pieces(sorted(spelling))}:
+        kept = {name for name in kept if len(name) == 1} | used
+        # All that BPE makes on the way to a subword, and its characters.
+        for name in used | unknown if proto.trainer_spec.model_type == proto.trainer_spec.BPE else ():
+            kept.update(name)
+            merge(name, normal, kept.add)
     kept |= unknown
     tags = _tags(vocabulary, languages)
     # What stands for no text is left out, but for the tags and a <mask>; and what is not the model's stays.
@@ -43,19 +46,6 @@ def trim_tokenizer(
     proto.trainer_spec.vocab_size = len(pieces)
     subwords = tuple(vocabulary.subwords[number] for number in ids)
     return Tokenizer([bytes(proto.SerializeToString())], [replace(vocabulary, subwords=subwords, tags=tags)]), ids
-
-
-def _used(tokenizer: Tokenizer, texts: Iterable[str]) -> set[str]:
-    """Return the subwords that spell some texts."""
-    ids = {number for text in texts for row in tokenizer.encode_source([text]) for number in row if number > UNK}
-    return {*tokenizer.source_pieces(sorted(ids))}
-
-
-def _merged_of(subword: str, scores: dict[str, float]) -> set[str]:
-    """Return all that BPE makes on the way to a subword, and its characters. scores: of merges; none of unigram."""
-    made = {*subword} if scores else set[str]()
-    merge(subword, scores, made.add)
-    return made
 
 
 def _tags(vocabulary: Vocabulary, languages: Collection[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import json
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -116,7 +116,13 @@ class Tracker(Callback, ABC):
         if not kind:
             return
         self._latest = int(line["update"])
-        self._send(self.log, {**dict(_figures(kind, line)), **(others or {})}, self._latest)
+        figures = {
+            f"{kind}/{_SHORT_NAMES.get(key, key)}": value
+            for key, value in line.items()
+            # Trackers refuse NaN and inf, or show a gap.
+            if key != "update" and isinstance(value, int | float) and math.isfinite(value)
+        }
+        self._send(self.log, {**figures, **(others or {})}, self._latest)
         # Once for each kind of line: a signature is the same in every validation.
         for name, signature in line.get("signatures", {}).items() if kind not in self._noted else ():
             self._send(self.note, f"{kind}/{name} signature", signature, self._latest)
@@ -161,10 +167,3 @@ def _kind(line: Mapping[str, Any]) -> str:
     if "valid_loss" in line:
         return "mean of checkpoints" if "mean_of_updates" in line else "validation"
     return ""
-
-
-def _figures(kind: str, line: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for key, value in line.items():
-        # Trackers refuse NaN and inf, or show a gap.
-        if key != "update" and isinstance(value, int | float) and math.isfinite(value):
-            yield f"{kind}/{_SHORT_NAMES.get(key, key)}", value

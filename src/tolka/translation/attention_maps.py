@@ -167,30 +167,22 @@ def word_alignment(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
     sources = targets = 0  # words in earlier segments
     for each in maps:
-        columns, rows = word_numbers(each.columns), word_numbers(each.rows)
-        weights = np.array(each.weights)
-        aligned = {number for number in rows if number is not None} if any(n is not None for n in columns) else set()
+        columns, rows = word_numbers(each.columns[:-1]), word_numbers(each.rows[:-1])  # without </s>
+        weights = np.array(each.weights)[:-1, :-1]
         # Weights are averaged over a target word's subwords and summed over a source word's (as Garg et al. 2019 do).
-        for word in sorted(aligned):
-            of_word = weights[[number == word for number in rows]].mean(axis=0)
-            shares = np.zeros(1 + max(number for number in columns if number is not None))
-            for weight, number in zip(of_word, columns, strict=True):
-                if number is not None:
-                    shares[number] += weight
+        for word in sorted({*rows}) if columns else ():
+            shares = np.bincount(columns, weights[np.equal(rows, word)].mean(axis=0))
             pairs.append((sources + int(shares.argmax()), targets + word))
-        sources += 1 + max((number for number in columns if number is not None), default=-1)
-        targets += 1 + max((number for number in rows if number is not None), default=-1)
+        sources += 1 + max(columns, default=-1)
+        targets += 1 + max(rows, default=-1)
     return pairs
 
 
-def word_numbers(subwords: Sequence[str]) -> list[int | None]:
-    """Return the number of the word that each subword belongs to, from 0; None for `</s>`."""
-    numbers: list[int | None] = []
+def word_numbers(subwords: Sequence[str]) -> list[int]:
+    """Return the number of the word that each subword belongs to, from 0. subwords: without `</s>`."""
+    numbers: list[int] = []
     word, at_boundary = -1, True
     for subword in subwords:
-        if subword == _END:
-            numbers.append(None)
-            continue
         for character in subword:
             if character == _BLANK:
                 at_boundary = True

@@ -9,7 +9,7 @@ from threading import Lock
 from tolka.data.buckets import evenly_longest_first, longest_first
 from tolka.engines.engine import Engine
 from tolka.search.hypothesis import Hypothesis, Rendered
-from tolka.search.options import SearchConfig, Selection
+from tolka.search.options import SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
@@ -61,7 +61,9 @@ class BatchDecoder:
                     numbers = [*batch, *chain.from_iterable(remaining)]
                     remaining = self._batches(sources, numbers, search.width)
                     continue
-                results.update(zip(batch, self._rendered(hypotheses, selection), strict=True))
+                texts = iter(self._tokenizer.decode_target([each.tokens for row in hypotheses for each in row]))
+                rendered = (selection.select(list(islice(texts, len(row))), row) for row in hypotheses)
+                results.update(zip(batch, rendered, strict=True))
                 tick(len(batch))
         return [results[number] for number in range(len(sources))]
 
@@ -70,11 +72,6 @@ class BatchDecoder:
         sources = [segment.ids for segment in segments]
         batches = islice(self._batches(sources, range(len(sources)), search.width), self.workers)
         return [segments[i] for i in chain.from_iterable(batches)]
-
-    def _rendered(self, hypotheses: list[list[Hypothesis]], selection: Selection) -> list[list[Rendered]]:
-        """Return the hypotheses that the selection chooses, with their texts."""
-        texts = iter(self._tokenizer.decode_target([each.tokens for row in hypotheses for each in row]))
-        return [selection.select(list(islice(texts, len(row))), row) for row in hypotheses]
 
     def _reduce_batches(self, ceiling: int, tokens: int) -> None:
         """Halve the ceiling on tokens after a batch under it, of `tokens` with padding, did not fit in memory."""

@@ -91,7 +91,7 @@ _MOST_UNKNOWN, _LEAST_UNKNOWN = 2.5, 0.4  # ratios of widths where the training 
 def flags(
     source: str, translation: Translation, estimate: "Estimate | None" = None, ratio: LengthRatio | None = None
 ) -> list[str]:
-    """Return those of FLAGS that apply to a translation, in their order.
+    """Return the flags that apply to a translation, in the order of FLAGS.
 
     estimate: from `Translator.quality`; without it, low_confidence is never returned. ratio: from
     `Translator.length_ratio`; without it, length is returned only for a ratio that is unlikely in any two languages.
@@ -108,7 +108,7 @@ def flags(
 
 
 def text_flags(source: str, target: str, ratio: LengthRatio | None = None) -> list[str]:
-    """Return those of FLAGS that a text has as a translation, whoever made it. ratio: as in `flags`."""
+    """Return the flags that a text has as a translation, whoever made it. ratio: as in `flags`."""
     numbers, placeholders = differing_numbers(source, target), differing_placeholders(source, target)
     applies = {
         "copy": is_copy(source, target),
@@ -247,12 +247,10 @@ def count_flags(
     """Return the flags that some translation has, of lines spread evenly over the file; the rarest one last."""
     rows = range(0, len(sources), max(1, len(sources) // _MOST_COUNTED))
     found: dict[str, list[int]] = {flag: [] for flag in FLAGS}
-    of_references = dict.fromkeys(FLAGS, 0)
     for row in rows:
         for flag in text_flags(sources[row], translations[row], ratio):
             found[flag].append(row + 1)
-        for flag in text_flags(sources[row], references[row], ratio):
-            of_references[flag] += 1
+    of_references = Counter(flag for row in rows for flag in text_flags(sources[row], references[row], ratio))
     flagged = [
         Flagged(flag, len(lines) / len(rows), of_references[flag] / len(rows), lines[:_NAMED])
         for flag, lines in found.items()

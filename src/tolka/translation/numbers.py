@@ -56,7 +56,7 @@ def unmatched_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
     """Return the numbers of the source that the target lacks, and those of the target that the source lacks."""
     if not _DIGIT.search(source) and not _DIGIT.search(target):
         return [], []
-    texts = [in_ascii_digits(text) for text in (source, target)]
+    texts = [to_ascii_digits(text) for text in (source, target)]
     ours, theirs = (list(numbers_of(text)) for text in texts)
     free = Counter(reading for number in theirs for reading in number.readings)
     missing = list[Number]()
@@ -68,9 +68,8 @@ def unmatched_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
             free[found] -= 1
     # A number may be repeated where the source has a pronoun.
     known = {reading for number in ours for reading in number.readings}
-    return _unworded(missing, texts[1]), _unworded(
-        [each for each in theirs if known.isdisjoint(each.readings)], texts[0]
-    )
+    invented = [number for number in theirs if known.isdisjoint(number.readings)]
+    return _unworded(missing, texts[1]), _unworded(invented, texts[0])
 
 
 def numbers_of(text: str) -> Iterator[Number]:
@@ -188,7 +187,7 @@ def _has(pattern: re.Pattern[str], text: str) -> bool:
     return pattern.search(text) is not None
 
 
-def in_ascii_digits(text: str) -> str:
+def to_ascii_digits(text: str) -> str:
     """Return the text with digits of every script as ASCII ones, and ½ as 1/2."""
     if text.isascii():
         return text

@@ -10,17 +10,11 @@ from tolka.engines.ctranslate2_engine import CTranslate2Engine, unavailable_reas
 from tolka.engines.ctranslate2_search import Vocabularies, unsupported_reason
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError, DataError
-from tolka.formats.ctranslate2.exported import (
-    POSITIONS,
-    Exported,
-    ExportedFolder,
-    is_exported,
-    read_exported,
-    vocabularies,
-)
+from tolka.formats.ctranslate2.exported import POSITIONS, Exported, ExportedFolder, read_exported, vocabularies
 from tolka.formats.ctranslate2.folder import import_failure, write_folder_apart
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.model_directory.facts import ModelFacts
+from tolka.model_directory.file_names import EXPORTED
 from tolka.model_directory.settings import Folders, find_model_folder, is_of_transformers, listed_folders, read_settings
 from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
@@ -54,7 +48,7 @@ def _open_translator(
 ) -> Translator[Any]:
     """Choose the engine, and return a translator that computes with it."""
     listed = [Path(folder) for folder in listed_folders(folders)]
-    exported = next((folder for folder in listed if is_exported(folder)), None)
+    exported = next((folder for folder in listed if (folder / EXPORTED).is_file()), None)
     if exported is not None:
         # Only CTranslate2 reads such a folder, whatever decoding.backend is.
         if reason := _unsuitable(listed, search, attention):
@@ -128,9 +122,8 @@ def translator_of(
     engine = CTranslate2Engine.of(exported.folder, vocabulary, about.dtype, decoding, name or exported.folder, say)
     directions = exported.sources.directions or (about.direction,)
     facts = ModelFacts(exported.tokenizer, exported.sources, about.characters, directions, about.quality)
-    return Translator(
-        engine, facts, Request.of(search, facts.direction(decoding.source, decoding.target)), decoding, say
-    )
+    request = Request.of(search, facts.direction(decoding.source, decoding.target))
+    return Translator(engine, facts, request, decoding, say)
 
 
 def _convert(folder: Path, search: SearchConfig, decoding: DecodingConfig, say: Say) -> Translator[CTranslate2Engine]:

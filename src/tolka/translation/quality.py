@@ -139,7 +139,7 @@ class Calibration:
         return {"directions": {**others, str(direction): self.as_dict()}}
 
     def forecast(self, totals: npt.NDArray[np.float64]) -> "Forecast":
-        """Return what to expect of the mean chrF2 of lines. totals: sums of their `Features.values` without agreement.
+        """Return the forecast of the mean chrF2 of lines. totals: sums of their `Features.values` without agreement.
 
         The interval for the mean of new observations of a regression, with Student's distribution.
         """

@@ -44,7 +44,7 @@ class Terminology:
             match.targets[0] for match in matches if not any(self._has(translation, form) for form in match.targets)
         ]
 
-    def banned_in(self, translation: str) -> list[str]:
+    def banned_phrases(self, translation: str) -> list[str]:
         """Return the banned phrases in a text."""
         phrases, of_form = self._banned_forms
         numbers = {number for form in phrases.occurrences(translation) for number in of_form[form]}
@@ -55,7 +55,7 @@ class Terminology:
 
         They may be other subwords than the tokenizer's own, which are all that the constraints of a search have.
         """
-        return tuple(self._spelling_in(phrase, ids) for phrase in self.banned_in(translation))
+        return tuple(self._spelling_in(phrase, ids) for phrase in self.banned_phrases(translation))
 
     def _spelling_in(self, phrase: str, ids: Sequence[int]) -> Ids:
         """Return the shortest part of the ids whose text has the phrase, at its first occurrence."""
@@ -150,4 +150,4 @@ def complaints(
         return [], []
     # A term counts only in the translation of its own segment.
     missing = [term for each in segments for term in terminology.missing(*each)]
-    return missing, terminology.banned_in(translation)
+    return missing, terminology.banned_phrases(translation)

@@ -28,13 +28,7 @@ from tolka.translation.quality import Calibration, Estimate, estimates
 from tolka.translation.request import Request, ResolvedRequest
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
-from tolka.translation.segments import (
-    Segment,
-    SegmentedText,
-    Segmenter,
-    TextError,
-    joined_translation,
-)
+from tolka.translation.segments import Segment, SegmentedText, Segmenter, TextError, joined_translation
 from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
@@ -113,7 +107,7 @@ class Translator(Generic[E]):
         return f"Translator({direction}{self.engine}, {search}, split={self.split!r}, max_length={self.max_length})"
 
     def __reduce__(self) -> "tuple[Callable[[], Translator[E]], tuple[()]]":
-        """Return what loads the translator again; TypeError if the model was not loaded from a folder."""
+        """Return the call that loads the translator again; TypeError if the model was not loaded from a folder."""
         if self.loaded_by is None:
             raise TypeError("this translator's model is only in memory: pickle one that tolka.load has loaded")
         return self.loaded_by, ()
@@ -246,7 +240,7 @@ class Translator(Generic[E]):
     def flags(
         self, sources: Sequence[str], translations: Sequence[Translation], quality: Sequence[Estimate | None] = ()
     ) -> list[list[str]]:
-        """Return what a person should check in each translation; see tolka.translation.flags.
+        """Return the flags of each translation, for a person to check; see tolka.translation.flags.
 
         quality: from `quality`; without it, no translation has the flag low_confidence.
         """

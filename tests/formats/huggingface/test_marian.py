@@ -25,7 +25,8 @@ from tolka.interchange import huggingface as exporting
 from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.interchange.parity import LIMIT, Threshold, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide, checked_copy
-from tolka.model_directory.read import SavedModel, character_form, load_model
+from tolka.model_directory.read import SavedModel, load_model
+from tolka.model_directory.settings import character_form
 from tolka.models.options import MODELS
 from tolka.options.parsing import build
 from tolka.search.greedy import GreedyConfig
@@ -450,7 +451,7 @@ def test_transformers_gets_only_what_was_checked(usual: Path, tmp_path: Path) ->
 def test_transformers_that_cannot_be_imported_is_named(
     usual: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tolka.interchange.huggingface.reason_not_to_compare", lambda family: "")
+    monkeypatch.setattr("tolka.interchange.huggingface.uncompared_section", lambda family, say: "")
     monkeypatch.setitem(sys.modules, "transformers", None)  # as an ImportError of its own
     outcome = command("mt-train", "import", usual, "-o", tmp_path / "model")
     assert outcome.code == 2

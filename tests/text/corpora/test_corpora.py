@@ -213,7 +213,7 @@ class TestHub:
 
     def test_a_missing_column_is_named_with_the_nearest(self, tmp_path: Path) -> None:
         folder = self.jsonl(tmp_path, '{"xa": "one", "xbb": "een"}')
-        with pytest.raises(DataError, match=r"\(train\) has no column 'xb'. Did you mean 'xbb'"):
+        with pytest.raises(DataError, match=r"\(train\): no column is called 'xb'. Did you mean 'xbb'"):
             self.open(folder)
 
     def test_a_column_of_numbers(self, tmp_path: Path) -> None:

@@ -79,11 +79,6 @@ class ExportedFolder:
     sources: TrainingSources
 
 
-def is_exported(folder: Path) -> bool:
-    """Return whether a folder was exported for CTranslate2."""
-    return (folder / EXPORTED).is_file()
-
-
 def read_exported(folder: Path) -> ExportedFolder:
     """Verify an exported folder; CheckpointError if a file is missing or damaged."""
     folder = find_model_folder(folder)

@@ -23,7 +23,6 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWI
 # products with inputs (0 to 255) in 16 bits, and cuts off what is beyond: 255 * (127 + 1 for rounding) is not. So all
 # processors have the same sums.
 _MAX_INT8 = np.float32(127)
-_LOST_PROCESS = "the process that converted the model ended with {}"
 
 
 def import_failure() -> str:
@@ -68,7 +67,7 @@ def write_folder_apart(model: Path, folder: Path, dtype: str) -> None:
     if "torch" in sys.modules:
         write_folder(read_plain_model(model), folder, dtype)
         return
-    call(_write_without_torch, model, folder, dtype, lost=_LOST_PROCESS)
+    call(_write_without_torch, model, folder, dtype, lost="the process that converted the model ended with {}")
 
 
 def _write_without_torch(model: Path, folder: Path, dtype: str) -> None:
@@ -158,16 +157,12 @@ class _Specification:
 
     def _fill_feedforward(self, layer: Any, name: str) -> None:
         inner_width = self.options.inner_width
-        if self.options.activation == "swiglu":
-            # Our matrix has both halves, (2 * inner, D): the first is the gate.
-            weight, bias = self._linear(f"{name}.inner", 2 * inner_width, self.width)
-            for part, rows, values in zip(
-                (layer.linear_0, layer.linear_0_noact), np.split(weight, 2), np.split(bias, 2), strict=True
-            ):
-                self._fill_weight(part, rows)
-                part.bias = values
-        else:
-            self._fill_linear(layer.linear_0, f"{name}.inner", inner_width, self.width)
+        # Our matrix of SwiGLU has both halves, (2 * inner, D): the first is the gate.
+        parts = [layer.linear_0, *([layer.linear_0_noact] if self.options.activation == "swiglu" else [])]
+        weight, bias = self._linear(f"{name}.inner", len(parts) * inner_width, self.width)
+        for part, rows, values in zip(parts, np.split(weight, len(parts)), np.split(bias, len(parts)), strict=True):
+            self._fill_weight(part, rows)
+            part.bias = values
         self._fill_linear(layer.linear_1, f"{name}.outer", self.width, inner_width)
 
     def _fill_linear(self, layer: Any, name: str, outputs: int, inputs: int) -> None:
@@ -199,9 +194,7 @@ class _Specification:
         if kind != "learned":
             return sinusoids(POSITIONS, self.width, kind)
         learned = self._array(f"{side}_positions.embedding.weight", self.options.max_positions, self.width)
-        return learned[
-            np.minimum(np.arange(POSITIONS), len(learned) - 1)
-        ]  # positions beyond the table share its last row
+        return learned[np.minimum(np.arange(POSITIONS), len(learned) - 1)]  # those beyond the table share its last row
 
     def _embedding(self, kind: str, size: int) -> Array:
         """Return an embedding (size, D). kind: source, target or output."""

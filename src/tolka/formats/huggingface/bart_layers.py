@@ -115,8 +115,10 @@ def layer_settings(model: TransformerOptions) -> dict[str, Any]:
 def refuse_others(family: str, model: TransformerOptions, allowed: Mapping[str, Sequence[Any]], advice: str) -> None:
     """Raise ConfigError, with the values that would fit, for options that a family does not have.
 
-    allowed: option -> its values. advice: what to do instead.
+    allowed: option -> its values, beside those that all have. advice: what to do instead.
     """
+    activations = tuple(dict.fromkeys(ACTIVATIONS.values()))
+    allowed = {**allowed, "normalization": ("layernorm",), "activation": activations, "d_v": (0, model.key_width)}
     wrong = [
         f"model.{key}={getattr(model, key)} (it has {' or '.join(map(str, values[-1:] if key == 'd_v' else values))})"
         for key, values in allowed.items()
@@ -147,13 +149,11 @@ def tensor_names(model: TransformerOptions) -> dict[str, list[str]]:
                     "cross.output": ["encoder_attn.out_proj"],
                     "around_cross.norm": ["encoder_attn_layer_norm"],
                 }
-            for part, fused in parts.items():
-                for kind in ("weight", "bias"):
-                    names[f"{ours}.{part}.{kind}"] = [f"{theirs}.{name}.{kind}" for name in fused]
+            names |= {f"{ours}.{part}": [f"{theirs}.{name}" for name in fused] for part, fused in parts.items()}
         if model.norm == "pre":
-            for kind in ("weight", "bias"):
-                names[f"{side}_norm.{kind}"] = [f"model.{side}.layer_norm.{kind}"]
-    return names
+            names[f"{side}_norm"] = [f"model.{side}.layer_norm"]
+    both = [(ours, fused, kind) for ours, fused in names.items() for kind in ("weight", "bias")]
+    return {f"{ours}.{kind}": [f"{name}.{kind}" for name in fused] for ours, fused, kind in both}
 
 
 def shapes_of(model: TransformerOptions, sizes: tuple[int, int]) -> dict[str, tuple[int, ...]]:

@@ -17,6 +17,7 @@ from tolka.errors import CheckpointError
 from tolka.model_directory.verify import read_json
 from tolka.model_directory.weights import is_finite
 from tolka.system.surrogates import is_utf8, printable
+from tolka.system.whole_files import read_whole
 from tolka.tokenizer.sentencepiece_model import processor_of
 
 _MOST_JSON = 256 * 2**20  # bytes
@@ -71,16 +72,6 @@ class ModelFolder:
             raise CheckpointError(f"{path} cannot be read ({error.strerror})") from None
         return path
 
-    def content(self, name: str) -> bytes:
-        """Return the content of a file; CheckpointError if it is empty or too large to be read as a whole."""
-        path = self.file(name)
-        if path.stat().st_size > _MOST_JSON:
-            raise CheckpointError(f"{path} has more than {_MOST_JSON} bytes")
-        content = path.read_bytes()
-        if not content:
-            raise CheckpointError(f"{path} is empty")
-        return content
-
     def json(self, name: str) -> dict[str, Any]:
         """Return the object in a JSON file."""
         return read_json(self.file(name), _MOST_JSON)
@@ -95,25 +86,27 @@ class ModelFolder:
         return ids
 
     def sentencepiece_model(self, name: str) -> bytes:
-        """Return the SentencePiece model in a file; CheckpointError if it is none."""
-        content = self.content(name)
+        """Return the SentencePiece model in a file; CheckpointError if it is none, or too large to be read."""
+        path = self.file(name)
         try:
+            content = read_whole(path, _MOST_JSON)
             processor_of(content)
+        except ValueError as error:
+            raise CheckpointError(f"{path} cannot be read ({error})") from None
         except RuntimeError:
-            raise CheckpointError(f"{self.path / name} is not a SentencePiece model") from None
+            raise CheckpointError(f"{path} is not a SentencePiece model") from None
         return content
 
     def weights(self, shapes: Mapping[str, Shape], optional: Collection[str]) -> Weights:
-        """Return what reads each tensor, from safetensors files or, with `weights_only`, from pickled files.
+        """Return functions that read the tensors, of safetensors files or, with `weights_only`, of pickled files.
 
         shapes: of the expected tensors, of which those in `optional` may be missing; CheckpointError for any other.
         """
         # All shapes are compared before a tensor is read.
         source, found, readers = self._open_weights()
-        missing = sorted(shapes.keys() - found.keys() - {*optional})
-        unknown = sorted(found.keys() - shapes.keys())
-        if missing or unknown:
-            names = [*(f"{name} is missing" for name in missing), *(f"{name} is unknown" for name in unknown)]
+        names = [f"{name} is missing" for name in sorted(shapes.keys() - found.keys() - {*optional})]
+        names += [f"{name} is unknown" for name in sorted(found.keys() - shapes.keys())]
+        if names:
             raise CheckpointError(f"{source}: {len(names)} tensors differ from config.json: {', '.join(names[:4])}")
         for name, shape in found.items():
             if shape != shapes[name]:

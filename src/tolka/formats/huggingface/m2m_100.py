@@ -102,11 +102,8 @@ class _M2M100Layers(Family):
             )
         allowed: dict[str, tuple[Any, ...]] = {
             "norm": ("pre",),
-            "normalization": ("layernorm",),
-            "activation": tuple(dict.fromkeys(bart.ACTIVATIONS.values())),
             "positions": ("sinusoidal_fairseq",),
             "decoder_start": ("eos",),
-            "d_v": (0, options.key_width),
             "share_embeddings": ("all", "source_target", "none"),
             "output_bias": (False,),
         }

@@ -56,7 +56,7 @@ def read_m2m_100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> To
         )
     tags += listed[len(tags) :]
     model = folder.sentencepiece_model(SPM)
-    return filled_up(folder, model, [*names, *tags], {tag.strip("_"): tag for tag in tags}, size)
+    return fill_up(folder, model, [*names, *tags], {tag.strip("_"): tag for tag in tags}, size)
 
 
 def m2m_100_files(saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def m2m_100_files(saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
     tags = list(vocabulary.tags.values())
     if not all(_TAG.fullmatch(tag) for tag in tags):
         raise ConfigError(f"M2M-100's tags are like __de__, and those of {saved.folder} like {tags[0]}")
-    names = in_fairseq_order(vocabulary)
+    names = fairseq_order(vocabulary)
     first = names.index(tags[0])
     last = first + len(tags)
     if names[first:last] != tags or not {*names[last:]} <= vocabulary.never_text:
@@ -81,7 +81,7 @@ def m2m_100_files(saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
     return {SPM: sentencepiece_with_rules(saved), VOCAB: ids, SPECIAL_TOKENS: special, TOKENIZER_CONFIG: about}
 
 
-def filled_up(folder: ModelFolder, model: bytes, names: Sequence[str], tags: Mapping[str, str], size: int) -> Tokenizer:
+def fill_up(folder: ModelFolder, model: bytes, names: Sequence[str], tags: Mapping[str, str], size: int) -> Tokenizer:
     """Return the tokenizer of these subwords, filled up to `size` rows; CheckpointError if they are damaged."""
     if not tags:
         raise CheckpointError(
@@ -115,7 +115,7 @@ def listed_tags(folder: ModelFolder, about: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def in_fairseq_order(vocabulary: Vocabulary) -> list[str]:
+def fairseq_order(vocabulary: Vocabulary) -> list[str]:
     """Return the subwords in fairseq's order; ConfigError if they are of another program."""
     if vocabulary.places != _FAIRSEQ_PLACES:
         raise ConfigError("its vocabulary does not begin as fairseq's, with <s>, <pad>, </s> and <unk>")

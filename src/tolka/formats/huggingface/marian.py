@@ -174,10 +174,7 @@ def check_expressible(model: TransformerOptions) -> None:
     """Raise ConfigError, with the settings that would fit, for options that Marian's architecture does not have."""
     allowed: dict[str, tuple[Any, ...]] = {
         "norm": ("post",),
-        "normalization": ("layernorm",),
-        "activation": tuple(dict.fromkeys(bart.ACTIVATIONS.values())),
         "positions": ("sinusoidal_halves",),
-        "d_v": (0, model.key_width),
         "share_embeddings": tuple(_SHARING.values()),
         "decoder_start": ("bos",),
     }
@@ -205,9 +202,8 @@ def _read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bo
         )
     names = [VOCAB, TARGET_VOCAB] if separate else [VOCAB]
     size = whole_number(config, "vocab_size", where)
-    target_size = (
-        size if config.get("decoder_vocab_size") is None else whole_number(config, "decoder_vocab_size", where)
-    )
+    of_target = "vocab_size" if config.get("decoder_vocab_size") is None else "decoder_vocab_size"
+    target_size = whole_number(config, of_target, where)
     vocabularies = [_vocabulary(folder, name, sized) for name, sized in zip(names, (size, target_size), strict=False)]
     if not separate and size != target_size:
         raise CheckpointError(f"{where}: decoder_vocab_size ({target_size}) and vocab_size ({size}) must be equal")

@@ -19,9 +19,9 @@ from tolka.formats.huggingface.m2m_100_tokenizer import (
     NAMED_SPECIAL,
     SPECIAL_TOKENS,
     SPM,
-    filled_up,
+    fairseq_order,
+    fill_up,
     filler,
-    in_fairseq_order,
     listed_tags,
     sentencepiece_with_rules,
 )
@@ -66,7 +66,7 @@ def read_nllb(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> Token
     tags = [name for _, name in sorted(added.items()) if name not in (*FAIRSEQ_SPECIAL, _MASK)]
     names |= added
     rows = [names.get(number) or filler(number) for number in range(min(max(names), size) + 1)]
-    return filled_up(folder, model, rows, {tag: tag for tag in tags}, size)
+    return fill_up(folder, model, rows, {tag: tag for tag in tags}, size)
 
 
 def nllb_files(saved: SavedModel, vocabulary: Vocabulary) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def tokenizer_json(model: bytes, vocabulary: Vocabulary) -> dict[str, Any]:
 
     ConfigError for a vocabulary of another form.
     """
-    names, subwords = in_fairseq_order(vocabulary), _subwords_of(model)
+    names, subwords = fairseq_order(vocabulary), _subwords_of(model)
     ids = {name: number for number, name in enumerate(names)}
     special = {*vocabulary.tags.values(), _MASK}
     if not {*subwords} <= {*names} or special & {*subwords}:
@@ -199,7 +199,7 @@ def _added_tokens(about: Mapping[str, Any], content: Mapping[str, Any], path: Pa
 
 def _is_in_published_order(model: bytes, vocabulary: Vocabulary) -> bool:
     """Return whether the subwords come first, and the tags and `<mask>` right behind them, as in NLLB-200 itself."""
-    names, subwords = in_fairseq_order(vocabulary), _subwords_of(model)
+    names, subwords = fairseq_order(vocabulary), _subwords_of(model)
     added = [name for name in names if name in {*vocabulary.tags.values(), _MASK}]
     return names[: len(subwords) + len(added)] == [*subwords, *added]
 

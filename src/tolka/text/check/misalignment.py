@@ -63,9 +63,8 @@ def find_shift(source: Lengths, target: Lengths, numbers: Sequence[int] | None =
     lines = _best_lag(x[first:last], y, first)
     # The windows give the beginning to 200 lines; with a known lag, the lengths give it to a few.
     if lines:
-        first = _edge(
-            x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, np.median(y[aligned] - x[aligned])
-        )
+        usual = float(np.median(y[aligned] - x[aligned]))
+        first = _edge(x, y, max(0, first - _WINDOW), min(len(x), first + _WINDOW), lines, usual)
     inside = correlation(x[first:last], y[first:last])
     numbers = range(1, len(x) + 1) if numbers is None else numbers
     return Shift(int(numbers[first]), int(numbers[last - 1]), lines, (correlation(x[aligned], y[aligned]), inside))

@@ -40,7 +40,7 @@ def spread_sample(source: PairSource) -> Iterator[Pair]:
 
 
 def fault_of_sides(pairs: Iterable[Pair], direction: Direction) -> str:
-    """Return what is wrong with the sides of most of some hundred pairs; "" if nothing is, or nobody can say."""
+    """Return the fault of the sides of most of some hundred pairs; "" if there is none, or nobody can say."""
     counts: Counter[str] = Counter()
     is_in_the_other = _other_language_test(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):

@@ -15,7 +15,7 @@ import regex
 from tolka.errors import DataError
 from tolka.system.number_format import count_text
 from tolka.text.characters import to_nfc
-from tolka.text.cleaning.steps import CleaningConfig, Step, apply_changes, changes_of, steps_of, unless_blank
+from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of, drop_blank, drop_if, steps_of
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource
 
@@ -34,15 +34,9 @@ class Tally:
     dropped: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
 
-    @classmethod
-    def sum(cls, tallies: Iterable["Tally"]) -> "Tally":
-        """Return the tally of several parts together."""
-        total = cls()
-        for tally in tallies:
-            total.kept += tally.kept
-            total.dropped.update(tally.dropped)
-            total.changed.update(tally.changed)
-        return total
+    def __add__(self, other: "Tally") -> "Tally":
+        """Return the tally of two parts together."""
+        return Tally(self.kept + other.kept, self.dropped + other.dropped, self.changed + other.changed)
 
     @property
     def total(self) -> int:
@@ -92,7 +86,8 @@ def judge(
     steps = steps_of(config, direction)
     # After the changes, as held-out pairs are changed alike before they are compared.
     if config.leaks != "keep":
-        steps.append(("", _unless_held_out(config.leaks, held_out)))
+        key = _LEAK_KEYS[config.leaks]
+        steps.append(("", drop_if(lambda pair: key(pair) in held_out, f"held-out {config.leaks}")))
     for raw in pairs:
         pair = Pair(raw.source.strip(), raw.target.strip())
         reason = raw.flaw or aside_reason(raw)
@@ -112,12 +107,6 @@ def judge(
         else:
             tally.changed.update(changes)
             yield pair
-
-
-def _unless_held_out(kind: str, marks: Marks) -> Step:
-    """Return a step that drops held-out pairs. kind: CleaningConfig.leaks."""
-    reason, key = f"held-out {kind}", _LEAK_KEYS[kind]
-    return lambda pair: reason if key(pair) in marks else pair
 
 
 def held_out_marks(config: CleaningConfig, pairs: Iterable[Pair], direction: Direction = UNKNOWN) -> Marks:
@@ -235,7 +224,7 @@ def read_held_out(sources: Iterable[PairSource], name: str, *, keeps_blank: bool
     tally, pairs = Tally(), []
     for raw in chain.from_iterable(source.read() for source in sources):
         pair = Pair(raw.source.strip(), raw.target.strip())
-        blank = "" if keeps_blank else unless_blank(pair)
+        blank = "" if keeps_blank else drop_blank(pair)
         if reason := raw.flaw or (blank if isinstance(blank, str) else ""):
             tally.dropped[reason] += 1
         else:

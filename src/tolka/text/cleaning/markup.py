@@ -33,7 +33,7 @@ def has_markup(text: str) -> bool:
 
 
 def without_markup(text: str) -> str:
-    """Return what a reader of the page would see: references replaced, then tags removed, until nothing changes."""
+    """Return the text as a page shows it: references replaced, then tags removed, until nothing changes."""
     result = text
     for _ in range(_ROUNDS):
         before, result = result, _without_tags(_REFERENCE.sub(_referenced, result))

@@ -118,21 +118,21 @@ def steps_of(config: CleaningConfig, direction: Direction) -> list[tuple[str, St
     """Return (name, step) of all steps, in order; the name is "" for a step that only drops pairs."""
     longest, ratio = config.max_characters, config.max_ratio
     drops: list[tuple[object, Step]] = [
-        (config.control == "drop", _unless(_has_control, "control characters")),
-        (config.markup == "drop", _unless(has_markup, "markup")),
-        (True, unless_blank),
-        (longest, _unless(lambda text: len(text) > longest, f"over {longest} characters")),
-        (ratio, _drop(lambda pair: _is_lopsided(pair, ratio), f"one side over {ratio:g} times as long")),
-        (config.copies, _drop(lambda pair: pair.source.casefold() == pair.target.casefold(), "source copied")),
-        (config.min_letters, _unless(_fewer_letters(config.min_letters), "few letters")),
-        (config.numbers, _drop(lambda pair: _numbers(pair.source) != _numbers(pair.target), "numbers that differ")),
+        (config.control == "drop", _drop_if_side(_has_control, "control characters")),
+        (config.markup == "drop", _drop_if_side(has_markup, "markup")),
+        (True, drop_blank),
+        (longest, _drop_if_side(lambda text: len(text) > longest, f"over {longest} characters")),
+        (ratio, drop_if(lambda pair: _is_lopsided(pair, ratio), f"one side over {ratio:g} times as long")),
+        (config.copies, drop_if(lambda pair: pair.source.casefold() == pair.target.casefold(), "source copied")),
+        (config.min_letters, _drop_if_side(_fewer_letters(config.min_letters), "few letters")),
+        (config.numbers, drop_if(lambda pair: _numbers(pair.source) != _numbers(pair.target), "numbers that differ")),
     ]
     steps = [*changes_of(config, direction), *(("", step) for is_wanted, step in drops if is_wanted)]
     if config.script:
         steps.append((_EXCHANGED, _exchange_by_script(direction)))
-        steps += [("", _unless_other_script(*side)) for side in direction._asdict().items() if letters_of(side[1])]
+        steps += [("", _drop_other_script(*side)) for side in direction._asdict().items() if letters_of(side[1])]
     if config.language:
-        steps.append((_EXCHANGED, _unless_other_language(direction)))
+        steps.append((_EXCHANGED, _drop_other_language(direction)))
     return steps + [(name, _own(name, direction)) for name in config.own]
 
 
@@ -191,19 +191,19 @@ def _strip_markup(pair: Pair) -> Pair:
     return pair if texts == (pair.source, pair.target) else Pair(*texts)
 
 
-def _unless(is_bad: Callable[[str], bool], reason: str) -> Step:
+def _drop_if_side(is_bad: Callable[[str], bool], reason: str) -> Step:
     """Return a step that drops pairs with a bad side."""
     return lambda pair: reason if is_bad(pair.source) or is_bad(pair.target) else pair
 
 
-def unless_blank(pair: Pair) -> Pair | str:
+def drop_blank(pair: Pair) -> Pair | str:
     """Return the pair, or which of its sides is blank."""
     if pair.source and pair.target:
         return pair
     return "blank source" if pair.target else "blank target" if pair.source else "blank on both sides"
 
 
-def _drop(is_bad: Callable[[Pair], bool], reason: str) -> Step:
+def drop_if(is_bad: Callable[[Pair], bool], reason: str) -> Step:
     """Return a step that drops bad pairs."""
     return lambda pair: reason if is_bad(pair) else pair
 
@@ -230,9 +230,8 @@ def _numbers(text: str) -> list[int]:
     return sorted(int(_BETWEEN_DIGITS.sub("", number)[:4000]) for number in _NUMBER.findall(text))
 
 
-def _unless_other_script(side: str, language: str) -> Step:
-    reason = f"{side} in another script"
-    return lambda pair: reason if is_in_other_script(getattr(pair, side), language) else pair
+def _drop_other_script(side: str, language: str) -> Step:
+    return drop_if(lambda pair: is_in_other_script(getattr(pair, side), language), f"{side} in another script")
 
 
 def _exchange_by_script(direction: Direction) -> Step:
@@ -246,7 +245,7 @@ def _exchange_by_script(direction: Direction) -> Step:
     return step
 
 
-def _unless_other_language(direction: Direction) -> Step:
+def _drop_other_language(direction: Direction) -> Step:
     """Return a step that drops pairs with a side that is surely not in its language; short texts are not identified.
 
     Where each side is surely in the language of the other, it exchanges them.

@@ -90,7 +90,9 @@ class FilesConfig(CorpusConfig):
     def _sources(self, key: str, entries: Sequence[Entry]) -> list[list[PairSource]]:
         """Return the sources of each entry of corpus.<key>."""
         found = [[*self._texts(*self.split_entry(entry), key)] for entry in entries]
-        names = _names([_without_format(base) for base, _ in chain(*found)])
+        # data/test for data/test.tsv.gz; a prefix stays as it is.
+        plain = [without_compression(base).with_suffix("") if reader_of(base) else base for base, _ in chain(*found)]
+        names = _names(plain)
         for (_, source), name in zip(chain(*found), names, strict=True):
             source.name = source.name or printable(name)
         return [[source for _, source in texts] for texts in found]
@@ -98,10 +100,8 @@ class FilesConfig(CorpusConfig):
     def _texts(self, entry: str | list[str], direction: Direction, key: str) -> Iterator[tuple[Path, PairSource]]:
         """Yield the texts of an entry, each with the path after which it is called, unless it has a name."""
         if isinstance(entry, str) and entry.startswith(SACREBLEU):
-            name, files = (
-                entry.removeprefix(SACREBLEU).replace("/", "-"),
-                sacrebleu_files(entry, direction, f"corpus.{key}"),
-            )
+            files = sacrebleu_files(entry, direction, f"corpus.{key}")
+            name = entry.removeprefix(SACREBLEU).replace("/", "-")
             found = [(files[0], self._two_files(*files, key, name))]
         elif isinstance(entry, str):
             bases = self._expanded(entry, direction, key)
@@ -233,11 +233,6 @@ def _ending_hint(base: Path, direction: Direction) -> str:
     name = without_compression(base).name
     endings = [f".{language}" for language in direction if name.endswith(f".{language}")]
     return f"; leave out {endings[0]}: a prefix stands for both sides" if endings else ""
-
-
-def _without_format(base: Path) -> Path:
-    """Return data/test for data/test.tsv.gz; a prefix unchanged."""
-    return without_compression(base).with_suffix("") if reader_of(base) else base
 
 
 def _side_files(base: Path, language: str) -> list[Path]:

@@ -12,13 +12,12 @@ from typing import Any
 from tolka.errors import ConfigError, DataError
 from tolka.options.checks import at_least
 from tolka.options.settings import setting
-from tolka.options.suggestions import did_you_mean
 from tolka.text.corpora.base import CORPORA, Corpus, CorpusConfig, Entry, SetSize
 from tolka.text.corpora.files import FilesConfig
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, user_path
 from tolka.text.pairs import Pair, PairSource, PairStream
-from tolka.text.readers.base import texts_of
+from tolka.text.readers.base import check_columns, texts_of
 
 _FINGERPRINT_PAIRS = 100  # pairs of a stream that its fingerprint depends on
 _HUB_TIMEOUT_SECONDS = 3.0
@@ -63,7 +62,7 @@ class HubConfig(CorpusConfig):
         if self.streaming and not self.path:
             raise ConfigError("corpus.streaming=true reads a data set: give one, as in corpus.path=OWNER/NAME")
         if self.streaming and (len(self.train) != 1 or self.is_of_several_directions):
-            names = ", ".join(self.names_of(self.train, 0))
+            names = ", ".join(name for name, _ in self.named_texts(self.train, 0))
             raise ConfigError(f"corpus.train ({names}): a stream is of one split, in one direction")
         if self.streaming and (self.weights or self.temperature != 1):
             raise ConfigError("corpus.weights and temperature mix several texts: a stream is one; leave them out")
@@ -104,18 +103,16 @@ class HubConfig(CorpusConfig):
 
     def _named_files(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the entries with the prefixes of their files in corpus.root."""
-        directions = [self.split_entry(entry)[1] for entry in entries]
-        named = zip(entries, self.names_of(entries, 1), directions, strict=True)
-        return [{"text": name, **each._asdict()} if isinstance(entry, dict) else name for entry, name, each in named]
+        named = zip(entries, self.named_texts(entries, 1), strict=True)
+        return [{"text": name, **each._asdict()} if isinstance(entry, dict) else name for entry, (name, each) in named]
 
     def _opened(self, entries: Sequence[Entry]) -> list[PairSource]:
-        directions = [self.split_entry(entry)[1] for entry in entries]
-        return [HubSplit(self, *each) for each in zip(self.names_of(entries, 0), directions, strict=True)]
+        return [HubSplit(self, *each) for each in self.named_texts(entries, 0)]
 
-    def names_of(self, entries: Sequence[Entry], place: int) -> list[str]:
-        """Return the name of each entry's split (place 0), or the prefix of its files in corpus.root (place 1)."""
-        texts = [self.split_entry(entry)[0] for entry in entries]
-        return [text if isinstance(text, str) else text[place] for text in texts]
+    def named_texts(self, entries: Sequence[Entry], place: int) -> list[tuple[str, Direction]]:
+        """Return each entry's split (place 0), or the prefix of its files in corpus.root (place 1), and direction."""
+        texts = map(self.split_entry, entries)
+        return [(text if isinstance(text, str) else text[place], direction) for text, direction in texts]
 
 
 class HubSplit(PairSource):
@@ -134,9 +131,7 @@ class HubSplit(PairSource):
             if not isinstance(cells, dict):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
-        for language in direction:
-            if language not in names:
-                raise DataError(f"{config.path} ({split}) has no column '{language}'.{did_you_mean(language, names)}")
+        check_columns(direction, names, f"{config.path} ({split})", "Columns are named after the languages")
 
     def load(self) -> None:
         """Load the rows, again if they were loaded before."""
@@ -168,8 +163,8 @@ class HubStream(PairStream):
     """The training split of a streamed data set."""
 
     def __init__(self, config: HubConfig) -> None:
-        (self.name,) = config.names_of(config.train, 0)
-        self.config, self.direction = config, config.direction
+        ((self.name, self.direction),) = config.named_texts(config.train, 0)
+        self.config = config
         self._split = HubSplit(config, self.name, self.direction)
         self._times, self._position, self._pairs = 0, None, self._split.read()
 
@@ -237,10 +232,8 @@ def _load(config: HubConfig, split: str) -> Any:
         if not folder.exists():
             _go_offline_if_unreachable()
         name = str(folder) if folder.exists() else config.path
-        revision = config.revision or None
-        return datasets.load_dataset(
-            name, config.subset or None, split=split, revision=revision, streaming=config.streaming
-        )
+        subset, revision = config.subset or None, config.revision or None
+        return datasets.load_dataset(name, subset, split=split, revision=revision, streaming=config.streaming)
     except Exception as error:
         # The library raises dozens of kinds, of its own and of its dependencies.
         reason = " ".join(str(error).split())[:200]

@@ -26,10 +26,7 @@ def sacrebleu_files(entry: str, direction: Direction, key: str) -> tuple[Path, P
         known = some_of(sorted(sets[name].langpairs), f"sacrebleu --list -t {name}")
         raise ConfigError(f"{key} ({entry}) is not in {pair}, but in {known}")
     try:
-        source, reference, *_ = (
-            Path(sets[name].get_source_file(pair)),
-            *map(Path, sets[name].get_reference_files(pair)),
-        )
+        source, reference = map(Path, (sets[name].get_source_file(pair), sets[name].get_reference_files(pair)[0]))
         if not (source.is_file() and reference.is_file()):
             raise FileNotFoundError(source)
     except (Exception, SystemExit) as error:

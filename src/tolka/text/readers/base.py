@@ -1,12 +1,13 @@
 """The contract of readers of files with both sides, and their registry."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
 from tolka.errors import ConfigError, DataError
+from tolka.options.suggestions import did_you_mean
 from tolka.text.direction import Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit, Repair, count_and_digest, digest_of, read_lines
 from tolka.text.pairs import PairSource
@@ -91,6 +92,13 @@ class BothSides(PairSource):
         if not self._count:
             raise DataError(f"{self.path}: the file is empty")
         return self._count
+
+
+def check_columns(wanted: Iterable[str], names: Collection[str], place: str, advice: str) -> None:
+    """Raise DataError for a column that is not among the names. place: file and line. advice: what to type instead."""
+    for name in wanted:
+        if name not in names:
+            raise DataError(f"{place}: no column is called '{name}'.{did_you_mean(name, names)} {advice}")
 
 
 def texts_of(cells: Any, columns: Iterable[str], place: str, limit: LineLimit) -> list[str]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tolka.errors import ConfigError, DataError
-from tolka.options.suggestions import did_you_mean
 from tolka.system.number_format import count_text
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line, register_reader
+from tolka.text.readers.base import BothSides, check_columns, one_line, register_reader
 
 # A first line of Excel's, which hides it from its users.
 _SEPARATOR = re.compile(r'"?sep=([^"\w\s]|\t)"?', re.IGNORECASE)
@@ -59,19 +58,14 @@ class TsvFile(BothSides):
             yield number, line.split("\t")
 
     def _flaw(self, cells: list[str]) -> str:
-        """Return what is wrong with the cells of a row, or ""; always "" in TSV."""
+        """Return the flaw of the cells of a row, or ""; always "" in TSV."""
         return ""
 
     def _column_numbers(self, line: int, header: list[str]) -> list[int]:
         """Return the numbers of the columns named in the first line, which may be the second of the file."""
         names = [" ".join(name.split()) for name in header]
         columns = self.columns or self.direction
-        for name in columns:
-            if name not in names:
-                raise DataError(
-                    f"{self.path}:{line}: no column is called '{name}'.{did_you_mean(name, names)} "
-                    f"{self.setting.names}; {self.setting.numbers}"
-                )
+        check_columns(columns, names, f"{self.path}:{line}", f"{self.setting.names}; {self.setting.numbers}")
         return [names.index(name) + 1 for name in columns]
 
     def count(self) -> int:

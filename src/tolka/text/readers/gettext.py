@@ -59,7 +59,8 @@ class GettextFile(BothSides):
                 elif kind == "text":
                     if not key:
                         raise _unexpected(place)
-                    message[key] += _unescaped(value)
+                    # In bytes, as a number is one, and several may make a character: \303\266 is ö.
+                    message[key] += _ESCAPE.sub(_unescaped, value.encode()).decode(errors="replace")
                     self.limit.check(message[key], place, f"the {key}")
                 else:
                     key = "".join(value.split())
@@ -94,15 +95,8 @@ def _unexpected(where: str) -> DataError:
     return DataError(f'{where}: a keyword and a text in quotes are expected, as in msgid "Open"')
 
 
-def _unescaped(text: str) -> str:
-    """Replace the escapes of C."""
-    # In bytes, as a number is one, and several may make a character: \303\266 is ö.
-    if "\\" not in text:
-        return text
-    return _ESCAPE.sub(_unescaped_byte, text.encode()).decode(errors="replace")
-
-
-def _unescaped_byte(match: re.Match[bytes]) -> bytes:
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    """Return the bytes of an escape of C."""
     octal, hexadecimal, character = match.groups()
     if character:
         return _ESCAPED_CHARACTERS.get(character, character)

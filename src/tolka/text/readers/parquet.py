@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from tolka.errors import DataError
-from tolka.options.suggestions import did_you_mean
+from tolka.errors import DataError, reason_of
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, register_reader, texts_of
+from tolka.text.readers.base import BothSides, check_columns, register_reader, texts_of
 
 
 @register_reader(".parquet")
@@ -23,11 +22,7 @@ class ParquetFile(BothSides):
         if nested:
             kind = schema.field("translation").type
             names = [field.name for field in kind] if types.is_struct(kind) else columns
-        for name in columns:
-            if name not in names:
-                raise DataError(
-                    f"{self.path}: no column is called '{name}'.{did_you_mean(name, names)} {self.setting.names}"
-                )
+        check_columns(columns, names, str(self.path), self.setting.names)
         # Once each: the two columns of mt-translate's input may be one.
         wanted, number = ["translation"] if nested else list(dict.fromkeys(columns)), 0
         try:
@@ -37,8 +32,7 @@ class ParquetFile(BothSides):
                     cells = row["translation"] if nested else row
                     yield Pair(*texts_of(cells, columns, f"{self.path}, row {number}", self.limit))
         except (OSError, ValueError) as error:  # the base classes of pyarrow's errors
-            reason = " ".join(str(error).split())[:200]
-            raise DataError(f"{self.path}, after row {number}: {reason}; is the file complete?") from None
+            raise DataError(f"{self.path}, after row {number}: {reason_of(error)}; is the file complete?") from None
 
     def count(self) -> int:
         return int(self._file.metadata.num_rows)
@@ -51,5 +45,4 @@ class ParquetFile(BothSides):
         try:
             return parquet.ParquetFile(self.path)
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise DataError(f"{self.path}: cannot be read as Parquet: {reason}") from None
+            raise DataError(f"{self.path}: cannot be read as Parquet: {reason_of(error)}") from None

@@ -3,7 +3,7 @@
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from xml.etree.ElementTree import Element
 
 from tolka.text.lines import read_blocks
@@ -83,12 +83,8 @@ class XmlFile(BothSides):
     def has_language(self, code: str, language: str) -> bool:
         """Return whether a text with this code is one in the source's or the target's language."""
         code, language = normal_code(code), normal_code(language)
-        return code == language or (not self._are_varieties and is_variety(code, language))
-
-    @cached_property
-    def _are_varieties(self) -> bool:
-        """Whether the languages of both sides are varieties of one, as en-GB and en-US are."""
-        return is_variety(*map(normal_code, self.direction))
+        # Not where both sides are in varieties of one language, as en-GB and en-US are.
+        return code == language or (is_variety(code, language) and not is_variety(*map(normal_code, self.direction)))
 
     def other_languages_flaw(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
@@ -97,10 +93,6 @@ class XmlFile(BothSides):
 
     def count(self) -> int:
         """Return the number of start tags of units, which is about that of pairs."""
-        return self._start_tags
-
-    @cached_property
-    def _start_tags(self) -> int:
         unit = re.compile(rf"<(?:\w+:)?(?:{'|'.join(self.counted or self.units)})[>\s]".encode())
         return sum(len(unit.findall(block)) for block in read_blocks(self.path))
 
@@ -128,7 +120,7 @@ def _texts(element: Element, codes: Collection[str]) -> Iterator[str]:
 
 
 def _text_of_code(code: Element) -> str:
-    """Return what stands in place of an inline code."""
+    """Return the text that stands in place of an inline code."""
     # A break, a tab or an image is a blank to a reader, and formatting nothing: H<b>e</b>llo is one word. A code that
     # stands alone is a placeholder, or else parts two letters, and leaves no blank elsewhere.
     kind = (code.get("subType") or code.get("ctype") or code.get("type") or "").removeprefix("xlf:").lower()
