@@ -257,7 +257,7 @@ def _attention(query: Any, key: Any, value: Any, mask: Any, causal: bool) -> Any
 
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         function: Any = torch._C._nn.scaled_dot_product_attention
-        out = function(query.float(), key.float(), value.float(), _in_fp32(mask), 0.0, causal)
+        out: Tensor = function(query.float(), key.float(), value.float(), _in_fp32(mask), 0.0, causal)
         # Laid out as the kernels do: (B, T, H, V) in memory.
         return out.to(query.dtype).transpose(1, 2).contiguous().transpose(1, 2)
 
@@ -323,7 +323,8 @@ class _Mode(TorchFunctionMode):
         if on_gpu and name == "scaled_dot_product_attention":
             assert args[0].dtype == args[1].dtype == args[2].dtype, "attention takes one dtype"
             assert not kwargs.get("dropout_p"), "this GPU has no dropout of attention weights"
-            return _attention(*args, kwargs.get("attn_mask"), kwargs.get("is_causal", False))
+            query, key, value = args
+            return _attention(query, key, value, kwargs.get("attn_mask"), kwargs.get("is_causal", False))
         if on_gpu and name in ("lstm", "rnn_tanh"):
             return _fused(f"cuDNN's {name}", 1, func, *args)
         if on_gpu and autocast and name in _IN_FP32 and not kwargs.get("dtype"):

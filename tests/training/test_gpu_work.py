@@ -8,7 +8,8 @@ import pytest
 import torch
 from counting_gpu import CUDA, Work, counting_gpu
 
-from tolka.data.batch import Batch, collate
+from tolka.data.batch import collate
+from tolka.data.loader import Share
 from tolka.model_directory.resume_state import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.models.rnn.config import PRESETS
@@ -18,7 +19,7 @@ from tolka.optim.optimizers.base import OPTIMIZERS
 from tolka.system.device import Precision
 from tolka.training.options import TrainerConfig
 from tolka.training.state import Window
-from tolka.training.step import Group, TrainStep
+from tolka.training.step import TrainStep
 
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
 TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
@@ -31,8 +32,9 @@ def work() -> Iterator[Work]:
         yield counted
 
 
-def _batch() -> Batch:
-    return collate(SOURCES, TARGETS)
+def _shares(count: int = 1) -> list[Share]:
+    batch = collate(SOURCES, TARGETS)
+    return [Share(batch, batch.tokens)] * count
 
 
 def _model(config: object = TINY, prepare: Callable[[Seq2Seq], object] | None = None) -> Seq2Seq:
@@ -52,7 +54,7 @@ def _step(
 
 
 def _losses(step: TrainStep, updates: int, accumulate: int = 1) -> list[float]:
-    group = Group.of([_batch()] * accumulate)
+    group = _shares(accumulate)
     return [step(number + 1, 1e-3, group).nll.item() for number in range(updates)]
 
 
@@ -62,12 +64,32 @@ def _losses(step: TrainStep, updates: int, accumulate: int = 1) -> list[float]:
 def test_no_update_waits(work: Work, optimizer: str, precision: str, accumulate: int) -> None:
     options = TrainerConfig(ema=0.9)
     step = _step(_model().to(CUDA), CUDA, precision, optimizer, options)
-    group, window = Group.of([_batch()] * accumulate), Window()
+    group, window = _shares(accumulate), Window()
     window.add(step(1, 1e-3, group))
     work.forget()
     window.add(step(2, 1e-3, group))
     assert not work.waits
     assert window.loss is not None
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "adafactor", "muon"])
+def test_an_optimizer_moves_the_weights_as_on_a_cpu_and_skips_what_is_not_finite(work: Work, optimizer: str) -> None:
+    model = _model()
+    expected = _losses(_step(copy.deepcopy(model), torch.device("cpu"), "fp32", optimizer), 4)
+    on_gpu = copy.deepcopy(model).to(CUDA)
+    step = _step(on_gpu, CUDA, "fp32", optimizer)
+    found = _losses(step, 3)
+    before = {name: value.clone() for name, value in on_gpu.state_dict().items()}
+    moments = copy.deepcopy(step.state()[0])
+    broken = next(on_gpu.parameters()).register_hook(lambda gradient: gradient * float("nan"))
+    result = step(4, 1e-3, _shares())
+    broken.remove()
+    assert not result.applied
+    assert all(torch.equal(value, before[name]) for name, value in on_gpu.state_dict().items())
+    after = step.state()[0]
+    assert all(torch.equal(after[name], moments[name]) for name in moments if not name.endswith((".step", "rng")))
+    found.append(step(4, 1e-3, _shares()).nll.item())
+    assert found == pytest.approx(expected, rel=1e-5)
 
 
 MODELS = {
@@ -111,9 +133,9 @@ def test_a_state_is_saved_and_loaded(work: Work, optimizer: str, precision: str)
     assert all(tensor.device.type == "cpu" for tensor in tensors.values())
     saved = ResumeState({name: tensor.clone() for name, tensor in tensors.items()}, copy.deepcopy(facts))
     weights = copy.deepcopy(model.state_dict())
-    expected = step(3, 1e-3, Group.of([_batch()])).nll.item(), step(4, 1e-3, Group.of([_batch()])).nll.item()
+    expected = step(3, 1e-3, _shares()).nll.item(), step(4, 1e-3, _shares()).nll.item()
     again = _model().to(CUDA)
     other = _step(again, CUDA, precision, optimizer, options)
     other.load_state(saved, lambda: again.load_state_dict(weights))
-    found = other(3, 1e-3, Group.of([_batch()])).nll.item(), other(4, 1e-3, Group.of([_batch()])).nll.item()
+    found = other(3, 1e-3, _shares()).nll.item(), other(4, 1e-3, _shares()).nll.item()
     assert found == expected

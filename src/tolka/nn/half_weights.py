@@ -1,6 +1,6 @@
 """The weights of a model in half precision for the length of a pass, copied by a few launches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,11 +24,10 @@ class _Copies(torch.autograd.Function):
         return (None, *(None if each is None else next(converted) for each in gradients))
 
 
-def _converted(tensors: Any, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    copies = tuple(torch.empty_like(tensor, dtype=dtype) for tensor in tensors)
+def _converted(tensors: tuple[Tensor, ...] | list[Tensor], dtype: torch.dtype) -> tuple[Tensor, ...]:
     # One kernel for many tensors, where autocast launches one for each weight and one for each gradient.
-    if copies:
-        torch._foreach_copy_(copies, tensors)
+    copies = tuple(torch.empty_like(tensor, dtype=dtype) for tensor in tensors)
+    torch._foreach_copy_(copies, tensors)
     return copies
 
 
@@ -39,21 +38,19 @@ def half_weights(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
     The gradients of the weights are summed in fp32, over the passes of an update.
     """
     places = [
-        (module, name)
+        (module._parameters, name, weight)
         for module in model.modules()
         for name, weight in module._parameters.items()
         if weight is not None
     ]
-    weights = {weight: None for module, name in places if (weight := module._parameters[name]) is not None}
-    trained = [weight for weight in weights if weight.requires_grad]
-    frozen = [weight for weight in weights if not weight.requires_grad]
-    copies = dict(zip(trained, _Copies.apply(dtype, *trained), strict=True)) if trained else {}
-    copies |= zip(frozen, _converted([weight.detach() for weight in frozen], dtype), strict=True)
-    originals = [(module, name, module._parameters[name]) for module, name in places]
+    weights = list({weight: None for _, _, weight in places})  # a shared one once
+    halves: Sequence[Any] = _Copies.apply(dtype, *weights)  # type: ignore[no-untyped-call]
+    copies = dict(zip(weights, halves, strict=True))
     try:
-        for module, name, weight in originals:
-            module._parameters[name] = copies[weight]
+        for parameters, name, weight in places:
+            # Of a frozen weight no gradient is wanted.
+            parameters[name] = copies[weight] if weight.requires_grad else copies[weight].detach()
         yield
     finally:
-        for module, name, weight in originals:
-            module._parameters[name] = weight
+        for parameters, name, weight in places:
+            parameters[name] = weight

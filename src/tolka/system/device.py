@@ -20,6 +20,8 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     torch.backends.cuda.enable_cudnn_sdp(False)
     # torch's own, of a backward pass that begins with a product, and harmless.
     warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA context")
+    # Ours are made for each batch: cuDNN copies them together.
+    warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

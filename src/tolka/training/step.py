@@ -92,8 +92,9 @@ class TrainStep:
     def memory_filled(self) -> Iterator[None]:
         """Allocate what training will hold during a block: the optimizer's moments and a gradient."""
         # Optimizers make their moments in the first update, so that a trial before it would find too much free.
-        weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
-        moments_and_gradient = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS + 1)]
+        copies = 1 if self.optimizer.state else MOMENTS + 1
+        weights = [weight for weight in self._names if weight.requires_grad and weight.grad is None]
+        moments_and_gradient = [torch.empty_like(weight) for weight in weights for _ in range(copies)]
         try:
             yield
         finally:
