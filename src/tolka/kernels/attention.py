@@ -37,6 +37,7 @@ def fused_attention(
         return dropout(scores.softmax(-1), dropout_rate, training=True) @ value
     if suits_short(query, key):
         return attend_short(query, key, value, mask, causal)
+    mask = None if mask is None else mask[..., : key.size(2)]
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=dropout_rate)
 
 
@@ -77,8 +78,10 @@ def attend_few(query: Tensor, keys: Tensor, values: Tensor, padding: Tensor | No
     """Attend with the few queries of a decoding step: (B, H, k, K) -> (B, H, k, V).
 
     keys (B, H, K, S): K^T / sqrt(d_k); values (B, H, S, V); both contiguous. padding: (B, 1, 1, S), true where there is
-    no source token.
+    no source token. On a GPU keys are (B, H, S, K), undivided, and padding is what `Packing.mask_for` returns.
     """
+    if query.device.type != "cpu":
+        return fused_attention(query, keys, values, padding, causal=False)
     scores = query @ keys  # (B, H, k, S)
     if padding is not None:
         scores = scores.masked_fill_(padding, float("-inf"))

@@ -63,10 +63,10 @@ class Packing:
         """Return `mask` as attention on the device takes it: on a GPU 0 at tokens and -inf elsewhere, in its dtype."""
         if not self._masked or query.device.type == "cpu":
             return self.mask
-        # Converted once: the kernel would do it in every layer. It reads rows of 16 values.
+        # Converted once: the kernel would do it in every layer. It reads rows of 16 values, so that L is rounded up.
         if self._bias is None or self._bias.dtype != query.dtype:
-            bias = query.new_zeros(self.sentences, 1, 1, -(-self.longest // 16) * 16)[..., : self.longest]
-            self._bias = bias.masked_fill_(self._padding[:, None, None, :], float("-inf"))
+            self._bias = query.new_zeros(self.sentences, 1, 1, -(-self.longest // 16) * 16)
+            self._bias[..., : self.longest].masked_fill_(self._padding[:, None, None, :], float("-inf"))
         return self._bias
 
     @cached_property
