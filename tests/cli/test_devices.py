@@ -181,8 +181,8 @@ def test_processes_that_do_not_belong_together(
     codes, errors = two(relative, relative, unlike)
     assert codes == [2, 2]
     assert errors == [
-        "error: processes 0 and 1 have different training text, or models of 8,544 and 8,544 parameters: every machine "
-        "must see the same files, and have the same versions of tolka and of plugins"
+        "error: processes 0 and 1 have different training text, or models of 12,864 and 12,864 parameters: every "
+        "machine must see the same files, and have the same versions of tolka and of plugins"
     ]
 
 

@@ -361,7 +361,7 @@ def test_sampling_reads_other_pieces(command: Command, tiny: list[str], tmp_path
         (["optimizer=muon", "scheduler=cosine", "scheduler.horizon=9"], "mean", CosineConfig(warmup=2, horizon=9)),
         (
             ["optimizer=adafactor", "scheduler=wsd", "scheduler.horizon=9", "scheduler.decay=3"],
-            "rows",
+            "row_var",
             WarmupStableDecayConfig(warmup=2, horizon=9, decay=3),
         ),
         (["optimizer=sgd", "scheduler=constant"], "momentum_buffer", ConstantConfig(warmup=2)),

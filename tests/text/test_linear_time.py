@@ -126,7 +126,7 @@ FILES: dict[str, tuple[str, int, Callable[[int], str]]] = {
     "quoted lines": ("a.csv", 20_000, lambda n: 'en,de\n"' + "x\n" * n + '",b\n'),
     "quotes": ("a.csv", 100_000, lambda n: "en,de\n" + '""' * n + ",b\n"),
     "objects": ("a.jsonl", 10_000, lambda n: '{"en": "a", "de": "b"}\n' * n),
-    "a list": ("a.json", 10_000, lambda n: "[" + '{"en": "a", "de": "b"},\n' * n + "]"),
+    "a list": ("a.json", 10_000, lambda n: "[" + '{"en": "a", "de": "b"},\n' * n + '{"en": "a", "de": "b"}]'),
     "blanks": ("a.json", 1_000_000, lambda n: "[" + " " * n + '{"en": "a", "de": "b"}]'),
     "a long text": ("a.json", 2_000_000, lambda n: '[{"en": "' + "a" * n + '", "de": "b"}]'),
     "messages": ("a.po", 5000, lambda n: PO + 'msgid "a"\nmsgstr "b"\n\n' * n),

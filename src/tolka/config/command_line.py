@@ -51,7 +51,7 @@ def train_config(
     implied = ["experiment=finetune"] if "run.init_from" in named and "experiment" not in named else []
     composed = compose(overrides, source, implied)
     check_groups(composed.values)
-    if composed.choices["experiment"] != "None" and not implied:
+    if composed.choices["experiment"] != "None":
         leave_out_other_kinds(composed, say)
     if composed.get("run.init_from"):
         inherit_model(composed, say)

@@ -97,7 +97,9 @@ def leave_out_other_kinds(composed: Composition, say: Say) -> None:
         own, kind = composed.preset(group), f"{group}={composed.choices[group]}"
         for key, value in [*composed.values[group].items()]:
             rank, by = composed.origins.get(f"{group}.{key}", (Rank.DEFAULT, ""))
-            if rank is not Rank.EXPERIMENT or (key in own and value == own[key]):
+            # An implied experiment is as weak as a preset.
+            of_experiment = rank in (Rank.PRESET, Rank.EXPERIMENT) and not by.startswith(f"{group}=")
+            if not of_experiment or (key in own and value == own[key]):
                 continue
             if key in own:
                 say(f"note: {group}.{key} is {value!r}, as {by} sets it; {kind} alone would have {own[key]!r}")

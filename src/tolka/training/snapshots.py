@@ -51,7 +51,7 @@ class Snapshots:
 def read_last_state(run: Path, store: str) -> ResumeState:
     """Return the resume state of a run; ConfigError when the text has changed, which the settings do not show."""
     state = load_state(run / "last")
-    if state.facts["store"] != store:
+    if state.facts.get("store") != store:
         raise ConfigError(
             f"the training text, or what is held out of it, has changed since the run in {run} began (or "
             "another version of tolka prepared it), so its token ids mean other subwords; choose another run.name, "

@@ -26,7 +26,7 @@ class Toy(Family):
     def read(self, folder: ModelFolder, config: Mapping[str, Any], about: Mapping[str, Any]) -> Foreign:
         """Read sizes, tokenizer and languages."""
         sizes = {key: whole_number(config, key, str(folder.path / CONFIG)) for key in _SIZES}
-        tokenizer = Tokenizer([folder.content("toy.model")])
+        tokenizer = Tokenizer([folder.sentencepiece_model("toy.model")])
         longest = whole_number(config, "longest", str(folder.path / CONFIG))
         return Foreign(
             self, folder, config, about, TransformerConfig(**sizes), tokenizer, longest, Direction("xa", "xb")
@@ -40,7 +40,7 @@ class Toy(Family):
 
         def fill(ours: Mapping[str, Tensor]) -> None:
             for name, tensor in ours.items():
-                tensor.copy_(theirs[f"toy.{name}"])
+                tensor.copy_(theirs[f"toy.{name}"]())
 
         return fill
 
