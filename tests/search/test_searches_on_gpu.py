@@ -4,6 +4,7 @@ import copy
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ TINY = TransformerConfig(d_model=32, heads=2, d_ff=64, layers=2)
 SIX = replace(TINY, layers=6)
 RANDOM = random.Random(0)
 SOURCES = [[RANDOM.randint(4, 99) for _ in range(RANDOM.randint(2, 14))] for _ in range(24)]
-SHORT = {"max_length_factor": 1.0, "max_length_extra": 5}
+SHORT: dict[str, Any] = {"max_length_factor": 1.0, "max_length_extra": 5}
 
 
 @pytest.fixture
@@ -91,7 +92,9 @@ def test_an_ensemble_decodes_and_scores(work: Work) -> None:
     scores = TorchEngine(models[0], torch.device("cpu")).score(SOURCES, SOURCES)
     found = TorchEngine(copy.deepcopy(models[0]).to(CUDA), CUDA).score(SOURCES, SOURCES)
     assert scores is not None
-    assert found == [pytest.approx(each, rel=1e-4) for each in scores]
+    assert found is not None
+    expected_scores = pytest.approx([value for line in scores for value in line], rel=1e-4)
+    assert [value for line in found for value in line] == expected_scores
 
 
 # Measured, for 6 + 6 layers, with what encoding and the end of sentences take. More than these is a step back.
@@ -100,12 +103,18 @@ MOST = {"greedy": (133, 1.3), "beam": (200, 2.0), "diverse": (285, 2.0), "sampli
 
 @pytest.mark.parametrize("name", MOST)
 def test_launches_and_waits_of_a_step(work: Work, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    model, steps = _model(SIX).to(CUDA), []
+    model, steps = _model(SIX).to(CUDA), 0
     step = type(model).step
-    monkeypatch.setattr(type(model), "step", lambda *given: steps.append(1) or step(*given))
+
+    def counted(*given: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return step(*given)
+
+    monkeypatch.setattr(type(model), "step", counted)
     work.forget()
     _translations(SEARCHES[name][0], model, CUDA, Wish())
-    launches, waits = work.launches.total() / len(steps), work.waits.total() / len(steps)
-    print(f"{name}: {launches:.1f} launches and {waits:.2f} waits a step, {len(steps)} steps")
+    launches, waits = work.launches.total() / steps, work.waits.total() / steps
+    print(f"{name}: {launches:.1f} launches and {waits:.2f} waits a step, {steps} steps")
     assert launches <= MOST[name][0]
     assert waits <= MOST[name][1]

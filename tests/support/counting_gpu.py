@@ -380,6 +380,7 @@ _CUDA: dict[str, Callable[..., Any]] = {
     "current_device": lambda: 0,
     "is_initialized": lambda: True,
     "get_device_name": lambda *_: "counting GPU",
+    "Event": lambda **_: types.SimpleNamespace(record=lambda: None, query=lambda: True),
     "is_bf16_supported": lambda *_, **__: True,
     "get_device_capability": lambda *_: (9, 0),
     "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, name="counting GPU"),

@@ -40,14 +40,10 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(rate)
 
-    @property
-    def _is_plain(self) -> bool:
-        """Whether there is nothing between both layers but ReLU, and nothing is added to the inner one."""
-        return self.activation is torch.relu_ and type(self.inner) is FusedLinear and not self.training
-
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
-        if x.device.type != "cpu" and not torch.is_grad_enabled() and self._is_plain:
+        plain = self.activation is torch.relu_ and type(self.inner) is FusedLinear and not self.training
+        if plain and x.device.type != "cpu" and not torch.is_grad_enabled():
             # One kernel for product, bias and ReLU; torch's transformer layers use it as well.
             inner = torch._addmm_activation(self.inner.bias, x.flatten(0, -2), self.inner.weight.t())
             return self.outer(inner).view(x.shape)

@@ -186,6 +186,11 @@ def _precision(
     # Decided once for all ranks and for the whole run: a trial by wall time could end differently each time.
     if resumed:
         chosen, reason = Precision(device, resumed.facts["train"]["precision"]), "as the run began"
+        if chosen.needs_scaler and device.type == "cpu":
+            raise ConfigError(
+                "this run was begun in fp16 on a GPU, which a CPU does not train in: go on with it on a GPU, or begin "
+                "another with its weights (run.init_from)"
+            )
     else:
         chosen, reason = choose_precision(name, device, objective, partial(loader.batch, 0, 0))
         name, reason = ranks.of_first((chosen.name, reason))

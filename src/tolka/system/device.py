@@ -1,6 +1,8 @@
 """The device that a command computes on, its number format and its CPU threads."""
 
+import os
 import platform
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -14,8 +16,13 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """Return the device: `auto` is the first CUDA device, else the CPU; also `cpu`, `cuda`, `cuda:N`.
 
-    key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention.
+    key: the setting that `name` came from, for the ConfigError. Also sets torch up for GPUs.
     """
+    # Blocks of memory that grow serve batches of all shapes. Read when the first one is allocated.
+    if sys.platform == "linux":
+        os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    # Products in fp32 by tensor cores, with 10 bits of mantissa.
+    torch.backends.cuda.matmul.allow_tf32 = True
     # cuDNN's attention makes a plan for every new shape, and batches of text have many.
     torch.backends.cuda.enable_cudnn_sdp(False)
     # torch's own, of a backward pass that begins with a product, and harmless.
@@ -47,6 +54,11 @@ def has_fast_bf16(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     # Other CPUs emulate bf16. torch has no public function that tells.
     return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
+
+
+def half_precision(device: torch.device) -> str:
+    """Return the number format that a GPU computes fastest in: bf16, or fp16 on cards without it."""
+    return "bf16" if has_fast_bf16(device) else "fp16"
 
 
 @dataclass(frozen=True)

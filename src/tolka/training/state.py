@@ -80,7 +80,7 @@ class Window:
     def __init__(self, sums: Sequence[float] | None = None, device: torch.device | None = None) -> None:
         """sums: what `sums` of an earlier window returned, to continue from on `device`."""
         self.started_at = time.perf_counter()
-        self.tokens = 0
+        self.tokens = self.updates = self.starved = 0
         self._sums = torch.tensor(sums, dtype=torch.float32, device=device) if sums else None
 
     def sums(self) -> list[float] | None:
@@ -95,6 +95,8 @@ class Window:
         sums = torch.where(result.applied, sums, torch.zeros_like(sums))
         self._sums = sums if self._sums is None else self._sums + sums
         self.tokens += result.tokens
+        self.updates += 1
+        self.starved += result.starved
 
     @property
     def loss(self) -> float | None:

@@ -40,6 +40,7 @@ class UpdateResult:
     applied: Tensor  # whether loss and gradient were finite; if not, the weights are unchanged
     tokens: int
     splits: int = 0  # how often a batch did not fit into memory and was halved
+    starved: bool = False  # whether the GPU had nothing left to do when the update began
 
 
 class TrainStep:
@@ -64,6 +65,7 @@ class TrainStep:
         # Autocast launches a kernel for each weight and gradient, and keeps norms and residuals in fp32.
         on_gpu, in_half = precision.device.type == "cuda", objective.model.trains_in_half
         self._in_half = on_gpu and in_half and precision.name != "fp32" and not self.parallel.shares_weights
+        self._latest: torch.cuda.Event | None = None  # the end of the latest update on a GPU
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
         supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights
@@ -74,6 +76,7 @@ class TrainStep:
 
         shares: this rank's, of each of these batches.
         """
+        starved = self._latest is not None and self._latest.query()
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         # Each loss is a sum, divided by the tokens of all batches and ranks: a token weighs the same in whichever batch
@@ -86,7 +89,10 @@ class TrainStep:
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        return UpdateResult(nll, applied, tokens, splits)
+        if nll.device.type == "cuda":
+            self._latest = torch.cuda.Event()
+            self._latest.record()
+        return UpdateResult(nll, applied, tokens, splits, starved)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
