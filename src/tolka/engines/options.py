@@ -23,7 +23,7 @@ class DecodingConfig:
     threads: int = 0
     """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
     precision: str = "auto"
-    """while translating: auto (fp32; on a GPU bf16 or fp16), fp32, bf16, fp16, int8 (CPU; d_model from 256); PPL: fp32"""
+    """while translating: auto (fp32; GPU: bf16 or fp16), fp32, bf16, fp16, int8 (a CPU; from d_model 256); PPL: fp32"""
     tokens: int = 0
     """ceiling on a batch: padded source tokens times hypotheses; 0 = 16384 (no PPL for longer pairs), on a GPU 65536"""
     window: int = 2000

@@ -49,7 +49,8 @@ def _gradient_in_few_passes(logits: Tensor, targets: Tensor, smoothing: float) -
     loss = (1.0 - smoothing) * nll - (smoothing / count) * log_p.sum() if smoothing else nll
     # d loss / d logits = p - t, with t = (1 - e) at the reference + e / V everywhere.
     gradient = torch.exp(log_p, out=torch.empty_like(logits)).sub_(smoothing / count)
-    return loss, nll, gradient.scatter_(1, targets[:, None], smoothing - 1.0, reduce="add")
+    gradient[torch.arange(len(targets), device=targets.device), targets] -= 1.0 - smoothing
+    return loss, nll, gradient
 
 
 def _overwrite_with_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
