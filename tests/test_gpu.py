@@ -14,10 +14,10 @@ from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader, Share
 from tolka.data.store import TokenStore
+from tolka.kernels.half_weights import half_weights
 from tolka.losses.objective import Objective
 from tolka.models.rnn.config import PRESETS
 from tolka.models.transformer import TransformerConfig
-from tolka.nn.half_weights import half_weights
 from tolka.optim.optimizers.base import OPTIMIZERS
 from tolka.optim.optimizers.of_torch import AdamWConfig, SGDConfig
 from tolka.search.beam import BeamConfig

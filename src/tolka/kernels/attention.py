@@ -46,9 +46,8 @@ def takes_packed(dtype: torch.dtype, device: torch.device, key_width: int, value
     return (
         device.type == "cuda"
         and dtype in (torch.bfloat16, torch.float16)
-        and key_width == value_width
+        and key_width == value_width <= _FLASH_WIDTH
         and key_width % 8 == 0
-        and key_width <= _FLASH_WIDTH
         and torch.backends.cuda.is_flash_attention_available()
         and torch.cuda.get_device_capability(device) >= (8, 0)
     )
@@ -72,6 +71,11 @@ def packed_attention(
     )
     context = fused_attention(query, key, value, mask, causal, dropout_rate)
     return rows.pack(context.transpose(1, 2).flatten(2))
+
+
+def keys_for_few(key: Tensor) -> Tensor:
+    """Return the keys (B, H, S, K) of a source as `attend_few` takes them: made once, not at every step."""
+    return key if key.device.type != "cpu" else key.transpose(-1, -2) / math.sqrt(key.size(-1))
 
 
 def attend_few(query: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None) -> Tensor:

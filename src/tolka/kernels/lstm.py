@@ -11,6 +11,11 @@ from torch import Tensor
 _OPEN = 1e4  # before the sigmoid, which makes it 1, and its negative 0
 
 
+def takes_padding(x: Tensor, is_lstm: bool) -> bool:
+    """Return whether `padded_recurrence` is the faster way on the processor of x."""
+    return is_lstm or x.device.type != "cpu"
+
+
 def padded_recurrence(
     x: Tensor, lengths: Tensor, weights: Sequence[Sequence[Tensor]], training: bool, is_lstm: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tolka.kernels.matmul import matmul_relu
 from tolka.nn.dropout import Dropout
 from tolka.nn.linear import FusedLinear, Linear
 
@@ -42,9 +43,6 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
-        plain = self.activation is torch.relu_ and type(self.inner) is FusedLinear and not self.training
-        if plain and x.device.type != "cpu" and not torch.is_grad_enabled():
-            # One kernel for product, bias and ReLU; torch's transformer layers use it as well.
-            inner = torch._addmm_activation(self.inner.bias, x.flatten(0, -2), self.inner.weight.t())
-            return self.outer(inner).view(x.shape)
+        if self.activation is torch.relu_ and type(self.inner) is FusedLinear:
+            return self.outer(self.dropout(matmul_relu(x, self.inner.weight, self.inner.bias)))
         return self.outer(self.dropout(self.activation(self.inner(x))))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from tolka.kernels.lstm import padded_recurrence
+from tolka.kernels.lstm import padded_recurrence, takes_padding
 from tolka.kernels.matmul import matmul
 
 State = tuple[Tensor, ...]
@@ -101,8 +101,9 @@ class RecurrentLayer(nn.RNNBase):
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding, and the final state, (B, D) each."""
-        if self.tensors > 1 or x.device.type != "cpu":
-            return padded_recurrence(x, lengths, self.all_weights, self.training, is_lstm=self.tensors > 1)
+        is_lstm = self.tensors > 1
+        if takes_padding(x, is_lstm):
+            return padded_recurrence(x, lengths, self.all_weights, self.training, is_lstm)
         # Packed, the backward direction begins at each sentence's own last token, not at the padding behind it.
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         outputs, last = super().forward(packed)

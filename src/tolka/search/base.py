@@ -17,8 +17,6 @@ from tolka.search.options import Search as Search
 from tolka.search.options import SearchConfig as SearchConfig
 from tolka.search.options import Selection as Selection
 
-_SHARE_REMOVED = 0.1  # of the sentences, that have to end before they are removed on a GPU
-
 
 class Candidates(NamedTuple):
     """A sentence's most likely hypotheses that are one token longer, best first, (B, c) each.
@@ -43,30 +41,6 @@ def _forbid_what_is_no_text(scores: Tensor, model: Seq2Seq) -> Tensor:
     for symbol in (PAD, BOS):
         scores[..., symbol] = NEVER
     return scores if model.without_text is None else scores.index_fill_(-1, model.without_text, NEVER)
-
-
-def are_worth_removing(ended: int, active: int, device: torch.device) -> bool:
-    """Return whether the sentences that have ended are to leave the batch, of so many active ones.
-
-    On a GPU several at a time: to remove them is to wait for the device, and to copy all of the others.
-    """
-    return ended > 0 and (device.type == "cpu" or ended >= _SHARE_REMOVED * active)
-
-
-def by_ending(ended: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the numbers of the sentences that have not ended, and of the `count` that have, each in order."""
-    # The count is known already: `nonzero` would wait for the device.
-    order = ended.long().argsort(stable=True)
-    return order[: len(ended) - count], order[len(ended) - count :]
-
-
-def on_host(*tensors: Tensor) -> list[Tensor]:
-    """Return tensors on the CPU, copied together so that the device is waited for once."""
-    if not tensors or tensors[0].device.type == "cpu":
-        return list(tensors)
-    # float64 has all that ids, counts and values in fp32 can be.
-    parts = torch.cat([each.flatten().double() for each in tensors]).cpu().split([each.numel() for each in tensors])
-    return [part.to(each.dtype).view(each.shape) for part, each in zip(parts, tensors, strict=True)]
 
 
 def extensions(log_p: Tensor, total: Tensor, count: int) -> Candidates:

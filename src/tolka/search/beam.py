@@ -9,18 +9,9 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.ending import are_worth_removing, by_ending, on_host
 from tolka.models.base import Seq2Seq
-from tolka.search.base import (
-    NEVER,
-    Search,
-    are_worth_removing,
-    by_ending,
-    extensions,
-    first_tokens,
-    next_log_probabilities,
-    on_host,
-    take,
-)
+from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
 from tolka.search.constraints.terms import Result, Terms, search_until_met
 from tolka.search.finished import Finished, hypotheses

@@ -10,16 +10,9 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.ending import by_ending, on_host
 from tolka.models.base import Seq2Seq
-from tolka.search.base import (
-    Search,
-    by_ending,
-    extensions,
-    first_tokens,
-    most_likely_token,
-    next_log_probabilities,
-    on_host,
-)
+from tolka.search.base import Search, extensions, first_tokens, most_likely_token, next_log_probabilities
 from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import GreedyConfig as GreedyConfig

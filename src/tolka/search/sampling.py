@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.ending import are_worth_removing, by_ending, on_host
 from tolka.kernels.top_k import leave_likely, softmax
 from tolka.models.base import Seq2Seq
-from tolka.search.base import Search, are_worth_removing, by_ending, first_tokens, next_log_probabilities, on_host
+from tolka.search.base import Search, first_tokens, next_log_probabilities
 from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
 from tolka.search.options import SamplingConfig as SamplingConfig

@@ -4,7 +4,6 @@ Shapes: B sentences, k hypotheses per sentence, N = B * k, S source tokens, H he
 and values, W those of all heads together, D model width.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -12,7 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from tolka.kernels.attention import attend_few, encoded_at_once, fused_attention
+from tolka.kernels.attention import attend_few, encoded_at_once, fused_attention, keys_for_few
 from tolka.kernels.packing import Packing, choose_packing
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.transformer.layers import DecoderLayer
@@ -158,10 +157,7 @@ def project_memory(attention: CrossAttention, encoded: Tensor, source: Packing) 
     """Encoder states (M, D) -> keys and values as `attend_few` takes them: computed once per sentence."""
     projected = torch.split(source.pad(attention.key_value(encoded)), attention.key_value.widths, dim=-1)
     key, value = attention.split_heads(projected[0], attention.d_k), attention.split_heads(projected[1], attention.d_v)
-    if key.device.type != "cpu":
-        return key, value
-    # Transposed and divided once here, not at every step.
-    return key.transpose(-1, -2) / math.sqrt(attention.d_k), value
+    return keys_for_few(key), value
 
 
 def attend_to_memory(

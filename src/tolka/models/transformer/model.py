@@ -72,7 +72,7 @@ class Transformer(Seq2Seq):
 
     @property
     def _takes_packed(self) -> bool:
-        weight, options = self.target_embedding.weight, self.config
+        weight, options = next(self.parameters()), self.config
         return takes_packed(weight.dtype, weight.device, options.d_model // options.heads, options.value_width)
 
     def _encode(self, source: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
