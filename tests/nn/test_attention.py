@@ -71,7 +71,7 @@ def test_step_turns_by_position_and_caches_turned_keys() -> None:
         x = torch.randn(3, 6, 8).double()
         rows = Packing(torch.full((3,), 6), 6)
         _, keys, values = attention.project(x.flatten(0, 1), rows)
-        cache = empty_cache(attention, x, 3)[0]
+        cache = empty_cache(attention, x, 3)
         steps = [self_attention_step(attention, x[:, t : t + 1], cache, t) for t in range(6)]
         at_once = attention(x.flatten(0, 1), rows, causal=True)
         torch.testing.assert_close(torch.cat(steps, dim=1), at_once.view(3, 6, 8))

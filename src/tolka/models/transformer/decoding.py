@@ -25,23 +25,23 @@ _ROOM = 8  # positions that a cache has more than it needs
 class TransformerState(DecoderState):
     """Cached keys and values: of the prefix once per hypothesis, of the source once per sentence."""
 
-    # Per layer, keys and values side by side, all heads together: (layers, N, at least `position`, W).
-    prefix: Tensor
+    prefix: list[Tensor]  # per layer, keys and values side by side, all heads together: (N, at least `position`, W)
     memory: list[tuple[Tensor, Tensor]]  # per layer, what `project_memory` returned for B sentences
     padding: Tensor | None  # (B, 1, 1, S), true where there is no source token
     position: int  # of the next token, from 0
     beam: int  # k
+    rows: Tensor | None = None  # (N',): of the prefixes, those that are left; selected layer by layer in the next step
 
     def select(self, rows: Tensor) -> Self:
         """Keep the hypotheses `rows` (B', k') of the prefix, and the memory of the sentences that remain."""
-        prefix = _with_room(self.prefix, self.position, rows.flatten())
+        left = rows.flatten() if self.rows is None else self.rows[rows.flatten()]
         # A sentence's hypotheses share its memory, so that re-ordering them within their beam copies none of it.
         memory, padding = self.memory, self.padding
         sentences = remaining_sentences(rows, self.beam, len(memory[0][0]))
         if sentences is not None:
             memory = [(keys.index_select(0, sentences), values.index_select(0, sentences)) for keys, values in memory]
             padding = None if padding is None else padding.index_select(0, sentences)
-        return type(self)(prefix, memory, padding, self.position, rows.size(1))
+        return type(self)(self.prefix, memory, padding, self.position, rows.size(1), left)
 
 
 class DecodingTransformer(Transformer):
@@ -50,7 +50,7 @@ class DecodingTransformer(Transformer):
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """Encode source (B, S) once; return the state before the first token."""
         memory = self._encode_in_parts(source, lengths)
-        prefix = empty_cache(self.decoder[0].attention, memory[0][0], len(source), len(self.decoder))
+        prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self.decoder]
         # None where no sentence has padding, which spares every step the masking.
         mask = choose_packing(lengths, source.size(1)).mask_for(memory[0][0])
         padding = ~mask if mask is not None and mask.dtype == torch.bool else mask
@@ -63,11 +63,12 @@ class DecodingTransformer(Transformer):
         if self.target_positions is not None:
             # All hypotheses are of one length, so that one position serves them all.
             x = x + self.target_positions(state.position, 1)
-        prefix = state.prefix
-        if state.position == prefix.size(2):
-            prefix = _with_room(prefix, state.position)
-        for number, (layer, memory) in enumerate(zip(self.decoder, state.memory, strict=True)):
-            x = decoder_layer_step(layer, x, prefix[number], state.position, memory, state.padding)
+        prefix = []
+        for layer, cache, memory in zip(self.decoder, state.prefix, state.memory, strict=True):
+            if state.rows is not None or state.position == cache.size(1):
+                cache = _with_room(cache, state.position, state.rows)
+            x = decoder_layer_step(layer, x, cache, state.position, memory, state.padding)
+            prefix.append(cache)
         new = TransformerState(prefix, state.memory, state.padding, state.position + 1, state.beam)
         return self.decoder_norm(x), new
 
@@ -114,21 +115,20 @@ def decoder_layer_step(
     return layer.around_feedforward(x, layer.feedforward)
 
 
-def empty_cache(attention: SelfAttention, like: Tensor, prefixes: int, layers: int = 1) -> Tensor:
-    """Return a cache (layers, N, ., W) for N = `prefixes` prefixes, with the type and device of `like`."""
-    return like.new_empty(layers, prefixes, _ROOM, sum(attention.query_key_value.widths[1:]))
+def empty_cache(attention: SelfAttention, like: Tensor, prefixes: int) -> Tensor:
+    """Return a cache (N, ., W) for N = `prefixes` prefixes, with the type and device of `like`."""
+    return like.new_empty(prefixes, _ROOM, sum(attention.query_key_value.widths[1:]))
 
 
-def _with_room(prefix: Tensor, position: int, rows: Tensor | None = None) -> Tensor:
-    """Return the first positions of the cache, of the prefixes numbered `rows` (N',) or of all, with room for more."""
-    layers, prefixes, _, width = prefix.shape
-    longer = prefix.new_empty(layers, prefixes if rows is None else len(rows), position + _ROOM, width)
-    # Written to its place at once: half the time of a selection that is then copied.
-    before, after = prefix[:, :, :position], longer[:, :, :position]
+def _with_room(cache: Tensor, position: int, rows: Tensor | None) -> Tensor:
+    """Return the first positions of a cache, of the prefixes numbered `rows` (N',) or of all, with room for more."""
+    longer = cache.new_empty(len(cache) if rows is None else len(rows), position + _ROOM, cache.size(2))
+    before, after = cache[:, :position], longer[:, :position]
     if rows is None:
         after.copy_(before)
     else:
-        torch.index_select(before, 1, rows, out=after)
+        # Written to its place at once: half the time of a selection that is then copied.
+        torch.index_select(before, 0, rows, out=after)
     return longer
 
 
