@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from tolka.kernels.lstm import padded_recurrence, takes_padding
+from tolka.kernels.recurrence import padded_recurrence, takes_padding
 from tolka.kernels.matmul import matmul
 
 State = tuple[Tensor, ...]
