@@ -68,7 +68,7 @@ class TrainStep:
         self._latest: torch.cuda.Event | None = None  # the end of the latest update on a GPU
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
-        supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights
+        supported = getattr(optimizer, "_step_supports_amp_scaling", False)
         self.waits = precision.device.type == "cpu" or not supported
 
     def __call__(self, number: int, rate: float, shares: Sequence[Share]) -> UpdateResult:
