@@ -100,7 +100,7 @@ def test_packed_rows_give_the_gradients_of_padded_ones(name: str) -> None:
     model = TransformerConfig(d_model=64, heads=2, layers=2, dropout=0.0).build(12, 12, True).to(device)
     objective, batch = Objective(model, 0.1), collate(SOURCES, TARGETS).to(device)
     expected = torch.autograd.grad(objective(batch).loss, list(model.parameters()))
-    with half_weights(model, Precision(device, name).dtype):
+    with half_weights([model], Precision(device, name).dtype):
         objective(batch).loss.backward()
     for weight, other in zip(model.parameters(), expected, strict=True):
         assert weight.grad is not None

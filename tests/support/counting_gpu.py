@@ -110,7 +110,8 @@ class GpuTensor(Tensor):
         of_cpu = [each for each in tensors if not isinstance(each, GpuTensor) and each.dim()]
         if name in _INDEXED and isinstance(args[0], GpuTensor):
             # torch takes indices of the CPU, and copies them.
-            _work.copies.update([f"index from the host, {_line()}"] * len(of_cpu))
+            for counts in (_work.copies, _work.waits):
+                counts.update([f"index from the host, {_line()}"] * len(of_cpu))
             of_cpu = []
         if of_gpu and of_cpu and name not in _MIXED:
             shapes = [tuple(each.shape) for each in of_cpu]
@@ -380,7 +381,8 @@ _CUDA: dict[str, Callable[..., Any]] = {
     "current_device": lambda: 0,
     "is_initialized": lambda: True,
     "get_device_name": lambda *_: "counting GPU",
-    "Event": lambda **_: types.SimpleNamespace(record=lambda: None, query=lambda: True),
+    "current_stream": lambda *_: None,
+    "Event": lambda **_: types.SimpleNamespace(record=lambda *_: None, query=lambda: True),
     "is_bf16_supported": lambda *_, **__: True,
     "get_device_capability": lambda *_: (9, 0),
     "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, name="counting GPU"),
@@ -410,7 +412,6 @@ def counting_gpu() -> Iterator[Work]:
         mock.patch.object(optimizer, "_foreach_supported_types", [*optimizer._foreach_supported_types, GpuTensor]),
         # oneDNN's kernels are the CPU's alone.
         mock.patch("tolka.kernels.packing.row_counts_are_compiled", return_value=False),
-        mock.patch("tolka.losses.objective.row_counts_are_compiled", return_value=False),
         # A wrapper made in inference mode could not be used outside.
         mock.patch.object(torch, "inference_mode", _no_grad),
     ]

@@ -20,7 +20,7 @@ from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.distributed.ranks import Ranks
 from tolka.losses.cross_entropy import LossSum
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig

@@ -10,7 +10,7 @@ from counting_gpu import CUDA, Work, counting_gpu
 
 from tolka.data.batch import collate
 from tolka.data.loader import Share
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.models.base import Seq2Seq
 from tolka.models.rnn.config import PRESETS
 from tolka.models.transformer.config import TransformerConfig

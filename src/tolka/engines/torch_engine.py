@@ -54,7 +54,8 @@ class TorchEngine(Engine):
         if name == "auto":
             name = half_precision(device) if device.type == "cuda" else "fp32"
         check_dtype("int8" if is_stored else name, device)
-        return cls(convert_model(model.to(device), name), device)
+        # Converted first: a GPU need never hold the weights in fp32.
+        return cls(convert_model(model, name).to(device), device)
 
     def __repr__(self) -> str:
         return f"{self.model.architecture}, {self.device}"

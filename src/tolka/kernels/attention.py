@@ -14,7 +14,7 @@ from tolka.kernels.dropout import dropout
 from tolka.kernels.packing import Packing
 from tolka.kernels.short_attention import attend_short, suits_short
 
-_FLASH_WIDTH = 256  # most of a head
+_FLASH_WIDTH = 192  # most of a head; of wider ones some cards have no backward pass
 _ENCODED_AT_ONCE = 1024  # source positions
 
 

@@ -32,24 +32,29 @@ def _converted(tensors: tuple[Tensor, ...] | list[Tensor], dtype: torch.dtype) -
 
 
 @contextmanager
-def half_weights(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """Let a model compute in `dtype` during a block that has the forward and the backward pass; weights stay fp32.
+def half_weights(parts: Sequence[nn.Module], dtype: torch.dtype) -> Iterator[None]:
+    """Let modules compute in `dtype` during a block that has the forward and the backward pass; weights stay fp32.
 
-    The gradients of the weights are summed in fp32, over the passes of an update.
+    The gradients of the weights are summed in fp32, over the passes of an update. Those of one part come together, of
+    what it shares with an earlier part with that.
     """
-    places = [
-        (module._parameters, name, weight)
-        for module in model.modules()
-        for name, weight in module._parameters.items()
-        if weight is not None
-    ]
-    weights = list({weight: None for _, _, weight in places})  # a shared one once
-    halves: Sequence[Any] = _Copies.apply(dtype, *weights)  # type: ignore[no-untyped-call]
-    copies = dict(zip(weights, halves, strict=True))
+    places, copies = [], dict[nn.Parameter, Tensor]()
+    for part in parts:
+        own = [
+            (module._parameters, name, weight)
+            for module in part.modules()
+            for name, weight in module._parameters.items()
+            if weight is not None
+        ]
+        weights = list({weight: None for _, _, weight in own if weight not in copies})  # a shared one once
+        halves: Sequence[Tensor] = _Copies.apply(dtype, *weights)  # type: ignore[no-untyped-call]
+        # Of a frozen weight no gradient is wanted.
+        both = zip(weights, halves, strict=True)
+        copies |= {weight: half if weight.requires_grad else half.detach() for weight, half in both}
+        places += own
     try:
         for parameters, name, weight in places:
-            # Of a frozen weight no gradient is wanted.
-            parameters[name] = copies[weight] if weight.requires_grad else copies[weight].detach()
+            parameters[name] = copies[weight]  # type: ignore[assignment]
         yield
     finally:
         for parameters, name, weight in places:

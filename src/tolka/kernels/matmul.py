@@ -66,7 +66,7 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def matmul_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Compute max(0, x W^T + b): x (..., I), weight (O, I), bias (O,) -> (..., O)."""
-    if x.device.type == "cpu" or torch.is_grad_enabled():
+    if x.device.type == "cpu" or torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type):
         return torch.relu_(matmul(x, weight, bias))
     # One kernel, which torch's own transformer layers use as well.
     return torch._addmm_activation(bias, x.flatten(0, -2), weight.t()).view(*x.shape[:-1], -1)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from tolka.kernels.recurrence import padded_recurrence, takes_padding
 from tolka.kernels.matmul import matmul
+from tolka.kernels.recurrence import padded_recurrence, takes_padding
 
 State = tuple[Tensor, ...]
 """(h,), or (h, C) of an LSTM; each (B, H)."""

@@ -23,8 +23,7 @@ from tolka.metrics.metric import References
 from tolka.metrics.options import COMMAND, MetricsConfig
 from tolka.metrics.scores import score
 from tolka.model_directory.card import model_card
-from tolka.model_directory.read import SavedModel, load_model
-from tolka.model_directory.resume_state import ResumeState, restoring
+from tolka.model_directory.read import ResumeState, SavedModel, load_model, restoring
 from tolka.model_directory.write import rescore
 from tolka.run.chosen import with_chosen_settings
 from tolka.run.claim import claim

@@ -124,7 +124,7 @@ class _Beam:
             if lacking[group]:
                 self._keep_unfinished(group, lacking[group])
         # A group's rows stay until all groups of the sentence have ended, but can never be chosen again.
-        self.totals = [total.masked_fill(self.ended[:, [i]], NEVER) for i, total in enumerate(self.totals)]
+        self.totals = [total.masked_fill(self.ended[:, i, None], NEVER) for i, total in enumerate(self.totals)]
         # Sentences that have ended leave the batch, so that the last, longest ones are decoded alone.
         if are_worth_removing(ended_count, len(self.active), self.active.device):
             left, gone = by_ending(ended, ended_count)

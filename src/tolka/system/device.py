@@ -19,10 +19,11 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     key: the setting that `name` came from, for the ConfigError. Also sets torch up for GPUs.
     """
     # Blocks of memory that grow serve batches of all shapes. Read when the first one is allocated.
-    if sys.platform == "linux":
-        os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    if sys.platform == "linux" and "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:
+        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     # Products in fp32 by tensor cores, with 10 bits of mantissa.
-    torch.backends.cuda.matmul.allow_tf32 = True
+    if torch.cuda.is_available():
+        torch.backends.cuda.matmul.allow_tf32 = True
     # cuDNN's attention makes a plan for every new shape, and batches of text have many.
     torch.backends.cuda.enable_cudnn_sdp(False)
     # torch's own, of a backward pass that begins with a product, and harmless.

@@ -15,7 +15,7 @@ from tolka.data.batch import Batch
 from tolka.data.loader import Share
 from tolka.kernels.half_weights import half_weights
 from tolka.losses.objective import Objective
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.nn.lora import has_adapters
 from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.system.device import Precision
@@ -64,7 +64,7 @@ class TrainStep:
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
         # Autocast launches a kernel for each weight and gradient, and keeps norms and residuals in fp32.
         on_gpu, in_half = precision.device.type == "cuda", objective.model.trains_in_half
-        self._in_half = on_gpu and in_half and precision.name != "fp32" and not self.parallel.shares_weights
+        self._in_half = on_gpu and in_half and precision.name == "bf16" and not self.parallel.shares_weights
         self._latest: torch.cuda.Event | None = None  # the end of the latest update on a GPU
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
@@ -91,7 +91,7 @@ class TrainStep:
             applied = self._apply(weights, number, applied)
         if nll.device.type == "cuda":
             self._latest = torch.cuda.Event()
-            self._latest.record()
+            self._latest.record(torch.cuda.current_stream(nll.device))
         return UpdateResult(nll, applied, tokens, splits, starved)
 
     @contextmanager
@@ -171,8 +171,10 @@ class TrainStep:
 
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
-        half = half_weights(self.objective.model, self.precision.dtype) if self._in_half else nullcontext()
-        with half:
+        model = self.objective.model
+        # Layer by layer where gradients are sent to other ranks as soon as a layer has them.
+        parts = [*model.layers(), model] if self.parallel.ranks.size > 1 else [model]
+        with half_weights(parts, self.precision.dtype) if self._in_half else nullcontext():
             with nullcontext() if self._in_half else self.precision.autocast():
                 sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
             # A rank without a pair computes one in vain (see `Share`): its gradient is 0.

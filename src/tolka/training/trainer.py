@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.optim.schedules.base import LearningRate
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback

@@ -31,21 +31,14 @@ class StackedAdafactor(Adafactor):
             self._init_group(group, *lists)
             by_shape = defaultdict(list)
             for of_weight in zip(*lists, strict=True):
-                by_shape[of_weight[0].shape].append(of_weight)
+                by_shape[of_weight[0].shape, float(of_weight[5])].append(of_weight)  # and by its steps so far
             for weights in by_shape.values():
-                self._update(group, *map(list, zip(*weights, strict=True)))
+                self._update(group, weights)
 
-    def _update(
-        self,
-        group: dict[str, Any],
-        weights: list[Tensor],
-        gradients: list[Tensor],
-        rows: list[Tensor],
-        columns: list[Tensor],
-        variances: list[Tensor],
-        steps: list[Tensor],
-    ) -> None:
-        """Update weights of one shape, with their moments: rows and columns of matrices, variances of vectors."""
+    def _update(self, group: dict[str, Any], of_weights: list[tuple[Any, ...]]) -> None:
+        """Update weights of one shape. of_weights: as torch's `_init_group` lists them, with their moments."""
+        # Rows and columns are of matrices, variances of vectors.
+        weights, gradients, rows, columns, variances, steps = map(list, zip(*of_weights, strict=True))
         torch._foreach_add_(steps, 1.0)
         step, (least_root, least_size) = float(steps[0]), group["eps"]  # the steps are kept on the CPU
         gradient, applied = torch.stack(gradients), 1.0 if self.found_inf is None else 1.0 - self.found_inf

@@ -82,8 +82,10 @@ class SGDConfig(OptimizerConfig):
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
         groups = with_decayed_matrices(model, self.weight_decay)
-        # Only a fused kernel skips an update without waiting for the device.
-        fused = next(model.parameters()).device.type == "cuda"
+        # Only a fused kernel skips an update without waiting for the device; FSDP's shards have none.
+        fused = all(
+            weight.device.type == "cuda" and not hasattr(weight, "full_tensor") for weight in model.parameters()
+        )
         optimizer = SGD(groups, lr=self.lr, momentum=self.momentum, fused=fused)
         if fused and self.momentum:
             # When fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was never

@@ -16,7 +16,7 @@ from tolka.data.batch import Batch
 from tolka.distributed.ranks import Ranks
 from tolka.errors import LostProcessError
 from tolka.losses.objective import Objective
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.system.device import Precision
 from tolka.training.averaging import Ema
 from tolka.training.parallel.base import Parallel
@@ -36,7 +36,9 @@ class Sharded(Parallel):
         """objective: whose model is shared out from here on; build the optimizer after this."""
         super().__init__(objective, ranks)
         # The twin's weights are never copied, as the whole model may fill the GPU.
-        empty = {id(weight): nn.Parameter(weight.new_empty(0)) for weight in objective.parameters()}
+        empty = {
+            id(weight): nn.Parameter(weight.new_empty(0), weight.requires_grad) for weight in objective.parameters()
+        }
         self.whole_objective = copy.deepcopy(objective, empty)
         self._twin = self.whole_objective.model
         mesh = init_device_mesh(precision.device.type, (ranks.size,))
