@@ -173,7 +173,7 @@ class TrainStep:
         """Run forward and backward; return the nll."""
         model = self.objective.model
         # Layer by layer where gradients are sent to other ranks as soon as a layer has them.
-        parts = [*model.layers(), model] if self.parallel.ranks.size > 1 else [model]
+        parts = [*model.layers(), model] if self._in_half and self.parallel.ranks.size > 1 else [model]
         with half_weights(parts, self.precision.dtype) if self._in_half else nullcontext():
             with nullcontext() if self._in_half else self.precision.autocast():
                 sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
