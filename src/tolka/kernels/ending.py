@@ -7,10 +7,7 @@ _SHARE_REMOVED = 0.1  # of the sentences, that have to end before they are remov
 
 
 def are_worth_removing(ended: int, active: int, device: torch.device) -> bool:
-    """Return whether the sentences that have ended are to leave the batch, of so many active ones.
-
-    On a GPU several at a time: to remove them is to wait for the device, and to copy all of the others.
-    """
+    """Return whether ended sentences leave the batch now: on a GPU several at a time, as it waits and copies others."""
     return ended > 0 and (device.type == "cpu" or ended >= _SHARE_REMOVED * active)
 
 

@@ -171,10 +171,7 @@ class TrainStep:
 
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
-        model = self.objective.model
-        # Layer by layer where gradients are sent to other ranks as soon as a layer has them.
-        parts = [*model.layers(), model] if self._in_half and self.parallel.ranks.size > 1 else [model]
-        with half_weights(parts, self.precision.dtype) if self._in_half else nullcontext():
+        with self._half_weights():
             with nullcontext() if self._in_half else self.precision.autocast():
                 sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
             # A rank without a pair computes one in vain (see `Share`): its gradient is 0.
@@ -183,6 +180,14 @@ class TrainStep:
             if loss.requires_grad:
                 self.scaler.scale(loss / divisor).backward()
         return nll.detach()
+
+    def _half_weights(self) -> AbstractContextManager[None]:
+        if not self._in_half:
+            return nullcontext()
+        model, parts = self.objective.model, list[nn.Module]()
+        if self.parallel.ranks.size > 1:  # gradients are sent to other ranks as soon as a layer has them
+            parts += model.layers()
+        return half_weights([*parts, model], self.precision.dtype)
 
     def _apply(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""

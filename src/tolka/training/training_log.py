@@ -106,7 +106,6 @@ class TrainingLog:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
         figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
         if self.window.starved:
-            # Then a larger batch takes about the same time.
             figures += f", GPU idle before {self.window.starved / self.window.updates:.0%} of updates"
         times = f"{line['seconds'] / 60:.1f} min, {left} left"
         return f"update {line['update']} of {last}: {figures}, {times}"
