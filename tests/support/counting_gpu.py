@@ -383,9 +383,8 @@ _CUDA: dict[str, Callable[..., Any]] = {
     "get_device_name": lambda *_: "counting GPU",
     "current_stream": lambda *_: None,
     "Event": lambda **_: types.SimpleNamespace(record=lambda *_: None, query=lambda: True),
-    "is_bf16_supported": lambda *_, **__: True,
     "get_device_capability": lambda *_: (9, 0),
-    "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, name="counting GPU"),
+    "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, uuid="one"),
     "mem_get_info": lambda *_: (139 * 2**30, 139 * 2**30),
     "get_rng_state": lambda *_: torch.zeros(16, dtype=torch.uint8),
     **{name: lambda *_: None for name in ("set_device", "empty_cache", "reset_peak_memory_stats", "synchronize")},
@@ -395,13 +394,14 @@ _CUDA: dict[str, Callable[..., Any]] = {
 
 
 @contextlib.contextmanager
-def counting_gpu() -> Iterator[Work]:
-    """Let this machine have the GPU during a block; what it does is counted."""
+def counting_gpu(has_bf16: bool = True) -> Iterator[Work]:
+    """Let this machine have the GPU during a block; what it does is counted. has_bf16: a T4 has none."""
     from torch.nn.utils import clip_grad
     from torch.optim import optimizer
 
     _work.forget()
-    patches: list[Any] = [mock.patch.object(torch.cuda, name, value) for name, value in _CUDA.items()]
+    cuda = {**_CUDA, "is_bf16_supported": lambda *_, **__: has_bf16}
+    patches: list[Any] = [mock.patch.object(torch.cuda, name, value) for name, value in cuda.items()]
     patches += [
         mock.patch.object(torch, "autocast", _autocast_of_cpu),
         mock.patch("torch.cuda.amp.common.amp_definitely_not_available", return_value=False),
