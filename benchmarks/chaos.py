@@ -256,8 +256,7 @@ class Harness:
     def look(self, run: Path, before: int) -> int:
         """The update of what is saved, which must be whole and no older than it was; -1 where nothing is yet."""
         from tolka.errors import TolkaError
-        from tolka.model_directory.read import load_model
-        from tolka.model_directory.resume_state import load_state
+        from tolka.model_directory.read import load_model, load_state
         from tolka.system.atomic import readable_folder
 
         last = readable_folder(run / "last")

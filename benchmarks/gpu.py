@@ -2,15 +2,16 @@
 
     python benchmarks/gpu.py OUT [--corpus MULTI30K] [--minutes 9] [--device cuda]
 
-OUT/rows.jsonl gets a line for each thing measured, OUT/table.md all of them for people. First the tests that need a
-GPU; then training in each size, tokens a second and the share of the machine's products in bf16; decoding;
-with --corpus, Multi30k from the first update to its best BLEU. Each is a process of its own; when the minutes are over
-no other is begun, and a further call goes on, with what failed too.
+OUT/rows.jsonl gets a line for each thing measured, OUT/table.md all of them for people. First where an update waits
+for the GPU; then mt-train itself, its update in a loop, and Hugging Face's Marian and a plain loop with the same
+batches; the tests that need a GPU; decoding; with --corpus, Multi30k from the first update to its best BLEU. Each is a
+process of its own; when the minutes are over no other is begun, and a further call goes on, with what failed too.
 """
 
 import argparse
 import json
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -21,8 +22,11 @@ from typing import Any
 HERE = Path(__file__).parent
 TASKS = [
     "limits",
-    "tests",
+    "waits",
+    "mt-train:base",
     "training:base",
+    "peers:base",
+    "tests",
     "training:tiny",
     "multi30k",
     *(f"decoding:{size}:bf16:{beam}" for size in ("base", "tiny") for beam in (1, 5)),
@@ -63,12 +67,32 @@ def measure(name: str, options: argparse.Namespace, seconds: float) -> dict[str,
         return {"rc": code, "summary": said.strip().splitlines()[-1] if said.strip() else ""}
     if name == "multi30k":
         return multi30k(options, seconds)
+    if name.startswith("mt-train:"):
+        return mt_train(name.partition(":")[2], options, seconds)
     code, said = run([sys.executable, str(HERE / "gpu_tasks.py"), name, options.device], seconds)
     lines = said.strip().splitlines()
     if code == 0 and lines and lines[-1].startswith("{"):
         found: dict[str, Any] = json.loads(lines[-1])
         return found
     return {"failed": f"exit code {code}: {' | '.join(lines[-3:])}"}
+
+
+def mt_train(size: str, options: argparse.Namespace, seconds: float) -> dict[str, Any]:
+    """Target tokens a second in each line of the log of mt-train, on text of random words."""
+    folder = options.out / f"mt-train-{size}"
+    code, said = run([sys.executable, str(HERE / "gpu_tasks.py"), f"text:{size}:{folder}", options.device], seconds)
+    if code:
+        return {"failed": said[-300:]}
+    settings = json.loads(said.strip().splitlines()[-1])["settings"]
+    main = "from tolka.cli import mt_train; mt_train()"
+    code, said = run([sys.executable, "-c", main, *settings, f"trainer.device={options.device}"], seconds)
+    (options.out / f"mt-train-{size}.txt").write_text(said, encoding="utf-8")
+    metrics = folder / "run" / "metrics.jsonl"
+    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()] if metrics.exists() else []
+    rates = [line["tokens_per_second"] for line in lines if "tokens_per_second" in line]
+    if code or len(rates) < 2:
+        return {"failed": f"exit code {code}: {said[-300:]}"}
+    return {"tokens/s": statistics.median(rates[1:]), "spread": rates, "GB": 0.0}
 
 
 def multi30k(options: argparse.Namespace, seconds: float) -> dict[str, Any]:

@@ -4,19 +4,23 @@ Training: random ids in sentences of 3 to 100 tokens, 27 on average, as news tex
 of any text. All batches are computed four times, of which the first does not count: in it kernels are compiled.
 """
 
+import itertools
 import json
 import statistics
 import sys
 import time
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from tolka.data.batch import Flat
+from tolka.data.batch import BOS, EOS, PAD, Batch, Flat, collate
 from tolka.data.buckets import BatchingConfig, longest_first
 from tolka.data.loader import Loader, Share
 from tolka.data.store import TokenStore
@@ -25,12 +29,14 @@ from tolka.engines.torch_engine import convert_model
 from tolka.errors import TolkaError
 from tolka.models.transformer import TransformerConfig
 from tolka.models.transformer.model import Transformer
+from tolka.optim.optimizers.base import OPTIMIZERS
 from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, has_fast_bf16
 from tolka.system.memory import is_out_of_memory
 from tolka.training.options import TrainerConfig
+from tolka.training.state import Window
 from tolka.training.step import TrainStep
 
 SIZES = {
@@ -122,6 +128,107 @@ def training(size: str, device: torch.device) -> dict[str, Any]:
     }
 
 
+def waits(device: torch.device) -> dict[str, Any]:
+    """The lines at which an update waits for the GPU, and how often; of each precision and optimizer."""
+    found = {}
+    for precision, optimizer in itertools.product(("bf16", "fp16", "fp32"), ("adamw", "sgd", "adafactor", "muon")):
+        model = SIZES["toy"][0].build(200, 200, shared=True).to(device).train()
+        options = TrainerConfig(ema=0.99)
+        built = OPTIMIZERS.get(optimizer)().build(model)
+        step = TrainStep(options, options.objective(model), built, Precision(device, precision))
+        batch, window = collate([[4, 5, 6], [7]], [[8, 9], [5, 6, 7]]), Window()
+        for number in range(1, 4):
+            if number == 3 and device.type == "cuda":
+                torch.cuda.set_sync_debug_mode("warn")
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                window.add(step(number, 1e-4, [Share(batch, batch.tokens)]))
+        if device.type == "cuda":
+            torch.cuda.set_sync_debug_mode("default")
+        at = Counter(f"{Path(each.filename).name}:{each.lineno}" for each in seen if "synchroniz" in str(each.message))
+        found[f"{precision} {optimizer}"] = dict(at)
+    return {"waits": found}
+
+
+def text(size: str, folder: Path) -> dict[str, Any]:
+    """Text of random words in sentences as `random_store` makes them, and mt-train's settings for this size."""
+    _, vocabulary, tokens = SIZES[size]
+    store, folder = random_store(vocabulary // 2, tokens), folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = len(store.lengths[0])
+    for name, numbers in (("train", range(20, pairs)), ("valid", range(20))):
+        for side, ids_of in (("xa", store.source), ("xb", store.target)):
+            lines = (" ".join(f"w{number}" for number in ids_of(row).tolist()) for row in numbers)
+            (folder / f"{name}.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    model = {"base": "transformer_base", "big": "transformer_big"}.get(size, "transformer_tiny")
+    settings = ["corpus=files", "corpus.source=xa", "corpus.target=xb", "cleaning=none"]
+    settings += ["tokenizer=word", "tokenizer.byte_fallback=false"]
+    settings += [f"corpus.{name}={folder / name}" for name in ("train", "valid")]
+    settings += [f"run.dir={folder / 'run'}", f"run.prepared={folder / 'prepared'}", "report.page=false"]
+    settings += [f"model={model}", f"tokenizer.vocab_size={vocabulary}", f"batching.tokens={tokens}"]
+    return {"settings": [*settings, "trainer.updates=150", "trainer.validate_every=150", "trainer.log_every=25"]}
+
+
+def peers(size: str, device: torch.device) -> dict[str, Any]:
+    """Target tokens a second of Hugging Face's Marian and of a plain loop, with the same batches, in bf16."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config, vocabulary, tokens = SIZES[size]
+    loader = Loader(random_store(vocabulary, tokens), BatchingConfig(tokens=tokens, max_length=LONGEST), seed=1)
+    numbers, found = range(min(BATCHES, len(loader.plan(0)))), {}
+    layers = {f"{side}_layers": config.layers for side in ("encoder", "decoder")}
+    layers |= {f"{side}_attention_heads": config.heads for side in ("encoder", "decoder")}
+    layers |= {f"{side}_ffn_dim": config.d_ff for side in ("encoder", "decoder")}
+    sizes = MarianConfig(
+        vocab_size=vocabulary, d_model=config.d_model, **layers, dropout=0.1, scale_embedding=True, pad_token_id=PAD,
+        decoder_start_token_id=BOS, eos_token_id=EOS, forced_eos_token_id=None, max_position_embeddings=2 * LONGEST,
+    )  # fmt: skip
+    plain = nn.Transformer(config.d_model, config.heads, config.layers, config.layers, config.d_ff, batch_first=True)
+    embedding = nn.Embedding(vocabulary, config.d_model)
+
+    def plain_logits(batch: Batch) -> torch.Tensor:
+        mask = nn.Transformer.generate_square_subsequent_mask(batch.target_in.size(1), device=device)
+        sides, hidden = (embedding(batch.source), embedding(batch.target_in)), batch.source == PAD
+        hides = {"src_key_padding_mask": hidden, "memory_key_padding_mask": hidden}
+        states: torch.Tensor = plain(*sides, tgt_mask=mask, tgt_is_causal=True, **hides)
+        return states @ embedding.weight.T
+
+    marian = MarianMTModel(sizes)
+
+    def marian_logits(batch: Batch) -> torch.Tensor:
+        given = {"attention_mask": (batch.source != PAD).long(), "decoder_input_ids": batch.target_in}
+        scores: torch.Tensor = marian(input_ids=batch.source, **given).logits
+        return scores
+
+    for name, modules, logits in (
+        ("plain loop", [plain, embedding], plain_logits),
+        ("Hugging Face's Marian", [marian], marian_logits),
+    ):
+        weights = [weight for module in modules for weight in module.to(device).train().parameters()]
+        optimizer, took = torch.optim.AdamW(weights, lr=1e-4, fused=True), []
+        for _ in range(1 + ROUNDS):
+            wait(device)
+            started_at, done = time.perf_counter(), 0
+            for number in numbers:
+                batch = loader.batch(0, number).to(device)
+                optimizer.zero_grad()
+                with Precision(device, trained_in(device)).autocast():
+                    scores = logits(batch).flatten(0, 1)
+                    loss = nn.functional.cross_entropy(
+                        scores, batch.target_out.flatten(), ignore_index=PAD, label_smoothing=0.1
+                    )
+                loss.backward()
+                nn.utils.clip_grad_norm_(weights, 1.0)
+                optimizer.step()
+                done += batch.tokens
+            wait(device)
+            took.append(done / (time.perf_counter() - started_at))
+        found[name] = statistics.median(took[1:])
+        for module in modules:
+            module.to("cpu")
+    return {"target tokens/s": found}
+
+
 def decoding(size: str, number_format: str, beam: int, device: torch.device) -> dict[str, Any]:
     """Tokens a second, in batches as the translator makes them, of weights that hardly end a sentence before its limit,
     which is as many tokens as its source has."""
@@ -185,6 +292,12 @@ def measure(name: str, device: torch.device) -> dict[str, Any]:
     try:
         if kind == "limits":
             return limits(device)
+        if kind == "waits":
+            return waits(device)
+        if kind == "text":
+            return text(what[0], Path(what[1]))
+        if kind == "peers":
+            return peers(what[0], device)
         if kind == "training":
             return training(what[0], device)
         return decoding(what[0], what[1], int(what[2]), device)

@@ -25,7 +25,7 @@ import numpy as np
 
 from tolka.data.store import TokenStore
 from tolka.metrics.validation import Validation
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.training.finetuning import FinetuningConfig
 
 VOCABULARY = 8000

@@ -14,6 +14,7 @@ from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader, Share
 from tolka.data.store import TokenStore
+from tolka.kernels.half_weights import half_weights
 from tolka.losses.objective import Objective
 from tolka.models.rnn.config import PRESETS
 from tolka.models.transformer import TransformerConfig
@@ -27,6 +28,7 @@ from tolka.system.device import Precision, choose_device
 from tolka.training.memory import fewest_batches
 from tolka.training.options import TrainerConfig
 from tolka.training.precision import choose_precision
+from tolka.training.state import Window
 from tolka.training.step import TrainStep
 
 pytestmark = [
@@ -58,7 +60,6 @@ def test_the_gpu_computes_what_the_cpu_does(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_recurrent_model_s_loss_and_gradients_are_the_cpu_s(preset: str) -> None:
-    """On a CPU an LSTM takes padded sentences, on a GPU packed ones."""
     torch.manual_seed(0)
     model = replace(PRESETS[preset], d_model=32, dropout=0.0).build(12, 12, True)
     objective, batch = Objective(model, 0.1), collate(SOURCES, TARGETS)
@@ -68,6 +69,42 @@ def test_a_recurrent_model_s_loss_and_gradients_are_the_cpu_s(preset: str) -> No
     assert found.loss.item() == pytest.approx(expected.loss.item(), rel=1e-3)
     for one, other in zip(torch.autograd.grad(found.loss, list(model.parameters())), gradients, strict=True):
         torch.testing.assert_close(one.cpu(), other, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd", "adafactor", "muon"])
+def test_no_update_waits_for_the_gpu(optimizer: str, precision: str) -> None:
+    torch.manual_seed(0)
+    device, config = choose_device("cuda"), TrainerConfig(ema=0.9)
+    model = TransformerConfig(d_model=32, heads=2, layers=2).build(12, 12, True).to(device)
+    step = TrainStep(
+        config, config.objective(model), OPTIMIZERS.get(optimizer)().build(model), Precision(device, precision)
+    )
+    batch, window = collate(SOURCES, TARGETS), Window()
+    shares = [Share(batch, batch.tokens)] * 2
+    for number in range(1, 3):
+        window.add(step(number, 1e-3, shares))
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        window.add(step(3, 1e-3, shares))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert window.loss is not None
+
+
+@pytest.mark.parametrize("name", ["bf16", "fp16"])
+def test_packed_rows_give_the_gradients_of_padded_ones(name: str) -> None:
+    """Flash attention over packed sentences, with half weights, beside attention over padded ones in fp32."""
+    torch.manual_seed(0)
+    device = choose_device("cuda")
+    model = TransformerConfig(d_model=64, heads=2, layers=2, dropout=0.0).build(12, 12, True).to(device)
+    objective, batch = Objective(model, 0.1), collate(SOURCES, TARGETS).to(device)
+    expected = torch.autograd.grad(objective(batch).loss, list(model.parameters()))
+    with half_weights([model], Precision(device, name).dtype):
+        objective(batch).loss.backward()
+    for weight, other in zip(model.parameters(), expected, strict=True):
+        assert weight.grad is not None
+        assert torch.nn.functional.cosine_similarity(weight.grad.flatten(), other.flatten(), dim=0) > 0.99
 
 
 @pytest.mark.parametrize("options", [{}, {"positions": "rotary", "normalization": "rmsnorm"}], ids=str)

@@ -22,7 +22,7 @@ from conftest import arguments_of, write_corpus
 from tolka.cli import train
 from tolka.engines.options import DecodingConfig
 from tolka.model_directory.combine import quantise_model
-from tolka.model_directory.resume_state import load_state, restoring
+from tolka.model_directory.read import load_state, restoring
 from tolka.model_directory.verify import MANIFEST, TrainingSources, write_manifest
 from tolka.models.transformer.config import TransformerConfig
 from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig

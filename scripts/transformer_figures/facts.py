@@ -98,8 +98,7 @@ def smoothing_floor() -> tuple[float, float]:
     """The smoothed loss, and the nll, of a model that says exactly the smoothed target: no model has a lower loss."""
     target = torch.full((1, VOCABULARY), SMOOTHING / VOCABULARY, dtype=torch.float64)
     target[0, 0] += 1 - SMOOTHING
-    gradient = target.log()
-    loss, nll = smoothed_gradient(gradient, torch.zeros(1, dtype=torch.long), SMOOTHING)
+    loss, nll, gradient = smoothed_gradient(target.log(), torch.zeros(1, dtype=torch.long), SMOOTHING)
     assert gradient.abs().max() < 1e-12
     return loss.item(), nll.item()
 

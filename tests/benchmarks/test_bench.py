@@ -192,10 +192,10 @@ def test_the_gpu_s_measurements_can_be_tried_on_a_cpu_and_are_gone_on_with(tmp_p
         only = [part for task in tasks for part in ("--only", task)]
         return subprocess.run([*command, *only], capture_output=True, text=True, check=True).stdout
 
-    said = call("limits", "training:toy:packed", "decoding:toy:fp32:5")
-    assert "training:toy:packed (" in said
-    again = call("training:toy:packed", "decoding:toy:fp32:5")
-    assert "training:toy:packed (" not in again  # measured before
+    said = call("limits", "waits", "mt-train:toy", "training:toy", "decoding:toy:fp32:5")
+    assert "training:toy (" in said
+    again = call("training:toy", "decoding:toy:fp32:5")
+    assert "training:toy (" not in again  # measured before
     table = (tmp_path / "table.md").read_text(encoding="utf-8")
     assert "| decoding:toy:fp32:5 |" in table
     assert "limits: {" in table

@@ -14,8 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, TolkaError
-from tolka.model_directory.read import load_model
-from tolka.model_directory.resume_state import load_state
+from tolka.model_directory.read import load_model, load_state
 from tolka.model_directory.settings import load_settings
 from tolka.model_directory.verify import TrainingSources, write_manifest
 from tolka.translation.opening import open_model

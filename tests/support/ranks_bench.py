@@ -18,9 +18,9 @@ from tolka.data.batch import Batch
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
-from tolka.distributed.ranks import Ranks, joined
+from tolka.distributed.ranks import Ranks
 from tolka.losses.cross_entropy import LossSum
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
 from tolka.models.transformer.config import TransformerConfig
@@ -143,7 +143,7 @@ def main() -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{meeting}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
     )
-    ranks = joined()
+    ranks = Ranks(rank, size)
     results: dict[str, Any] = {
         f"{model} {name} {parallel}": ranks.gather(losses(model, getattr(torch, name), ranks, parallel=parallel))
         for model in MODELS

@@ -15,7 +15,7 @@ from tolka.data.rewriting import SubwordSampler
 from tolka.data.shards import Task
 from tolka.data.store import TokenStore
 from tolka.data.stream_loader import StreamLoader
-from tolka.distributed.ranks import Ranks, joined
+from tolka.distributed.ranks import Ranks
 from tolka.errors import DataError
 from tolka.text.cleaning.cleaner import judge
 from tolka.text.cleaning.steps import CleaningConfig
@@ -102,7 +102,7 @@ def main() -> None:
     dist.init_process_group(
         "gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=size, timeout=timedelta(seconds=60)
     )
-    ranks, tokenizer = joined(), Tokenizer.load(folder)
+    ranks, tokenizer = Ranks(rank, size), Tokenizer.load(folder)
     judged = list[int]()
 
     def counting(pairs: list[Pair], *rest: Any, **options: Any) -> Any:

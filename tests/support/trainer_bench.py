@@ -14,7 +14,7 @@ from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.distributed.ranks import ALONE
 from tolka.metrics.validation import Validation
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.lora import add_adapters
 from tolka.optim.optimizers.base import OptimizerConfig

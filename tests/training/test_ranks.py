@@ -13,7 +13,7 @@ from ranks_bench import MODELS, losses, store
 
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
-from tolka.distributed.ranks import ALONE, Ranks, joined
+from tolka.distributed.ranks import ALONE, Ranks
 
 BENCH = Path(__file__).parents[1] / "support" / "ranks_bench.py"
 
@@ -88,7 +88,6 @@ def test_a_batch_is_dealt_out_once(size: int) -> None:
 def test_in_one_process_there_is_nothing_to_sum() -> None:
     value = torch.ones(3)
     assert ALONE.sum(value).tolist() == [1.0, 1.0, 1.0]
-    assert joined() is ALONE
     assert ALONE.is_first
     assert ALONE.gather("x") == ["x"]
     assert value.tolist() == [1.0, 1.0, 1.0]

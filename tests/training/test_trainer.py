@@ -28,7 +28,7 @@ from tolka.errors import ConfigError
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
 from tolka.metrics.validation import Validation
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.write import Snapshot, snapshot
 from tolka.models.transformer import TransformerConfig

@@ -60,6 +60,11 @@ def test_sentences_joined_are_the_text(text: str, language: str) -> None:
     assert "".join(sentences(text, language)) == text
 
 
+def test_a_text_at_which_sentencex_fails_is_whole() -> None:
+    text = "B\u3000.*」1"
+    assert sentences(text, "ja") == [text]
+
+
 def test_the_share_of_several() -> None:
     assert share_of_several(["I go. You stay.", "I go.", "You stay.", "Mr. Lee stays."], "en") == 0.25
     assert share_of_several([], "en") == 0.0

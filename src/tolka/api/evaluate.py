@@ -154,7 +154,7 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, 
         tags=saved.tokenizer.tags(translator.direction),
     )
     # In fp32 whatever decoding.precision is, so that perplexities can be compared.
-    perplexity = meter.measure(saved.model, Precision(device, "fp32"))
+    perplexity = meter.measure(saved.model.to(device), Precision(device, "fp32"))
     translations = "the translations", hypotheses
     # Of sources that are not blank to the model.
     written = [text for source, text in zip(sources[1], hypotheses, strict=True) if characters.source(source)]

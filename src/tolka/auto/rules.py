@@ -69,8 +69,8 @@ SIZES = {
 }
 # A recurrent model with attention was better than a Transformer where a word comes as often as this, up to 1 144 700
 # words on the longer side. On a CPU nothing says that this ends there, as minutes are few for more text; a GPU, where
-# nobody has compared them, trains a Transformer from a little above on.
-_RNN_FROM, _RNN_WORDS = 3.05, 1_500_000
+# nobody has compared them, trains a Transformer from 100 000 pairs on.
+_RNN_FROM, _RNN_PAIRS_ON_GPU = 3.05, 100_000
 MARGIN = 3
 """Passes through the text at most, as a multiple of the usual ones."""
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
@@ -212,7 +212,7 @@ def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
 def _family(text: TextFacts, gpu: bool) -> tuple[str, str]:
     """Return the better family for a text, and why."""
     often = f"a word comes {text.repetition:.1f} times"
-    if gpu and text.running_words > _RNN_WORDS:
+    if gpu and text.pairs >= _RNN_PAIRS_ON_GPU:
         return "transformer", "there is enough text for it"
     if text.repetition < _RNN_FROM:
         return "transformer", f"{often}, too seldom for a recurrent model"

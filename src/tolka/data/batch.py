@@ -81,9 +81,12 @@ class Batch:
         """Return the batch on `device`."""
         if device.type == "cpu":
             return self
-        # From pinned memory, which the system cannot move away, copies overlap with computation.
-        tensors = [field.name for field in fields(self) if field.name not in ("tokens", "target_tags")]
-        moved = {name: getattr(self, name).pin_memory().to(device, non_blocking=True) for name in tensors}
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: value for name, value in own.items() if isinstance(value, Tensor)}
+        # One copy of all of them; from pinned memory, which the system cannot move away, it overlaps with computation.
+        flat = torch.cat([tensor.flatten() for tensor in tensors.values()]).int().pin_memory()
+        parts = flat.to(device, non_blocking=True).long().split([tensor.numel() for tensor in tensors.values()])
+        moved = {name: part.view(tensors[name].shape) for name, part in zip(tensors, parts, strict=True)}
         return replace(self, **moved)
 
 

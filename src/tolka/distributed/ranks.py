@@ -105,22 +105,15 @@ ALONE = Ranks()
 """A training in one process."""
 
 
-def joined() -> Ranks:
-    """Return this process's place in torch's default process group; ALONE if there is none."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return ALONE
-    return Ranks(dist.get_rank(), dist.get_world_size())
-
-
 @contextmanager
 def process_group() -> Iterator[Ranks]:
-    """Join the other processes for the length of a block, if torchrun or Slurm says that there are some.
+    """Join the other processes for the length of a block, if torchrun or Slurm says that there are some; else ALONE.
 
     An error in the block is reported by the process that has it first; for the others it is marked as reported.
     """
     place = launch()
     if place.size == 1 or dist.is_initialized():
-        yield joined()
+        yield Ranks(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else ALONE
         return
     backend = "gloo"
     if torch.cuda.is_available():
@@ -142,7 +135,7 @@ def process_group() -> Iterator[Ranks]:
             f"with WORLD_SIZE=1 ({' '.join(str(error).split())[:120]})"
         ) from None
     try:
-        yield joined()
+        yield Ranks(place.rank, place.size)
     except TolkaError as error:
         # `add` counts for all ranks: the first to have an error reports it.
         try:

@@ -23,7 +23,7 @@ from tolka.system.workers import cores
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.special_tokens import EOS
 
-_COMPUTE_TYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
+_COMPUTE_TYPES = {"auto": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 _NO_MEMORY = ("out of memory", "bad_alloc", "failed to allocate")
 _CPU_BATCH = 64  # sentences at once on a CPU: larger batches took up to 1.37 times the time on Intel with AMX
 _WORKERS = 2  # batches in parallel, as BatchDecoder has
@@ -189,8 +189,8 @@ class CTranslate2Engine(Engine):
 
 def _compute_type(decoding: DecodingConfig, dtype: str) -> str:
     """Return CTranslate2's name of the dtype to compute in. dtype: of the weights."""
-    # fp32 is the default of decoding.precision: weights exported in another dtype keep it.
-    return "default" if decoding.precision == "fp32" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
+    # Weights exported in another dtype keep it.
+    return "default" if decoding.precision == "auto" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
 
 
 def _device(name: str, gpus: int) -> tuple[str, int]:

@@ -11,7 +11,7 @@ SPLITS = ("auto", "sentences", "length", "never")
 _FEW = 0.1  # share of training lines with several sentences below which a model counts as one of single sentences
 # On an H200, beam search with 65536 was 2.9 times as fast as with 16384, in 14.5 GB instead of 6.5.
 _TOKENS, _GPU_TOKENS = 16384, 65536
-DTYPES = ("fp32", "bf16", "fp16", "int8")
+DTYPES = ("auto", "fp32", "bf16", "fp16", "int8")
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class DecodingConfig:
     """auto (the first GPU, else the CPU), cpu, cuda, cuda:N"""
     threads: int = 0
     """CPU threads to compute with, as for two jobs at once; 0 = torch's own choice, as a rule one for each core"""
-    precision: str = "fp32"
-    """of the weights while translating: fp32 or as stored, bf16, fp16, int8 (a CPU; from d_model 256 on); PPL: fp32"""
+    precision: str = "auto"
+    """while translating: auto (fp32; GPU: bf16 or fp16), fp32, bf16, fp16, int8 (a CPU; from d_model 256); PPL: fp32"""
     tokens: int = 0
     """ceiling on a batch: padded source tokens times hypotheses; 0 = 16384 (no PPL for longer pairs), on a GPU 65536"""
     window: int = 2000

@@ -19,7 +19,7 @@ from tolka.models.quantization import is_quantized, quantizable_layers, quantize
 from tolka.models.tagged import Tagged
 from tolka.search.base import SearchConfig
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.system.device import choose_device, use_threads
+from tolka.system.device import choose_device, half_precision, use_threads
 from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
@@ -45,14 +45,17 @@ class TorchEngine(Engine):
         # A model stored in int8 translates in int8, on the CPU, whatever auto would choose.
         name, is_stored = decoding.precision, is_quantized(model)
         device = choose_device("cpu" if is_stored and decoding.device == "auto" else decoding.device, "decoding.device")
-        if is_stored and (device.type != "cpu" or name not in ("fp32", "int8")):
+        if is_stored and (device.type != "cpu" or name not in ("auto", "fp32", "int8")):
             setting = f"decoding.precision={name}" if device.type == "cpu" else f"decoding.device={decoding.device}"
             raise ConfigError(
                 f"{setting} is not for a model stored in int8, which translates in int8 on a CPU: leave it out, or "
                 "give the model that it was made from"
             )
+        if name == "auto":
+            name = half_precision(device) if device.type == "cuda" else "fp32"
         check_dtype("int8" if is_stored else name, device)
-        return cls(convert_model(model.to(device), name), device)
+        # Converted first: a GPU need never hold the weights in fp32.
+        return cls(convert_model(model, name).to(device), device)
 
     def __repr__(self) -> str:
         return f"{self.model.architecture}, {self.device}"

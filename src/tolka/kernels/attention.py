@@ -14,6 +14,7 @@ from tolka.kernels.dropout import dropout
 from tolka.kernels.packing import Packing
 from tolka.kernels.short_attention import attend_short, suits_short
 
+_FLASH_WIDTH = 192  # most of a head; of wider ones some cards have no backward pass
 _ENCODED_AT_ONCE = 1024  # source positions
 
 
@@ -22,7 +23,8 @@ def fused_attention(
 ) -> Tensor:
     """Attend: query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
 
-    mask: bool, broadcastable to (B, H, T, S), true where a query may attend. dropout_rate: on the weights.
+    mask: bool, broadcastable to (B, H, T, S), true where a query may attend; on a GPU what is added to the scores.
+    dropout_rate: on the weights.
     """
     # torch's kernel would draw the mask from its slow generator (see `tolka.kernels.dropout`).
     if dropout_rate > 0.0 and query.device.type == "cpu":
@@ -35,15 +37,35 @@ def fused_attention(
         return dropout(scores.softmax(-1), dropout_rate, training=True) @ value
     if suits_short(query, key):
         return attend_short(query, key, value, mask, causal)
+    mask = None if mask is None else mask[..., : key.size(2)]
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=dropout_rate)
+
+
+def takes_packed(dtype: torch.dtype, device: torch.device, key_width: int, value_width: int) -> bool:
+    """Return whether `packed_attention` takes packed rows without copying them, as flash attention does on a GPU."""
+    return (
+        device.type == "cuda"
+        and dtype in (torch.bfloat16, torch.float16)
+        and key_width == value_width <= _FLASH_WIDTH
+        and key_width % 8 == 0
+        and torch.backends.cuda.is_flash_attention_available()
+        and torch.cuda.get_device_capability(device) >= (8, 0)
+    )
 
 
 def packed_attention(
     query: Tensor, key: Tensor, value: Tensor, rows: Packing, source: Packing, causal: bool, dropout_rate: float
 ) -> Tensor:
     """Attend within each sentence: query (N, H, K) in `rows`, key and value (M, H, .) in `source` -> (N, H * V)."""
+    if rows.tokens is not None and query.device.type == "cuda":
+        offsets, longest = (rows.offsets, source.offsets), (rows.longest, source.longest)
+        # torch's function for sentences of several lengths has no dropout.
+        context, *_ = torch.ops.aten._flash_attention_forward(
+            query, key, value, *offsets, *longest, dropout_rate, causal, False
+        )
+        return context.flatten(1)
     # Padding follows all tokens of its sentence: the causal mask hides it from them already.
-    mask = None if causal else source.mask
+    mask = None if causal else source.mask_for(query)
     query, key, value = (
         packing.pad(x).transpose(1, 2) for packing, x in ((rows, query), (source, key), (source, value))
     )
@@ -51,12 +73,19 @@ def packed_attention(
     return rows.pack(context.transpose(1, 2).flatten(2))
 
 
+def keys_for_few(key: Tensor) -> Tensor:
+    """Return the keys (B, H, S, K) of a source as `attend_few` takes them: made once, not at every step."""
+    return key if key.device.type != "cpu" else key.transpose(-1, -2) / math.sqrt(key.size(-1))
+
+
 def attend_few(query: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None) -> Tensor:
     """Attend with the few queries of a decoding step: (B, H, k, K) -> (B, H, k, V).
 
     keys (B, H, K, S): K^T / sqrt(d_k); values (B, H, S, V); both contiguous. padding: (B, 1, 1, S), true where there is
-    no source token.
+    no source token. On a GPU keys are (B, H, S, K), undivided, and padding is what `Packing.mask_for` returns.
     """
+    if query.device.type != "cpu":
+        return fused_attention(query, keys, values, padding, causal=False)
     scores = query @ keys  # (B, H, k, S)
     if padding is not None:
         scores = scores.masked_fill_(padding, float("-inf"))

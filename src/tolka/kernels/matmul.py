@@ -64,6 +64,14 @@ def matmul(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return _onednn_linear(with_padding_rows(rows), weight, bias)[: rows.size(0)].view(x.shape[:-1] + weight.shape[:1])
 
 
+def matmul_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Compute max(0, x W^T + b): x (..., I), weight (O, I), bias (O,) -> (..., O)."""
+    if x.device.type == "cpu" or torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type):
+        return torch.relu_(matmul(x, weight, bias))
+    # One kernel, which torch's own transformer layers use as well.
+    return torch._addmm_activation(bias, x.flatten(0, -2), weight.t()).view(*x.shape[:-1], -1)
+
+
 def _suits(x: Tensor, weight: Tensor) -> bool:
     # Under autocast the multiplication is in bf16.
     return (

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -23,7 +24,6 @@ def token_positions(lengths: Tensor, longest: int) -> Tensor:
 class Packing:
     """The layout of N rows: one per token, sentence after sentence; or one per position of (B, L), padding included.
 
-    mask: (B, 1, 1, L), true at tokens; None without padding, which spares the attention kernels a mask.
     tokens: (N,), the position in (B, L), flattened, of each row; None where all B * L positions have a row.
     """
 
@@ -35,16 +35,44 @@ class Packing:
         padding_rows: how many rows follow those of `tokens`; nothing attends to them and no gradient reaches them.
         """
         self.sentences, self.lengths, self.longest = len(lengths), lengths, longest
-        self.padding_rows, self.tokens = padding_rows, tokens
+        self.padding_rows, self.tokens, self._masked = padding_rows, tokens, masked
+        self._bias: Tensor | None = None
         # A padding row repeats the first token: computed like any other, and never read.
         if tokens is not None and padding_rows:
             self.tokens = torch.cat([tokens, tokens.new_zeros(padding_rows)])
-        self._padding = torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
-        self.mask = ~self._padding[:, None, None, :] if masked else None
-        if tokens is not None:
-            # The row of each position (B * L,); the first row for padding.
-            self._rows = tokens.new_zeros(self.sentences * self.longest)
-            self._rows.index_copy_(0, tokens, torch.arange(len(tokens), device=tokens.device))
+
+    @cached_property
+    def _padding(self) -> Tensor:
+        """Which positions (B, L) are padding."""
+        return torch.arange(self.longest, device=self.lengths.device) >= self.lengths[:, None]
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        """The row of each position (B * L,); the first row for padding."""
+        assert self.tokens is not None
+        tokens = self.tokens[: len(self.tokens) - self.padding_rows]
+        rows = tokens.new_zeros(self.sentences * self.longest)
+        return rows.index_copy_(0, tokens, torch.arange(len(tokens), device=tokens.device))
+
+    @cached_property
+    def mask(self) -> Tensor | None:
+        """(B, 1, 1, L), true at tokens; None without padding, which spares the attention kernels a mask."""
+        return ~self._padding[:, None, None, :] if self._masked else None
+
+    def mask_for(self, query: Tensor) -> Tensor | None:
+        """Return `mask` as attention on the device takes it: on a GPU 0 at tokens and -inf elsewhere, in its dtype."""
+        if not self._masked or query.device.type == "cpu":
+            return self.mask
+        # Converted once: the kernel would do it in every layer. It reads rows of 16 values, so that L is rounded up.
+        if self._bias is None or self._bias.dtype != query.dtype:
+            self._bias = query.new_zeros(self.sentences, 1, 1, -(-self.longest // 16) * 16)
+            self._bias[..., : self.longest].masked_fill_(self._padding[:, None, None, :], float("-inf"))
+        return self._bias
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """The row at which each sentence begins, and the number of rows: (B + 1,) int32."""
+        return F.pad(self.lengths.cumsum(0, dtype=torch.int32), (1, 0))
 
     @cached_property
     def places(self) -> Tensor:
@@ -80,14 +108,16 @@ class Packing:
         return rows[: len(rows) - self.padding_rows] if self.padding_rows else rows
 
 
-def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None) -> Packing:
+def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None, takes_packed: bool = False) -> Packing:
     """Return the fastest packing on the device, for sentences of `lengths` (B,) padded to `longest`.
 
-    tokens: `token_positions(lengths, longest)`, where the caller has it.
+    tokens: `token_positions(lengths, longest)`, where the caller has it. takes_packed: whether the attention of a GPU
+    takes packed rows, as flash attention does; else they would be copied for each.
     """
-    # Counting the padding would wait for the device.
     if lengths.device.type != "cpu":
-        return Packing(lengths, longest)
+        # Counting the padding would wait for the device.
+        masked = tokens is None or len(tokens) < len(lengths) * longest
+        return Packing(lengths, longest, tokens if takes_packed else None, masked)
     count = len(tokens) if tokens is not None else int(lengths.sum())
     padding = 1 - count / (len(lengths) * longest)
     padding_rows = rounded_row_count(count) - count if row_counts_are_compiled() else 0

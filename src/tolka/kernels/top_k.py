@@ -33,6 +33,9 @@ def largest_sums(log_p: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tens
 
     All of them if there are fewer.
     """
+    if log_p.device.type != "cpu":
+        best = (log_p + total[..., None]).flatten(1).topk(min(count, log_p[0].numel()), dim=1)
+        return best.values, best.indices // log_p.size(-1), best.indices % log_p.size(-1)
     # In two steps, 1.1 ms instead of 4.0 (of 32000 tokens 5.8 instead of 48): `topk` over all k * V takes longer than
     # the softmax. The largest `count` are among the `count` groups of columns with the largest maxima.
     vocabulary = log_p.size(-1)

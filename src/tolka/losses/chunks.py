@@ -12,16 +12,17 @@ from torch import Tensor
 
 from tolka.kernels.matmul import rounded_row_count
 from tolka.models.base import Seq2Seq
+from tolka.system.device import device_memory
 
-# One chunk's logits fill about this many values: 16 MB in fp32, which fits a CPU's last-level cache. A GPU has no such
-# cache and is faster with fewer, larger kernels.
+# One chunk's logits fill about this many values: 16 MB in fp32, which fits a CPU's last-level cache.
 _CHUNK_VALUES = 4 * 2**20
-_GPU_FACTOR = 16
+_GPU_BYTES = 256  # of a GPU's memory for each value, which takes 8 to 12 of them
 
 
 def chunk_size(model: Seq2Seq, features: Tensor) -> int:
     """Return the number of tokens whose logits are computed at once."""
-    values = _CHUNK_VALUES * (1 if features.device.type == "cpu" else _GPU_FACTOR)
+    # Each chunk reads and writes the gradient of the whole output layer: on a GPU they are as large as memory allows.
+    values = max(_CHUNK_VALUES, device_memory(features.device) // _GPU_BYTES)
     return max(1, values // model.vocabulary_size)
 
 
@@ -35,8 +36,8 @@ def fp32_or_wider(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-# The logits and the targets of one chunk -> loss sum, nll sum; the logits become d loss / d logits.
-Gradients = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+# The logits and the targets of one chunk -> loss sum, nll sum, d loss / d logits.
+Gradients = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 class ChunkedLoss(torch.autograd.Function):
@@ -61,7 +62,8 @@ class ChunkedLoss(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         totals = fp32_or_wider(features.new_zeros(2))
         feature_gradients = []
-        weight_gradients = [torch.zeros_like(weight) for weight in weights]
+        # In fp32, as many chunks may be added up.
+        weight_gradients = [fp32_or_wider(torch.zeros_like(weight)) for weight in weights]
         # The loss is a sum over tokens, so that each chunk's gradient is final at once: its logits are freed before the
         # next chunk's are computed.
         for chunk_targets, rows in zip(targets.split(chunk), features.split(chunk), strict=True):
@@ -72,13 +74,9 @@ class ChunkedLoss(torch.autograd.Function):
             leaf.requires_grad_()
             with torch.enable_grad():
                 logits = logits_of(leaf)
-            # In fp32 this is the logits' own memory, in bf16 a copy: they become d loss / d logits in place.
-            upstream = fp32_or_wider(logits.detach())
-            loss, nll = gradients_of(upstream[:count], chunk_targets)
+            loss, nll, upstream = gradients_of(logits.detach(), chunk_targets)
             totals += torch.stack([loss, nll])
-            # Padding rows add nothing to the gradient of the weights.
-            upstream[count:] = 0.0
-            gradient, *of_weights = torch.autograd.grad(logits, (leaf, *weights), upstream.to(logits.dtype))
+            gradient, *of_weights = torch.autograd.grad(logits, (leaf, *weights), upstream)
             feature_gradients.append(gradient[:count])
             for total, gradient in zip(weight_gradients, of_weights, strict=True):
                 total.add_(gradient)

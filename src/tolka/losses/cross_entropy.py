@@ -25,11 +25,36 @@ class LossSum:
     tokens: int
 
 
-def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Return loss sum and nll sum of one chunk; overwrite `logits` (C, V) with d loss / d logits.
+def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return loss sum and nll sum of one chunk, and d loss / d logits (C, V); the logits may be overwritten.
 
+    targets: (C,), or fewer, where the other rows are padding.
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
     """
+    if logits.device.type != "cpu":
+        return _gradient_in_few_passes(logits, targets, smoothing)
+    # In fp32 the logits' own memory, in bf16 a copy.
+    gradient = fp32_or_wider(logits)
+    loss, nll = _overwrite_with_gradient(gradient[: len(targets)], targets, smoothing)
+    # Padding rows add nothing to the gradient of the weights.
+    gradient[len(targets) :] = 0.0
+    return loss, nll, gradient.to(logits.dtype)
+
+
+def _gradient_in_few_passes(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute `smoothed_gradient` as a GPU does it fastest: in 20 bytes of traffic a logit, where 56 were needed."""
+    count = logits.size(-1)
+    log_p = logits.log_softmax(dim=-1, dtype=torch.float32)
+    nll = -log_p.gather(1, targets[:, None]).sum()
+    loss = (1.0 - smoothing) * nll - (smoothing / count) * log_p.sum() if smoothing else nll
+    # d loss / d logits = p - t, with t = (1 - e) at the reference + e / V everywhere.
+    gradient = torch.exp(log_p, out=torch.empty_like(logits)).sub_(smoothing / count)
+    gradient[torch.arange(len(targets), device=targets.device), targets] -= 1.0 - smoothing
+    return loss, nll, gradient
+
+
+def _overwrite_with_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Return loss sum and nll sum; the logits become their gradient, without another matrix (C, V)."""
     target_logits = logits.gather(1, targets[:, None])
     # Read before softmax overwrites the logits. -log p of all tokens on average is log z - mean(logits).
     mean = logits.mean(dim=-1, keepdim=True) if smoothing else target_logits

@@ -32,7 +32,8 @@ class Objective(nn.Module):
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
         features = self.model(batch)
         # Where every new number of rows is compiled, all chunks have one.
-        chunk, equal_rows = chunk_size(self.model, features), row_counts_are_compiled()
+        equal_rows = features.device.type == "cpu" and row_counts_are_compiled()
+        chunk = chunk_size(self.model, features)
         chunk = equal_chunk_size(batch.tokens, chunk) if equal_rows else chunk
         loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,

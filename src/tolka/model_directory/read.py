@@ -1,6 +1,7 @@
 """Verify and load model directories; `write.py` writes them."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError, TolkaError
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.file_names import ADAPTER, BASE, CONFIG, SCORES, WEIGHTS
+from tolka.model_directory.file_names import ADAPTER, BASE, CONFIG, SCORES, STATE_FACTS, STATE_TENSORS, WEIGHTS
 from tolka.model_directory.settings import character_form, direction_of, find_model_folder, read_settings
-from tolka.model_directory.verify import QUALITY, Manifest, TrainingSources, read_json, verified_manifest
+from tolka.model_directory.verify import QUALITY, Manifest, TrainingSources, as_written, read_json, verified_manifest
 from tolka.model_directory.weights import check_size, fill, fill_int8, read_tensors
 from tolka.models.base import Seq2Seq
 from tolka.models.ensemble import Ensemble
@@ -126,3 +127,22 @@ def _load_tokenizer(folder: Path, manifest: Manifest) -> Tokenizer:
     tokenizer = Tokenizer.load(folder)
     manifest.require(tokenizer.file_names)
     return tokenizer
+
+
+@dataclass(frozen=True)
+class ResumeState:
+    """State of a training besides the weights, in `last/` of its run: named tensors, and values for JSON."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
+def restoring(folder: Path) -> AbstractContextManager[None]:
+    """Raise CheckpointError if the values of a state are not those that a training writes. folder: `last/`."""
+    return as_written(f"{folder / STATE_FACTS} or {STATE_TENSORS}")
+
+
+def load_state(folder: Path) -> ResumeState:
+    """Verify and load the resume state of a run's `last/`."""
+    verified_manifest(folder).require([STATE_FACTS, STATE_TENSORS])
+    return ResumeState(read_tensors(folder / STATE_TENSORS), read_json(folder / STATE_FACTS))

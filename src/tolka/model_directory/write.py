@@ -20,7 +20,7 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError
 from tolka.model_directory.file_names import ADAPTER, BASE, CARD, CONFIG, SCORES, STATE_FACTS, STATE_TENSORS, WEIGHTS
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.model_directory.verify import TrainingSources, checked_manifest, write_manifest
 from tolka.model_directory.weights import unique_tensors
 from tolka.nn.lora import adapter_tensors, base_digest, merged_state

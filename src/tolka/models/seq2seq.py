@@ -53,6 +53,8 @@ class Seq2Seq(nn.Module, ABC):
     """D, the width of the features."""
     without_text: Tensor | None = None
     """Target ids beside `<pad>` and `<s>` that no search may choose, as those of tags."""
+    trains_in_half: bool = False
+    """Whether a GPU may train it with all weights in half precision; else autocast decides, operation by operation."""
     recompute: bool = False
     """Whether training stores only each layer's input (Chen et al. 2016), if the architecture supports it."""
 

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tolka.kernels.matmul import matmul_relu
 from tolka.nn.dropout import Dropout
 from tolka.nn.linear import FusedLinear, Linear
 
@@ -42,4 +43,6 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
+        if self.activation is torch.relu_ and type(self.inner) is FusedLinear:
+            return self.outer(self.dropout(matmul_relu(x, self.inner.weight, self.inner.bias)))
         return self.outer(self.dropout(self.activation(self.inner(x))))

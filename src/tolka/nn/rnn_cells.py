@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from tolka.kernels.lstm import padded_lstm, takes_padding
 from tolka.kernels.matmul import matmul
+from tolka.kernels.recurrence import padded_recurrence, takes_padding
 
 State = tuple[Tensor, ...]
 """(h,), or (h, C) of an LSTM; each (B, H)."""
@@ -101,13 +101,15 @@ class RecurrentLayer(nn.RNNBase):
 
     def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         """(B, L, X), (B,) -> h at every position (B, L, D), zero at padding, and the final state, (B, D) each."""
+        is_lstm = self.tensors > 1
+        if takes_padding(x, is_lstm):
+            return padded_recurrence(x, lengths, self.all_weights, self.training, is_lstm)
         # Packed, the backward direction begins at each sentence's own last token, not at the padding behind it.
-        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         outputs, last = super().forward(packed)
         padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.size(1))
-        ends = last if self.tensors > 1 else (last,)
         # (directions, B, H) -> (B, D): both directions side by side, as in the outputs.
-        return padded, tuple(torch.cat(tuple(end), dim=-1) for end in ends)
+        return padded, (torch.cat(tuple(last), dim=-1),)
 
     def decode(self, x: Tensor, state: State) -> Tensor:
         """(B, L, X), state (B, H) -> h at every position (B, L, H). Forward only."""
@@ -152,11 +154,6 @@ class LstmLayer(RecurrentLayer, nn.LSTM):
             # A step adds two biases, of which every second one stays 0.
             for bias in self.biases()[::2]:
                 bias[self.hidden_size : 2 * self.hidden_size] = 1.0
-
-    def encode(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        if takes_padding(x):
-            return padded_lstm(x, lengths, self.all_weights, self.training)
-        return super().encode(x, lengths)
 
     def cell(self, inputs: Tensor, state: State, direction: int = 0) -> State:
         _, u, _ = self._weights(direction)

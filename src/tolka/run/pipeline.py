@@ -12,7 +12,7 @@ import torch
 
 from tolka.auto.rules import choices_table, usual_share
 from tolka.config.schemas import TrainConfig
-from tolka.distributed.ranks import Ranks, joined, others_present, process_group
+from tolka.distributed.ranks import Ranks, others_present, process_group
 from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, StoppedError, TolkaError
@@ -23,8 +23,7 @@ from tolka.metrics.metric import References
 from tolka.metrics.options import COMMAND, MetricsConfig
 from tolka.metrics.scores import score
 from tolka.model_directory.card import model_card
-from tolka.model_directory.read import SavedModel, load_model
-from tolka.model_directory.resume_state import ResumeState, restoring
+from tolka.model_directory.read import ResumeState, SavedModel, load_model, restoring
 from tolka.model_directory.write import rescore
 from tolka.run.chosen import with_chosen_settings
 from tolka.run.claim import claim
@@ -63,8 +62,7 @@ def run_training(config: TrainConfig, say: Say) -> TrainingOutcome:
     Leaves the best model in `best/` of that folder. say: receives the lines of the log. ConfigError as `claim`;
     StoppedError, with the state saved, when a signal asked for an end.
     """
-    with movable_native_lines() as move_native_lines, process_group(), others_present():
-        ranks = joined()
+    with movable_native_lines() as move_native_lines, process_group() as ranks, others_present():
         run = RunFolder(config.run.folder, ranks.rank, say)
         # Before the folder is claimed: a device that does not exist leaves no run behind.
         device = ready_device(config.trainer)

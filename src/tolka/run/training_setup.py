@@ -22,7 +22,7 @@ from tolka.losses.objective import Objective
 from tolka.metrics.options import MetricsConfig
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.model_directory.settings import direction_of
 from tolka.models.base import ModelConfig, Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
@@ -71,7 +71,7 @@ def ready_device(options: TrainerConfig) -> torch.device:
 def decoding_options(batch_tokens: int, device: torch.device) -> DecodingConfig:
     """Return the options for translating validation and test sets during a training. batch_tokens: batching.tokens."""
     tokens = 0 if device.type == "cuda" else max(_DECODED_AT_ONCE, batch_tokens)
-    return DecodingConfig(device=str(device), tokens=tokens)
+    return DecodingConfig(device=str(device), tokens=tokens, precision="fp32")  # perplexities are in fp32
 
 
 def with_updates_of_epochs(
@@ -186,6 +186,11 @@ def _precision(
     # Decided once for all ranks and for the whole run: a trial by wall time could end differently each time.
     if resumed:
         chosen, reason = Precision(device, resumed.facts["train"]["precision"]), "as the run began"
+        if chosen.needs_scaler and device.type == "cpu":
+            raise ConfigError(
+                "this run was begun in fp16 on a GPU, which a CPU does not train in: go on with it on a GPU, or begin "
+                "another with its weights (run.init_from)"
+            )
     else:
         chosen, reason = choose_precision(name, device, objective, partial(loader.batch, 0, 0))
         name, reason = ranks.of_first((chosen.name, reason))

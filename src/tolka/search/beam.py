@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.ending import are_worth_removing, by_ending, on_host
 from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
 from tolka.search.constraints.terms import Result, Terms, search_until_met
-from tolka.search.finished import Finished
+from tolka.search.finished import Finished, hypotheses
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import BeamConfig as BeamConfig
 from tolka.search.options import BeamOptions
@@ -91,6 +92,10 @@ class _Beam:
         compared = self.width if has_terms else config.compared
         self.finished = [Finished.empty(self.width, compared, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
+        # Of each group, in which sentences (B,) it has ended in this step without a finished hypothesis.
+        self.lacking: list[Tensor] = []
+        # What `_unfinished` takes, with the sentences' numbers, of each group and step in which there were some.
+        self.unfinished: list[tuple[int, list[Tensor]]] = []
         self.results = [[Result([]) for _ in range(len(source))] for _ in range(config.groups)]
         self.step = 0
 
@@ -100,7 +105,7 @@ class _Beam:
         log_p = next_log_probabilities(self.model, features)
         if self.rules:
             self.rules.apply(log_p, self.tokens, self.active)
-        self.step += 1
+        self.step, self.lacking = self.step + 1, []
         groups, before = self.config.groups, self.tokens.size(1)
         token_counts = torch.zeros_like(log_p[:, 0]) if groups > 1 else None
         extended = []
@@ -112,10 +117,18 @@ class _Beam:
         self.token, self.tokens, parent = (torch.cat(each, dim=1) for each in zip(*extended, strict=True))
         sentence = torch.arange(len(self.active), device=self.active.device)[:, None]
         rows = sentence * before + parent  # of the state's hypotheses
-        # Sentences that have ended leave the batch, so that the last, longest ones are decoded alone.
+        # The one place in most steps that waits for the device.
         ended = self.ended.all(dim=1)
-        if bool(ended.any()):
-            left = (~ended).nonzero()[:, 0]
+        ended_count, *lacking = torch.stack([ended.sum(), *(each.sum() for each in self.lacking)]).tolist()
+        for group in range(groups):
+            if lacking[group]:
+                self._keep_unfinished(group, lacking[group])
+        # A group's rows stay until all groups of the sentence have ended, but can never be chosen again.
+        self.totals = [total.masked_fill(self.ended[:, i, None], NEVER) for i, total in enumerate(self.totals)]
+        # Sentences that have ended leave the batch, so that the last, longest ones are decoded alone.
+        if are_worth_removing(ended_count, len(self.active), self.active.device):
+            left, gone = by_ending(ended, ended_count)
+            self._take_results(gone)
             self.totals = [total[left] for total in self.totals]
             self.finished = [finished.select(left) for finished in self.finished]
             if self.terms:
@@ -166,11 +179,11 @@ class _Beam:
         if token_counts is not None:
             token_counts[:, EOS] += is_finished.sum(dim=1)
             token_counts.scatter_add_(1, token, (self.totals[group] > NEVER).to(token_counts.dtype))
-        self._conclude(group, longer)
+        self._conclude(group)
         return token, longer, candidates.parent.gather(1, active.indices)
 
-    def _conclude(self, group: int, tokens: Tensor) -> None:
-        """Set the results of the sentences for which the group has just ended, and take it out of their beams."""
+    def _conclude(self, group: int) -> None:
+        """Find the sentences for which the group has just ended."""
         total, finished = self.totals[group], self.finished[group]
         best = total.amax(dim=1)
         # At the length limit, or with none left that can continue.
@@ -186,23 +199,40 @@ class _Beam:
             # rises, so that log p / lp(limit) bounds every score that can be reached. One of several groups continues,
             # as the tokens that it takes matter to the groups after it.
             has_ended |= best / self.last_penalty <= finished.best[:, self.config.compared - 1]
-        newly = (has_ended & ~self.ended[:, group]).nonzero()[:, 0]
-        if len(newly):
-            pools = finished.select(newly).hypotheses(self.config.penalty)
-            missing = self.terms.missing if self.terms else tokens.new_empty(*total.shape, 0)
-            actives = zip(*(each[newly].tolist() for each in (self.active, tokens, total, missing)), strict=True)
-            for pool, (number, *active) in zip(pools, actives, strict=True):
-                self.results[group][number] = Result(_best_first(pool)) if pool else self._unfinished(*active)
-            self.ended[newly, group] = True
-            # The group's rows stay until all groups of the sentence have ended, but can never be chosen again.
-            self.totals[group] = total.masked_fill(self.ended[:, group, None], NEVER)
+        self.lacking.append(has_ended & ~self.ended[:, group] & (finished.count == 0))
+        self.ended[:, group] |= has_ended
+
+    def _keep_unfinished(self, group: int, count: int) -> None:
+        """Keep the active hypotheses of the `count` sentences in which the group ended now, and finished none."""
+        tokens, total = self.tokens.chunk(self.config.groups, 1)[group], self.totals[group]
+        missing = self.terms.missing if self.terms else tokens.new_empty(*total.shape, 0)
+        _, rows = by_ending(self.lacking[group], count)
+        self.unfinished.append((group, [each[rows] for each in (self.active, tokens, total, missing)]))
+
+    def _take_results(self, rows: Tensor) -> None:
+        """Set the results of sentences that have ended, which have these numbers among the active ones."""
+        pools = [finished.select(rows) for finished in self.finished]
+        of_pools = [each for pool in pools for each in (pool.count, pool.tokens, pool.lengths, pool.log_p)]
+        kept = [each for _, tensors in self.unfinished for each in tensors]
+        numbers, *columns = (each.tolist() for each in on_host(self.active[rows], *of_pools, *kept))
+        for results in self.results:
+            found = hypotheses(self.config.penalty, *columns[:4])
+            for number, pool in zip(numbers, found, strict=True):
+                if pool:
+                    results[number] = Result(_best_first(pool))
+            del columns[:4]
+        for group, tensors in self.unfinished:
+            for number, *active in zip(*columns[: len(tensors)], strict=True):
+                self.results[group][number] = self._unfinished(*active)
+            del columns[: len(tensors)]
+        self.unfinished = []
 
     def _unfinished(self, tokens: list[list[int]], log_p: list[float], missing: list[list[bool]]) -> Result:
         """Return a sentence's active hypotheses, the result where none has finished.
 
         Where all of them lack terms: the terms that the one lacks which has most. missing: by hypothesis and term.
         """
-        penalty = self.config.penalty(self.step)
+        penalty = self.config.penalty(len(tokens[0]))
         possible = [each for each in zip(tokens, log_p, missing, strict=True) if each[1] > NEVER]
         if not possible:
             return Result([], range(len(missing[0])))

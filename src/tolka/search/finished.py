@@ -69,13 +69,22 @@ class Finished:
         tensors = (self.tokens, self.lengths, self.log_p, self.count, self.best)
         return type(self)(*(each.index_select(0, rows) for each in tensors))
 
-    def hypotheses(self, penalty: Callable[[float], float]) -> list[list[Hypothesis]]:
-        """Return each sentence's hypotheses in the order in which they finished. penalty: lp of a length."""
-        columns = (each.tolist() for each in (self.count, self.tokens, self.lengths, self.log_p))
-        return [
-            [
-                Hypothesis(ids[: length - 1], log_p, log_p / penalty(length), finished=True)
-                for ids, length, log_p in zip(tokens[:count], lengths, log_ps, strict=False)
-            ]
-            for count, tokens, lengths, log_ps in zip(*columns, strict=True)
+
+def hypotheses(
+    penalty: Callable[[float], float],
+    counts: list[int],
+    tokens: list[list[list[int]]],
+    lengths: list[list[int]],
+    log_p: list[list[float]],
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of each sentence in the order in which they finished, of the lists of a `Finished`.
+
+    penalty: lp of a length.
+    """
+    return [
+        [
+            Hypothesis(ids[: length - 1], value, value / penalty(length), finished=True)
+            for ids, length, value in zip(own[:count], of_ids, values, strict=False)
         ]
+        for count, own, of_ids, values in zip(counts, tokens, lengths, log_p, strict=True)
+    ]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.ending import by_ending, on_host
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, extensions, first_tokens, most_likely_token, next_log_probabilities
 from tolka.search.constraints.rules import Rules
@@ -29,7 +30,7 @@ class GreedySearch(Search):
         self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
     ) -> list[list[Hypothesis]]:
         """Return one hypothesis per sentence, scored by its log-probability; none where scores are not finite."""
-        results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+        gone_ones: list[list[Tensor]] = []  # number, tokens, score and limit of the sentences that left together
         state = model.start(source, lengths)
         token = first_tokens(len(source), source.device)
         active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
@@ -44,6 +45,7 @@ class GreedySearch(Search):
         step = 0
         while len(active):
             features, state = model.step(token, state)
+            before = total
             if scored:
                 next_log_p = next_log_probabilities(model, features)
                 if rules:
@@ -55,21 +57,25 @@ class GreedySearch(Search):
                 total = total + logit
             step += 1
             tokens = torch.cat([tokens, token], dim=1)
-            ended = token[:, 0] == EOS
-            newly_finished = (ended | (limits == step)) & ~finished
+            # A finished sentence is decoded further, in vain, until several are.
+            total = torch.where(finished[:, None], before, total)
+            finished |= (token[:, 0] == EOS) | (limits == step)
             # The one place in most steps that waits for the device.
-            if bool(newly_finished.any()):
-                rows = zip(*(x[newly_finished].tolist() for x in (active, tokens, total[:, 0], ended)), strict=True)
-                for number, ids, value, has_end in rows:
-                    if math.isfinite(value):
-                        log_p = value if scored else math.nan
-                        results[number] = [Hypothesis(ids[:-1] if has_end else ids, log_p, log_p, has_end)]
-                finished |= newly_finished
-                # Several at a time: until then finished sentences are decoded further, in vain.
-                if int(finished.sum()) < _SHRINK_FROM * len(finished):
-                    continue
-                left = (~finished).nonzero()[:, 0]
-                state = state.select(left[:, None])
-                tensors = (token, tokens, total, active, limits, finished)
-                token, tokens, total, active, limits, finished = (x[left] for x in tensors)
+            count = int(finished.sum())
+            if count < _SHRINK_FROM * len(finished):
+                continue
+            left, gone = by_ending(finished, count)
+            gone_ones.append([each[gone] for each in (active, tokens, total[:, 0], limits)])
+            state = state.select(left[:, None])
+            tensors = (token, tokens, total, active, limits, finished)
+            token, tokens, total, active, limits, finished = (x[left] for x in tensors)
+        results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
+        # Read together, so that the device is waited for once.
+        columns = (each.tolist() for each in on_host(*(each for tensors in gone_ones for each in tensors)))
+        for batch in zip(columns, columns, columns, columns, strict=True):
+            for number, ids, value, limit in zip(*batch, strict=True):
+                if math.isfinite(value):
+                    log_p, has_end = value if scored else math.nan, EOS in ids[:limit]
+                    ids = ids[: ids.index(EOS) if has_end else limit]
+                    results[number] = [Hypothesis(ids, log_p, log_p, has_end)]
         return results

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tolka.data.batch import EOS
+from tolka.kernels.ending import are_worth_removing, by_ending, on_host
 from tolka.kernels.top_k import leave_likely, softmax
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, first_tokens, next_log_probabilities
@@ -61,6 +62,7 @@ class SamplingSearch(Search):
         tokens = token.new_empty(len(source), 1, 0)
         total = torch.zeros(len(source), count, device=source.device)
         length = torch.zeros(len(source), count, dtype=torch.long, device=source.device)  # `</s>` counted; 0 = active
+        ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): and not yet removed
         results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
         step = 0
         while len(active):
@@ -71,23 +73,26 @@ class SamplingSearch(Search):
             token = draw(drawing_probabilities(self.config, log_p), uniform[active, :, step])
             # All n samples of a sentence extend the same empty one at first. A sample that has ended is drawn further
             # until all of its sentence have, and adds 0.
-            total += log_p.expand(-1, count, -1).gather(2, token[..., None])[..., 0].masked_fill_(length > 0, 0.0)
+            is_done = (length > 0) | ended[:, None]
+            total += log_p.expand(-1, count, -1).gather(2, token[..., None])[..., 0].masked_fill_(is_done, 0.0)
             tokens = torch.cat([tokens.expand(-1, count, -1), token[..., None]], dim=2)
             step += 1
-            length = torch.where((token == EOS) & (length == 0), step, length)
+            length = torch.where((token == EOS) & ~is_done, step, length)
             rows = torch.arange(len(active), device=source.device)[:, None].expand(-1, count)
             if step > 1:
                 rows = torch.arange(len(active) * count, device=source.device).view(-1, count)
-            is_finished = (length > 0).all(dim=1) | (limits <= step)
-            if bool(is_finished.any()):
-                columns = (each[is_finished].tolist() for each in (active, tokens, length, total))
-                for number, *samples in zip(*columns, strict=True):
+            ended |= (length > 0).all(dim=1) | (limits <= step)
+            ended_count = int(ended.sum())
+            removes = are_worth_removing(ended_count, len(active), source.device)
+            if removes:
+                left, gone = by_ending(ended, ended_count)
+                columns = on_host(*(each[gone] for each in (active, tokens, length, total, limits)))
+                for number, *samples in zip(*(each.tolist() for each in columns), strict=True):
                     results[number] = _sorted_samples(*samples)
-                left = (~is_finished).nonzero()[:, 0]
-                tensors = (token, tokens, total, length, active, limits, rows)
-                token, tokens, total, length, active, limits, rows = (each[left] for each in tensors)
+                tensors = (token, tokens, total, length, active, limits, ended, rows)
+                token, tokens, total, length, active, limits, ended, rows = (each[left] for each in tensors)
             # Samples keep their rows: a state is selected only to make n of one, and where sentences have ended.
-            if len(active) and (step == 1 or bool(is_finished.any())):
+            if len(active) and (step == 1 or removes):
                 state = state.select(rows)
         return results
 
@@ -122,10 +127,10 @@ def draw(p: Tensor, uniform: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, value.contiguous(), right=True).flatten(1).clamp_(max=p.size(-1) - 1)
 
 
-def _sorted_samples(tokens: list[list[int]], lengths: list[int], log_p: list[float]) -> list[Hypothesis]:
+def _sorted_samples(tokens: list[list[int]], lengths: list[int], log_p: list[float], limit: int) -> list[Hypothesis]:
     """Return the samples, the most likely one first; those without a finite probability are left out."""
     samples = [
-        Hypothesis(ids[: length - 1] if length else ids, value, value, length > 0)
+        Hypothesis(ids[: length - 1] if length else ids[:limit], value, value, length > 0)
         for ids, length, value in zip(tokens, lengths, log_p, strict=True)
         if math.isfinite(value)
     ]

@@ -1,6 +1,8 @@
 """The device that a command computes on, its number format and its CPU threads."""
 
+import os
 import platform
+import sys
 import warnings
 from dataclasses import dataclass
 
@@ -14,12 +16,20 @@ PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     """Return the device: `auto` is the first CUDA device, else the CPU; also `cpu`, `cuda`, `cuda:N`.
 
-    key: the setting that `name` came from, for the ConfigError. Also disables cuDNN's attention.
+    key: the setting that `name` came from, for the ConfigError. Also sets torch up for GPUs.
     """
+    # Blocks of memory that grow serve batches of all shapes. Read when the first one is allocated.
+    if sys.platform == "linux" and "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:
+        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    # Products in fp32 by tensor cores, with 10 bits of mantissa.
+    if torch.cuda.is_available():
+        torch.backends.cuda.matmul.allow_tf32 = True
     # cuDNN's attention makes a plan for every new shape, and batches of text have many.
     torch.backends.cuda.enable_cudnn_sdp(False)
     # torch's own, of a backward pass that begins with a product, and harmless.
     warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA context")
+    # Ours are made for each batch: cuDNN copies them together.
+    warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -47,6 +57,11 @@ def has_fast_bf16(device: torch.device) -> bool:
     return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())
 
 
+def half_precision(device: torch.device) -> str:
+    """Return the number format that a GPU computes fastest in: bf16, or fp16 on cards without it."""
+    return "bf16" if has_fast_bf16(device) else "fp16"
+
+
 @dataclass(frozen=True)
 class Precision:
     """Number format of training: fp32, or autocast in bf16 or fp16 with weights in fp32 (Micikevicius et al. 2018)."""
@@ -56,8 +71,12 @@ class Precision:
 
     def autocast(self) -> torch.autocast:
         """Return autocast for a forward pass; does nothing in fp32."""
-        dtype = torch.float16 if self.name == "fp16" else torch.bfloat16
-        return torch.autocast(self.device.type, dtype=dtype, enabled=self.name != "fp32")
+        return torch.autocast(self.device.type, dtype=self.dtype, enabled=self.name != "fp32")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """That of half precision: bf16, but for fp16."""
+        return torch.float16 if self.name == "fp16" else torch.bfloat16
 
     @property
     def needs_scaler(self) -> bool:

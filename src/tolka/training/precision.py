@@ -8,7 +8,7 @@ import torch
 from tolka.data.batch import UNK, Batch, collate
 from tolka.errors import ConfigError
 from tolka.losses.objective import Objective
-from tolka.system.device import Precision, has_fast_bf16
+from tolka.system.device import Precision, half_precision, has_fast_bf16
 from tolka.system.randomness import preserve_torch_random
 
 # The fastest counts: the first one also allocates memory and compiles kernels.
@@ -33,9 +33,9 @@ def choose_precision(
     if name != "auto":
         return Precision(device, name), "as set"
     if device.type == "cuda":
-        fast = has_fast_bf16(device)
-        reason = "the GPU has bf16" if fast else "the GPU has no bf16: with a gradient scaler"
-        return Precision(device, "bf16" if fast else "fp16"), reason
+        chosen = half_precision(device)
+        reason = "the GPU has bf16" if chosen == "bf16" else "the GPU has no bf16: with a gradient scaler"
+        return Precision(device, chosen), reason
     # Without instructions for it a CPU emulates bf16, which is slower than fp32.
     if not has_fast_bf16(device):
         return Precision(device, "fp32"), "this processor has neither AMX nor AVX512-BF16"

@@ -88,16 +88,12 @@ class RunFolder:
             recover(model)
         # A manifest is written last: what has one is whole.
         resuming = (self.last / MANIFEST).is_file()
-        if self.last.exists() and not resuming:
-            raise ConfigError(
-                f"{self.last} has no {MANIFEST}, so that it is not whole and nothing can continue from it; to train "
-                "again from the beginning, choose another run.name or delete it"
-            )
-        if self.best.exists() and not resuming and not (self.path / _UNSAVED).exists():
-            raise ConfigError(
-                f"{self.path} has best/ but no last/ to continue from; to train again from the beginning, choose "
-                "another run.name or delete it"
-            )
+        is_lost = self.best.exists() and not (self.path / _UNSAVED).exists()
+        if not resuming and (self.last.exists() or is_lost):
+            broken = f"{self.last} has no {MANIFEST}, so that it is not whole and"
+            what = broken if self.last.exists() else f"{self.path} has best/ but no last/, so that"
+            again = "to train again from the beginning, choose another run.name or delete it"
+            raise ConfigError(f"{what} nothing can continue from it; {again}")
         self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
         if resuming:
             self.saved()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tolka.metrics.validation import Validation
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.model_directory.weights import average_weights
 from tolka.model_directory.write import Snapshot
 from tolka.system.number_format import number_text

@@ -8,7 +8,7 @@ from typing import Any
 
 from tolka.errors import ConfigError
 from tolka.model_directory.card import model_card
-from tolka.model_directory.resume_state import ResumeState, load_state
+from tolka.model_directory.read import ResumeState, load_state
 from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.weights import load_weights
 from tolka.model_directory.write import Snapshot, snapshot

@@ -80,7 +80,7 @@ class Window:
     def __init__(self, sums: Sequence[float] | None = None, device: torch.device | None = None) -> None:
         """sums: what `sums` of an earlier window returned, to continue from on `device`."""
         self.started_at = time.perf_counter()
-        self.tokens = 0
+        self.tokens = self.updates = self.starved = 0
         self._sums = torch.tensor(sums, dtype=torch.float32, device=device) if sums else None
 
     def sums(self) -> list[float] | None:
@@ -89,11 +89,14 @@ class Window:
 
     def add(self, result: UpdateResult) -> None:
         """Add the nll and the tokens of an update, if it was applied."""
-        sums = torch.stack([result.nll, result.nll.new_tensor(result.tokens)])
+        # A number from the host would wait for the device.
+        sums = torch.stack([result.nll, torch.full_like(result.nll, result.tokens)])
         # Chosen on the device: `if result.applied` would wait for it, and NaN * 0 is NaN.
         sums = torch.where(result.applied, sums, torch.zeros_like(sums))
         self._sums = sums if self._sums is None else self._sums + sums
         self.tokens += result.tokens
+        self.updates += 1
+        self.starved += result.starved
 
     @property
     def loss(self) -> float | None:

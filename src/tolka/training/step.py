@@ -3,7 +3,7 @@
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,9 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from tolka.data.batch import Batch
 from tolka.data.loader import Share
+from tolka.kernels.half_weights import half_weights
 from tolka.losses.objective import Objective
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.nn.lora import has_adapters
 from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors
 from tolka.system.device import Precision
@@ -39,6 +40,7 @@ class UpdateResult:
     applied: Tensor  # whether loss and gradient were finite; if not, the weights are unchanged
     tokens: int
     splits: int = 0  # how often a batch did not fit into memory and was halved
+    starved: bool = False  # whether the GPU had nothing left to do when the update began
 
 
 class TrainStep:
@@ -60,9 +62,13 @@ class TrainStep:
         self.ema = Ema(objective.model, config.ema) if config.ema else None
         # A saved model has the moving average's weights, or merged adapters: the trained weights are saved separately.
         self._saves_other_weights = bool(self.ema) or has_adapters(objective.model)
+        # Autocast launches a kernel for each weight and gradient, and keeps norms and residuals in fp32.
+        on_gpu, in_half = precision.device.type == "cuda", objective.model.trains_in_half
+        self._in_half = on_gpu and in_half and precision.name == "bf16" and not self.parallel.shares_weights
+        self._latest: torch.cuda.Event | None = None  # the end of the latest update on a GPU
         self._most_positions = sys.maxsize  # of the largest batch that may fit into memory
         # torch's fused kernels skip an update if `found_inf`, a tensor on the device, is set: the CPU need not wait.
-        supported = getattr(optimizer, "_step_supports_amp_scaling", False) and not self.parallel.shares_weights
+        supported = getattr(optimizer, "_step_supports_amp_scaling", False)
         self.waits = precision.device.type == "cpu" or not supported
 
     def __call__(self, number: int, rate: float, shares: Sequence[Share]) -> UpdateResult:
@@ -70,6 +76,7 @@ class TrainStep:
 
         shares: this rank's, of each of these batches.
         """
+        starved = self._latest is not None and self._latest.query()
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = rate
         # Each loss is a sum, divided by the tokens of all batches and ranks: a token weighs the same in whichever batch
@@ -82,14 +89,18 @@ class TrainStep:
         weights = [weight for weight in self.objective.parameters() if weight.grad is not None]
         if weights:
             applied = self._apply(weights, number, applied)
-        return UpdateResult(nll, applied, tokens, splits)
+        if nll.device.type == "cuda":
+            self._latest = torch.cuda.Event()
+            self._latest.record(torch.cuda.current_stream(nll.device))
+        return UpdateResult(nll, applied, tokens, splits, starved)
 
     @contextmanager
     def memory_filled(self) -> Iterator[None]:
         """Allocate what training will hold during a block: the optimizer's moments and a gradient."""
         # Optimizers make their moments in the first update, so that a trial before it would find too much free.
-        weights = [] if self.optimizer.state else [weight for weight in self._names if weight.requires_grad]
-        moments_and_gradient = [torch.empty_like(weight) for weight in weights for _ in range(MOMENTS + 1)]
+        copies = 1 if self.optimizer.state else MOMENTS + 1
+        weights = [weight for weight in self._names if weight.requires_grad and weight.grad is None]
+        moments_and_gradient = [torch.empty_like(weight) for weight in weights for _ in range(copies)]
         try:
             yield
         finally:
@@ -160,14 +171,23 @@ class TrainStep:
 
     def _pass(self, part: Share, divisor: float, is_last: bool = False) -> Tensor:
         """Run forward and backward; return the nll."""
-        with self.precision.autocast():
-            sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
-        # A rank without a pair computes one in vain (see `Share`): its gradient is 0.
-        loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
-        # False if a plugin's LayerDrop has skipped all trained layers.
-        if loss.requires_grad:
-            self.scaler.scale(loss / divisor).backward()
+        with self._half_weights():
+            with nullcontext() if self._in_half else self.precision.autocast():
+                sums = self.parallel.loss(part.batch.to(self.precision.device), is_last)
+            # A rank without a pair computes one in vain (see `Share`): its gradient is 0.
+            loss, nll = (sums.loss, sums.nll) if part.counts else (0.0 * sums.loss, 0.0 * sums.nll)
+            # False if a plugin's LayerDrop has skipped all trained layers.
+            if loss.requires_grad:
+                self.scaler.scale(loss / divisor).backward()
         return nll.detach()
+
+    def _half_weights(self) -> AbstractContextManager[None]:
+        if not self._in_half:
+            return nullcontext()
+        model, parts = self.objective.model, list[nn.Module]()
+        if self.parallel.ranks.size > 1:  # gradients are sent to other ranks as soon as a layer has them
+            parts += model.layers()
+        return half_weights([*parts, model], self.precision.dtype)
 
     def _apply(self, weights: list[nn.Parameter], number: int, applied: Tensor) -> Tensor:
         """Unscale, clip and step; skip the update if a gradient is non-finite. Return whether it was applied."""

@@ -6,13 +6,12 @@ from dataclasses import asdict, replace
 
 from tolka.data.loader import Batches
 from tolka.errors import LostProcessError, TolkaError
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.optim.schedules.base import LearningRate
 from tolka.system.progress import bar
 from tolka.training.callbacks import Callback
 from tolka.training.checkpoint_writer import CheckpointWriter
 from tolka.training.data_position import DataPosition
-from tolka.training.decisions import Decisions
 from tolka.training.non_finite import LostError, SkippedUpdates
 from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
@@ -20,6 +19,7 @@ from tolka.training.selection import ModelSelection, Validates
 from tolka.training.snapshots import Snapshots
 from tolka.training.state import Clock, GivenUpError, TrainState, Window
 from tolka.training.step import RAW, TrainStep, UpdateResult
+from tolka.training.stopping import Stopping
 from tolka.training.training_log import TrainingLog
 from tolka.training.warning_signs import Watch
 
@@ -53,10 +53,10 @@ class Trainer:
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
-        self._decisions = Decisions(config, self._ranks, self._clock, rate, run.log)
+        self._stopping = Stopping(config, self._ranks, self._clock, rate, run.log)
         self._skipped = SkippedUpdates(data, run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
-        last_updates = self._decisions.last_updates
+        last_updates = self._stopping.last_updates
         self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback)
         self._keeper = CheckpointWriter(run, callback.on_save)
         self._selection = ModelSelection(
@@ -68,7 +68,7 @@ class Trainer:
             snapshots,
             watch,
             self._clock,
-            self._decisions.check_stop,
+            self._stopping.check_stop,
             callback,
         )
         self._beginning: ResumeState | None = None  # until `last/` is saved
@@ -84,11 +84,11 @@ class Trainer:
         During a row of skipped updates `last/` is not replaced; a resumed run repeats the row. A validation in progress
         is abandoned; a resumed run begins with it.
         """
-        self._decisions.ask_to_stop(reason)
+        self._stopping.ask_to_stop(reason)
 
     def save_soon(self) -> None:
         """Request that `last/` is saved after the current update; safe to call from a signal handler."""
-        self._decisions.ask_to_save()
+        self._stopping.ask_to_save()
 
     def fit(self, validate_start: bool = False) -> TrainState:
         """Train until the updates, the minutes or the patience are used up; leaves `best/` and `last/`.
@@ -98,7 +98,7 @@ class Trainer:
         TolkaError when training cannot recover from NaN or inf, when the text cannot be read any further, or when these
         folders could not be written.
         """
-        self._decisions.begin()
+        self._stopping.begin()
         self._clock.start(self.state.seconds)
         self._log.begin()
         self.step.objective.train()
@@ -117,27 +117,27 @@ class Trainer:
             # Where a signal interrupted the validation before this run resumed.
             with self._rolling_back():
                 self._validate_if_due()
-            while (reason := self._decisions.reason_to_stop(self.state)) is None:
+            while (reason := self._stopping.reason_to_stop(self.state)) is None:
                 self._next_update()
-                progress.total = self._decisions.last_updates(self.state)[1]
+                progress.total = self._stopping.last_updates(self.state)[1]
                 progress.set_postfix_str(self._log.on_bar, refresh=False)
                 progress.update(self.state.update - progress.n)
         # A stop is to end soon: what is left to do, a resumed run does.
-        if not self._decisions.stop_reason:
+        if not self._stopping.stop_reason:
             self._finish()
         # Asked again: a signal may have come during the last validation.
-        if self._decisions.stop_reason:
+        if self._stopping.stop_reason:
             self._save_last_if_good()
         self._finish_saving()
-        self.run.log(f"training ends at update {self.state.update}: {self._decisions.stop_reason or reason}")
+        self.run.log(f"training ends at update {self.state.update}: {self._stopping.stop_reason or reason}")
         return self.state
 
     def expect(self, updates: int, chosen: Collection[str] = ()) -> None:
         """Have the log say how long this takes, as is usual for such a training; nothing for 0.
 
-        chosen: see Decisions.
+        chosen: see Stopping.
         """
-        self._log.usual_updates, self._decisions.chosen = updates, chosen
+        self._log.usual_updates, self._stopping.chosen = updates, chosen
 
     def _next_update(self) -> None:
         """Apply an update; report, validate and save what is due after it."""
@@ -180,7 +180,7 @@ class Trainer:
         try:
             if self.state.validated_at < self.state.update:
                 self._validate_and_save()
-            if self.config.average and not self._decisions.stop_reason:
+            if self.config.average and not self._stopping.stop_reason:
                 with self.step.smoothed():
                     averaged = self._selection.average(self.state)
                 if averaged:
@@ -191,9 +191,9 @@ class Trainer:
     def _validate_if_due(self) -> bool:
         """Validate and save, unless that is done or a stop is requested; return whether it was due."""
         update = self.state.update
-        if update % self.config.validate_every or self.state.validated_at >= update or self._decisions.stop_reason:
+        if update % self.config.validate_every or self.state.validated_at >= update or self._stopping.stop_reason:
             return False
-        if not self._decisions.affords_validation(self.state, self._time_validation):
+        if not self._stopping.affords_validation(self.state, self._time_validation):
             return False
         self._validate_and_save()
         return True
@@ -209,7 +209,7 @@ class Trainer:
         if self._selection.keeps_regularly(self.state):
             with self.step.smoothed():
                 self._selection.save_checkpoint(self.state)
-        if self._decisions.saves:
+        if self._stopping.saves:
             self._skipped.check(self.state)
             # In a row of skipped updates `last/` stays the state before it, to which training may have to return.
             if not self._skipped.spoils(self.state):
@@ -227,7 +227,7 @@ class Trainer:
         shares = self.data.shares(self.state)
         self.state.update += 1
         # Halved once for each return to `last/`: with the same rate the same updates would fail again.
-        rate = self.rate.at(self.state.update, self._decisions.share_of_minutes, self.state.plateau, self.state.warmup)
+        rate = self.rate.at(self.state.update, self._stopping.share_of_minutes, self.state.plateau, self.state.warmup)
         rate *= 0.5**self.state.returns
         result = self.step(self.state.update, rate, shares)
         window.add(result)
@@ -298,7 +298,7 @@ class Trainer:
         saved = self.step.parallel.gathered(self.resume_state())
         with self.step.smoothed():
             self._selection.save_last(self.state, saved)
-        self._decisions.saved()
+        self._stopping.saved()
 
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""

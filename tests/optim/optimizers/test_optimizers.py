@@ -11,8 +11,9 @@ from torch import nn
 
 from tolka.errors import ConfigError
 from tolka.models.transformer import TransformerConfig
+from tolka.optim.optimizers.adafactor import AdafactorConfig
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig
-from tolka.optim.optimizers.of_torch import AdafactorConfig, AdamConfig, AdamWConfig, SGDConfig
+from tolka.optim.optimizers.of_torch import AdamConfig, AdamWConfig, SGDConfig
 
 Array = npt.NDArray[np.float64]
 WEIGHT = [[0.5, -1.0, 2.0], [0.25, 3.0, -0.75]]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from tolka.data.batch import BOS, EOS, Batch
+from tolka.kernels.attention import takes_packed
 from tolka.kernels.packing import Packing, choose_packing
 from tolka.models.embeddings import make_embeddings
 from tolka.models.seq2seq import Inspection, Seq2Seq
@@ -27,6 +28,7 @@ class Transformer(Seq2Seq):
     """Encoder and decoder, trained with teacher forcing. See `TransformerOptions` for what can be chosen."""
 
     architecture = "Transformer"
+    trains_in_half = True
 
     def __init__(self, config: TransformerOptions, source_vocabulary: int, target_vocabulary: int) -> None:
         """config: resolved. source_vocabulary, target_vocabulary: numbers of subwords."""
@@ -61,11 +63,17 @@ class Transformer(Seq2Seq):
     def forward(self, batch: Batch) -> Tensor:
         """Return the features (N, D) of the valid target tokens."""
         # Teacher forcing: target_in is the reference shifted by one, so that position t predicts its token t + 1.
-        source = choose_packing(batch.source_lengths, batch.source.size(1), batch.source_positions)
         # The decoder reads tags too, whose positions are not among those of the references.
         positions = None if batch.target_tags else batch.target_positions
-        target = choose_packing(batch.target_lengths, batch.target_in.size(1), positions)
+        packed = positions is not None and self._takes_packed
+        source = choose_packing(batch.source_lengths, batch.source.size(1), batch.source_positions, packed)
+        target = choose_packing(batch.target_lengths, batch.target_in.size(1), positions, packed)
         return self._decode(batch, target, self._encode(batch.source, source), source)
+
+    @property
+    def _takes_packed(self) -> bool:
+        weight, options = next(self.parameters()), self.config
+        return takes_packed(weight.dtype, weight.device, options.d_model // options.heads, options.value_width)
 
     def _encode(self, source: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
         """(B, S) -> encoder states (M, D). maps: where given, gets each layer's."""
@@ -90,7 +98,7 @@ class Transformer(Seq2Seq):
         x: Tensor = embedding(rows.pack_ids(ids)) * self.config.embedding_scale
         if positions is not None:
             # A row's place is its position within its sentence: (L, D) -> (N, D).
-            x = x + positions(0, rows.longest).index_select(0, rows.places)
+            x = x + positions(0, rows.longest).to(x.dtype).index_select(0, rows.places)
         return self.dropout(x)
 
     def _decoder_input(self, ids: Tensor) -> Tensor:

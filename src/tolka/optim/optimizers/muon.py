@@ -22,7 +22,13 @@ _SIZE = 0.2  # root mean square of an update over its rate; AdamW's is 0.2 to 0.
 
 
 class Muon(torch.optim.Optimizer):
-    """Orthogonalised momentum (Jordan et al. 2024) for matrices, AdamW for the other groups."""
+    """Orthogonalised momentum (Jordan et al. 2024) for matrices, AdamW for the other groups.
+
+    found_inf: a tensor on the device, 1 where an update is to change nothing, so that nobody has to wait for it.
+    """
+
+    _step_supports_amp_scaling = True
+    found_inf: Tensor | None = None
 
     def __init__(
         self,
@@ -49,31 +55,38 @@ class Muon(torch.optim.Optimizer):
         self._update_matrices(matrices)
         # At every step, because `load_state_dict` replaces both objects.
         self.adamw.param_groups, self.adamw.state = others, self.state
+        self.adamw.found_inf = self.found_inf  # type: ignore[attr-defined]
         self.adamw.step()
 
     def _update_matrices(self, group: dict[str, Any]) -> None:
-        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
-        for weight in group["params"]:
-            if weight.grad is None:
-                continue
+        weights = [weight for weight in group["params"] if weight.grad is not None]
+        found, momentum = self.found_inf, group["momentum"]
+        applied = 1.0 if found is None else 1.0 - found
+        by_shape: dict[torch.Size, list[tuple[Tensor, Tensor, Tensor]]] = {}
+        for weight in weights:
             if "mean" not in self.state[weight]:
                 self.state[weight]["mean"] = torch.zeros_like(weight)
-            mean = self.state[weight]["mean"]
-            mean.lerp_(weight.grad, 1.0 - group["momentum"])
-            ahead = weight.grad.lerp(mean, group["momentum"])  # Nesterov momentum
-            weight.mul_(1.0 - group["lr"] * group["weight_decay"])
             # W_Q, W_K and W_V, or the gates of a recurrence, are orthogonalised each by itself.
             rows = self.widths.get(weight, [weight.size(0)])
-            for part, direction in zip(weight.split(rows), ahead.split(rows), strict=True):
-                by_shape.setdefault(part.shape, []).append((part, direction))
+            split = (each.split(rows) for each in (weight, weight.grad, self.state[weight]["mean"]))
+            for parts in zip(*split, strict=True):
+                by_shape.setdefault(parts[0].shape, []).append(parts)
+        if weights:
+            torch._foreach_mul_(weights, 1.0 - group["lr"] * group["weight_decay"] * applied)
         # All matrices of one shape in a batch; torch.optim.Muon takes one after the other, in bfloat16, which most
         # processors emulate.
-        for shape, pairs in by_shape.items():
-            directions = orthogonalise(torch.stack([direction for _, direction in pairs]))
+        for shape, triples in by_shape.items():
+            own, gradients, means = map(list, zip(*triples, strict=True))
+            gradient = torch.stack(gradients)
+            if found is not None:
+                gradient = torch.where(found > 0, 0.0, gradient)  # 0 times NaN is NaN
+            mean = torch.stack(means).lerp_(gradient, (1.0 - momentum) * applied)
+            torch._foreach_copy_(means, list(mean.unbind()))
+            directions = orthogonalise(gradient.lerp(mean, momentum))  # Nesterov momentum
             # An orthogonal (m, n) matrix has a root mean square of 1 / sqrt(max(m, n)): so scaled, an update is as
             # large as AdamW's, and one rate does for both (Liu et al. 2025, equation 4).
-            directions *= group["lr"] * _SIZE * max(shape) ** 0.5
-            torch._foreach_sub_([part for part, _ in pairs], list(directions.unbind()))
+            directions *= group["lr"] * _SIZE * max(shape) ** 0.5 * applied
+            torch._foreach_sub_(own, list(directions.unbind()))
 
 
 def orthogonalise(matrices: Tensor) -> Tensor:

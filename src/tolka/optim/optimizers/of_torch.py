@@ -1,10 +1,10 @@
-"""Torch's optimizers: Adam, AdamW, Adafactor, and gradient descent with momentum."""
+"""Torch's optimizers: Adam, AdamW, and gradient descent with momentum."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.optim import SGD, Adafactor, Adam, AdamW
+from torch.optim import SGD, Adam, AdamW
 
 from tolka.optim.optimizers.base import OPTIMIZERS, OptimizerConfig, trained_parameters, with_decayed_matrices
 from tolka.options.checks import share_below_one, zero_or_more
@@ -61,24 +61,6 @@ class AdamConfig(MomentsConfig):
         return Adam(trained_parameters(model), lr=self.lr, betas=betas, eps=self.eps, fused=True)
 
 
-@OPTIMIZERS.register("adafactor")
-@dataclass(frozen=True)
-class AdafactorConfig(OptimizerConfig):
-    """Adafactor (Shazeer and Stern 2018): m + n numbers for an (m, n) matrix, where Adam keeps 2mn.
-
-    Without momentum, and as the paper's section 9 recommends. The rate is never above 1 / sqrt(update), its equation.
-    """
-
-    name: str = "adafactor"
-    """the kind of optimiser: adafactor"""
-    lr: float = 0.01
-    """the peak learning rate of every schedule, times the size (root mean square) of the matrix that it moves"""
-
-    def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        # The paper's epsilon_1, 1e-30, is of squares; torch squares what it is given.
-        return Adafactor(trained_parameters(model), lr=self.lr, eps=(1e-15, 1e-3))
-
-
 @OPTIMIZERS.register("sgd")
 @dataclass(frozen=True)
 class SGDConfig(OptimizerConfig):
@@ -99,7 +81,15 @@ class SGDConfig(OptimizerConfig):
         zero_or_more(self, "optimizer", "off", "weight_decay")
 
     def build(self, model: nn.Module) -> torch.optim.Optimizer:
-        # Not fused: when fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was
-        # never written, which the next update uses (seen in torch 2.13).
         groups = with_decayed_matrices(model, self.weight_decay)
-        return SGD(groups, lr=self.lr, momentum=self.momentum)
+        # Only a fused kernel skips an update without waiting for the device; FSDP's shards have none.
+        fused = all(
+            weight.device.type == "cuda" and not hasattr(weight, "full_tensor") for weight in model.parameters()
+        )
+        optimizer = SGD(groups, lr=self.lr, momentum=self.momentum, fused=fused)
+        if fused and self.momentum:
+            # When fp16's first update overflows, torch's fused kernel skips it and keeps a momentum that was never
+            # written, which the next update uses (seen in torch 2.13).
+            for weight in trained_parameters(model):
+                optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+        return optimizer

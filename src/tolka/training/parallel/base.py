@@ -9,7 +9,7 @@ from tolka.data.batch import Batch
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.losses.cross_entropy import LossSum
 from tolka.losses.objective import Objective
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.training.averaging import Ema
 
 

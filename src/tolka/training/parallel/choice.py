@@ -19,6 +19,11 @@ def parallel_of(config: TrainerConfig, objective: Objective, ranks: Ranks, preci
     kind = config.parallel
     if ranks.size == 1:
         return Parallel(objective, ranks)
+    if precision.device.type == "cuda":
+        # NCCL would say so in words of its own, after a while.
+        cards = ranks.gather(str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+        if len(set(cards)) < ranks.size:
+            raise ConfigError("two processes of this training have the same GPU: start one for each GPU")
     # DDP needs the whole model on every GPU, FSDP sends weights at every layer: it is taken only where that is needed,
     # on any rank. Imported here, as torch.distributed's parts take a second to import.
     if kind == "fsdp" or (kind == "auto" and ranks.most(not _fits(objective, precision.device))[0]):

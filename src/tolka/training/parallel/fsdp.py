@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -16,7 +16,7 @@ from tolka.data.batch import Batch
 from tolka.distributed.ranks import Ranks
 from tolka.errors import LostProcessError
 from tolka.losses.objective import Objective
-from tolka.model_directory.resume_state import ResumeState
+from tolka.model_directory.read import ResumeState
 from tolka.system.device import Precision
 from tolka.training.averaging import Ema
 from tolka.training.parallel.base import Parallel
@@ -35,9 +35,12 @@ class Sharded(Parallel):
     def __init__(self, objective: Objective, ranks: Ranks, precision: Precision) -> None:
         """objective: whose model is shared out from here on; build the optimizer after this."""
         super().__init__(objective, ranks)
-        self.whole_objective = copy.deepcopy(objective)
+        # The twin's weights are never copied, as the whole model may fill the GPU.
+        empty = {
+            id(weight): nn.Parameter(weight.new_empty(0), weight.requires_grad) for weight in objective.parameters()
+        }
+        self.whole_objective = copy.deepcopy(objective, empty)
         self._twin = self.whole_objective.model
-        self._empty()
         mesh = init_device_mesh(precision.device.type, (ranks.size,))
         # Layer by layer, so that only one layer's weights are whole at a time; then what is left, as embeddings.
         for module in (*objective.model.layers(), objective):

@@ -13,7 +13,7 @@ _SAVE_LAST_MINUTES = 10.0  # between two saves of last/ while no validation fall
 _TENTH = 10  # of the minutes is for the warm-up, and for validations, at most
 
 
-class Decisions:
+class Stopping:
     """Decides before each update whether training continues; ranks decide together.
 
     stop_reason: why training ends, once that is decided. saves: whether to save `last/` after the next update. chosen:

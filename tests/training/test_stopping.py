@@ -9,20 +9,20 @@ from tolka.distributed.ranks import ALONE
 from tolka.optim.schedules.base import LearningRate, SchedulerConfig
 from tolka.optim.schedules.formulas import ConstantConfig
 from tolka.optim.schedules.wsd import WarmupStableDecayConfig
-from tolka.training.decisions import Decisions
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
+from tolka.training.stopping import Stopping
 
 UNTIL_A_PLATEAU = WarmupStableDecayConfig(warmup=10, horizon=0)
 
 
-def decisions(
+def stopping(
     seconds: float = 0.0, schedule: SchedulerConfig | None = None, logged: list[str] | None = None, **options: Any
-) -> Decisions:
+) -> Stopping:
     clock: Any = SimpleNamespace(seconds=seconds)
     config = TrainerConfig(**{"updates": 10, **options})
     rate = LearningRate(schedule or ConstantConfig(), 1.0, config.updates)
-    return Decisions(config, ALONE, clock, rate, ([] if logged is None else logged).append)
+    return Stopping(config, ALONE, clock, rate, ([] if logged is None else logged).append)
 
 
 @each_row(
@@ -41,17 +41,17 @@ def decisions(
 )
 def test_why_it_ends(update: int, stale: int, seconds: float, options: dict[str, Any], reason: str | None) -> None:
     state = TrainState(update=update, stale=stale)
-    assert decisions(seconds, **options).reason_to_stop(state) == reason
+    assert stopping(seconds, **options).reason_to_stop(state) == reason
 
 
 def test_a_request_to_stop_comes_before_all_else() -> None:
-    made = decisions()
+    made = stopping()
     made.ask_to_stop("SIGTERM received")
     assert made.reason_to_stop(TrainState(update=10)) == "SIGTERM received"
 
 
 def test_a_request_to_save_holds_until_it_is_done() -> None:
-    made = decisions()
+    made = stopping()
     assert (made.reason_to_stop(TrainState()), made.saves) == (None, False)
     made.ask_to_save()
     made.reason_to_stop(TrainState())
@@ -63,7 +63,7 @@ def test_a_request_to_save_holds_until_it_is_done() -> None:
 
 def test_a_plateau_begins_a_decay_with_which_training_ends() -> None:
     logged: list[str] = []
-    made = decisions(schedule=UNTIL_A_PLATEAU, logged=logged, updates=1000, patience=3)
+    made = stopping(schedule=UNTIL_A_PLATEAU, logged=logged, updates=1000, patience=3)
     state = TrainState(update=64, validated_at=64, stale=2)
     assert (made.reason_to_stop(state), state.plateau) == (None, 0)
     state.stale = 3
@@ -79,7 +79,7 @@ def test_a_plateau_begins_a_decay_with_which_training_ends() -> None:
 
 
 def test_the_warm_up_has_no_plateau() -> None:
-    made = decisions(schedule=UNTIL_A_PLATEAU, updates=1000, patience=2)
+    made = stopping(schedule=UNTIL_A_PLATEAU, updates=1000, patience=2)
     for at, plateau, ends in ((10, 0, True), (11, 11, False)):
         state = TrainState(update=at, validated_at=at, stale=2)
         assert (bool(made.reason_to_stop(state)), state.plateau) == (ends, plateau)
@@ -104,7 +104,7 @@ def test_which_warm_up_the_minutes_settle(
     update: int, seconds: float, minutes: float, paced_from: float, warmup: int, chosen: bool, settled: int
 ) -> None:
     schedule = WarmupStableDecayConfig(warmup=warmup, horizon=0)
-    made = decisions(seconds, schedule=schedule, updates=1000, max_minutes=minutes)
+    made = stopping(seconds, schedule=schedule, updates=1000, max_minutes=minutes)
     made.chosen = ["scheduler.warmup"] if chosen else []
     state = TrainState(update=update, paced_from=paced_from)
     made.reason_to_stop(state)
@@ -112,14 +112,14 @@ def test_which_warm_up_the_minutes_settle(
 
 
 def test_the_pace_leaves_the_first_updates_out() -> None:
-    made, state = decisions(30.0), TrainState(update=5)
+    made, state = stopping(30.0), TrainState(update=5)
     made.reason_to_stop(state)
     state.seconds, state.update = 34.0, 9
     assert (state.paced_from, state.pace, state.updates_in(60.0)) == (30.0, 1.0, 35)
 
 
 def test_a_settled_warm_up_has_no_plateau_either() -> None:
-    made = decisions(schedule=WarmupStableDecayConfig(warmup=200, horizon=0), updates=1000, patience=2)
+    made = stopping(schedule=WarmupStableDecayConfig(warmup=200, horizon=0), updates=1000, patience=2)
     for at, plateau in ((20, 0), (21, 21)):
         state = TrainState(update=at, validated_at=at, stale=2, warmup=20)
         made.reason_to_stop(state)
@@ -128,7 +128,7 @@ def test_a_settled_warm_up_has_no_plateau_either() -> None:
 
 def test_without_patience_no_plateau_begins_a_decay() -> None:
     state = TrainState(update=64, validated_at=64, stale=99)
-    made = decisions(schedule=UNTIL_A_PLATEAU, updates=1000, patience=0)
+    made = stopping(schedule=UNTIL_A_PLATEAU, updates=1000, patience=0)
     assert (made.reason_to_stop(state), state.plateau) == (None, 0)
 
 
@@ -145,5 +145,5 @@ def test_without_patience_no_plateau_begins_a_decay() -> None:
 def test_when_it_ends_at_the_earliest_and_latest(
     schedule: SchedulerConfig, update: int, stale: int, plateau: int, patience: int, least: int, most: int
 ) -> None:
-    made = decisions(schedule=schedule, updates=1000, patience=patience, validate_every=10)
+    made = stopping(schedule=schedule, updates=1000, patience=patience, validate_every=10)
     assert made.last_updates(TrainState(update=update, stale=stale, plateau=plateau)) == (least, most)
