@@ -35,8 +35,8 @@ def _converted(tensors: tuple[Tensor, ...] | list[Tensor], dtype: torch.dtype) -
 def half_weights(parts: Sequence[nn.Module], dtype: torch.dtype) -> Iterator[None]:
     """Let modules compute in `dtype` during a block that has the forward and the backward pass; weights stay fp32.
 
-    The gradients of the weights are summed in fp32, over the passes of an update. Those of one part come together, of
-    what it shares with an earlier part with that.
+    The gradients of the weights are summed in fp32, over the passes of an update. A part's come together; those of a
+    weight that it shares with an earlier part come with that part's.
     """
     places, copies = [], dict[nn.Parameter, Tensor]()
     for part in parts:
