@@ -78,11 +78,17 @@ def keys_for_few(key: Tensor) -> Tensor:
     return key if key.device.type != "cpu" else key.transpose(-1, -2) / math.sqrt(key.size(-1))
 
 
+def padding_for_few(source: Packing, key: Tensor) -> Tensor | None:
+    """Return the padding of sources as `attend_few` takes it, for keys like these; None where there is none."""
+    mask = source.mask_for(key)
+    return mask if mask is None or key.device.type != "cpu" else ~mask
+
+
 def attend_few(query: Tensor, keys: Tensor, values: Tensor, padding: Tensor | None) -> Tensor:
     """Attend with the few queries of a decoding step: (B, H, k, K) -> (B, H, k, V).
 
     keys (B, H, K, S): K^T / sqrt(d_k); values (B, H, S, V); both contiguous. padding: (B, 1, 1, S), true where there is
-    no source token. On a GPU keys are (B, H, S, K), undivided, and padding is what `Packing.mask_for` returns.
+    no source token. On a GPU both are as `keys_for_few` and `padding_for_few` return them.
     """
     if query.device.type != "cpu":
         return fused_attention(query, keys, values, padding, causal=False)

@@ -4,6 +4,7 @@ Shapes: B active sentences, k beam size, G groups, w = k / G hypotheses of a gro
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
 from tolka.search.constraints.terms import Result, Terms, search_until_met
-from tolka.search.finished import Finished, hypotheses
+from tolka.search.finished import Finished
 from tolka.search.hypothesis import Hypothesis, Wish
 from tolka.search.options import BeamConfig as BeamConfig
 from tolka.search.options import BeamOptions
@@ -212,19 +213,17 @@ class _Beam:
     def _take_results(self, rows: Tensor) -> None:
         """Set the results of sentences that have ended, which have these numbers among the active ones."""
         pools = [finished.select(rows) for finished in self.finished]
-        of_pools = [each for pool in pools for each in (pool.count, pool.tokens, pool.lengths, pool.log_p)]
-        kept = [each for _, tensors in self.unfinished for each in tensors]
-        numbers, *columns = (each.tolist() for each in on_host(self.active[rows], *of_pools, *kept))
-        for results in self.results:
-            found = hypotheses(self.config.penalty, *columns[:4])
-            for number, pool in zip(numbers, found, strict=True):
-                if pool:
-                    results[number] = Result(_best_first(pool))
-            del columns[:4]
-        for group, tensors in self.unfinished:
-            for number, *active in zip(*columns[: len(tensors)], strict=True):
+        groups = [[self.active[rows]], *(pool.tensors for pool in pools), *(kept for _, kept in self.unfinished)]
+        found = iter(on_host(*chain.from_iterable(groups)))
+        numbers = next(found).tolist()
+        for results, pool in zip(self.results, pools, strict=True):
+            hypotheses = Finished(*islice(found, len(pool.tensors))).hypotheses(self.config.penalty)
+            for number, of_sentence in zip(numbers, hypotheses, strict=True):
+                if of_sentence:
+                    results[number] = Result(_best_first(of_sentence))
+        for group, kept in self.unfinished:
+            for number, *active in zip(*(each.tolist() for each in islice(found, len(kept))), strict=True):
                 self.results[group][number] = self._unfinished(*active)
-            del columns[: len(tensors)]
         self.unfinished = []
 
     def _unfinished(self, tokens: list[list[int]], log_p: list[float], missing: list[list[bool]]) -> Result:

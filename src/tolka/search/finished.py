@@ -64,27 +64,22 @@ class Finished:
         tokens, lengths, log_p = (take(each, order) for each in (self.tokens, self.lengths, self.log_p))
         return type(self)(tokens, lengths, log_p, self.count.clamp(max=count), self.best)
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of its tensors, as it is made of them."""
+        return self.tokens, self.lengths, self.log_p, self.count, self.best
+
     def select(self, rows: Tensor) -> Self:
         """Return the hypotheses of the sentences numbered `rows` (B',)."""
-        tensors = (self.tokens, self.lengths, self.log_p, self.count, self.best)
-        return type(self)(*(each.index_select(0, rows) for each in tensors))
+        return type(self)(*(each.index_select(0, rows) for each in self.tensors))
 
-
-def hypotheses(
-    penalty: Callable[[float], float],
-    counts: list[int],
-    tokens: list[list[list[int]]],
-    lengths: list[list[int]],
-    log_p: list[list[float]],
-) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each sentence in the order in which they finished, of the lists of a `Finished`.
-
-    penalty: lp of a length.
-    """
-    return [
-        [
-            Hypothesis(ids[: length - 1], value, value / penalty(length), finished=True)
-            for ids, length, value in zip(own[:count], of_ids, values, strict=False)
+    def hypotheses(self, penalty: Callable[[float], float]) -> list[list[Hypothesis]]:
+        """Return those of each sentence in the order in which they finished. penalty: lp of a length."""
+        columns = (each.tolist() for each in (self.count, self.tokens, self.lengths, self.log_p))
+        return [
+            [
+                Hypothesis(ids[: length - 1], log_p, log_p / penalty(length), finished=True)
+                for ids, length, log_p in zip(tokens[:count], lengths, log_ps, strict=False)
+            ]
+            for count, tokens, lengths, log_ps in zip(*columns, strict=True)
         ]
-        for count, own, of_ids, values in zip(counts, tokens, lengths, log_p, strict=True)
-    ]

@@ -11,7 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from tolka.kernels.attention import attend_few, encoded_at_once, fused_attention, keys_for_few
+from tolka.kernels.attention import attend_few, encoded_at_once, fused_attention, keys_for_few, padding_for_few
 from tolka.kernels.packing import Packing, choose_packing
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.transformer.layers import DecoderLayer
@@ -52,8 +52,7 @@ class DecodingTransformer(Transformer):
         memory = self._encode_in_parts(source, lengths)
         prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self.decoder]
         # None where no sentence has padding, which spares every step the masking.
-        mask = choose_packing(lengths, source.size(1)).mask_for(memory[0][0])
-        padding = ~mask if mask is not None and mask.dtype == torch.bool else mask
+        padding = padding_for_few(choose_packing(lengths, source.size(1)), memory[0][0])
         return TransformerState(prefix, memory, padding, position=0, beam=1)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
@@ -78,7 +77,7 @@ class DecodingTransformer(Transformer):
         memory: list[tuple[Tensor, Tensor]] = []
         count = encoded_at_once(source)
         if count >= sentences:
-            return list(self._memories(source, lengths))
+            return [(keys.contiguous(), values.contiguous()) for keys, values in self._memories(source, lengths)]
         for part in (slice(start, start + count) for start in range(0, sentences, count)):
             shorter = source[part, : int(lengths[part].max())]
             for number, (keys, values) in enumerate(self._memories(shorter, lengths[part])):
