@@ -284,3 +284,12 @@ def compared(tiny: list[str]) -> list[str]:
     """The arguments of mt-train for a training of a second, with a test of significance."""
     kept = [each for each in tiny if not each.startswith("metrics.bootstrap")]
     return [*kept, "metrics.bootstrap=40", "report.plots=false"]
+
+
+@pytest.fixture
+def work() -> Iterator[Any]:
+    """Let this machine have a GPU that only counts; what it is made to do."""
+    from counting_gpu import counting_gpu
+
+    with counting_gpu() as counted:
+        yield counted

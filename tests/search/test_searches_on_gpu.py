@@ -2,13 +2,12 @@
 
 import copy
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from counting_gpu import CUDA, Work, counting_gpu
+from counting_gpu import CUDA, Work
 
 from tolka.engines.torch_engine import TorchEngine, convert_model
 from tolka.models.base import Seq2Seq
@@ -25,12 +24,6 @@ SIX = replace(TINY, layers=6)
 RANDOM = random.Random(0)
 SOURCES = [[RANDOM.randint(4, 99) for _ in range(RANDOM.randint(2, 14))] for _ in range(24)]
 SHORT: dict[str, Any] = {"max_length_factor": 1.0, "max_length_extra": 5}
-
-
-@pytest.fixture
-def work() -> Iterator[Work]:
-    with counting_gpu() as counted:
-        yield counted
 
 
 def _model(config: object) -> Seq2Seq:

@@ -1,12 +1,12 @@
 """What an update makes a GPU do, counted by a device that only counts, and that its results are the CPU's."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
-from counting_gpu import CUDA, Work, counting_gpu
+from counting_gpu import CUDA, Work
 
 from tolka.data.batch import collate
 from tolka.data.loader import Share
@@ -24,12 +24,6 @@ from tolka.training.step import TrainStep
 SOURCES = [[4, 5, 6, 7, 8], [9, 10], [11], [5, 5, 4, 10, 6, 9, 7]]
 TARGETS = [[8, 7, 6], [10, 9, 4, 5, 11, 6], [4], [7, 9]]
 TINY = TransformerConfig(d_model=32, heads=2, d_ff=64, layers=2, dropout=0.0)
-
-
-@pytest.fixture
-def work() -> Iterator[Work]:
-    with counting_gpu() as counted:
-        yield counted
 
 
 def _shares(count: int = 1) -> list[Share]:
