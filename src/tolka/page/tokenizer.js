@@ -1,9 +1,9 @@
 // Text to token ids and back, as SentencePiece does it (Kudo and Richardson 2018), and what tolka adds to it: tags of
 // languages, and vocabularies whose ids are not those of the SentencePiece model.
 
-import { strip } from "./characters.js";
+import { patternOf, strip } from "./characters.js";
 
-const EOS = 2, UNK = 3; // ids of </s> and <unk>
+export const EOS = 2, UNK = 3; // ids of </s> and <unk>
 const BLANK = "\u2581"; // ▁, SentencePiece's mark of a word's beginning
 const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6; // types of pieces
 const UNKNOWN_PENALTY = 10; // an unknown character's log-probability below that of the least likely piece
@@ -14,8 +14,8 @@ const UTF8 = new RegExp(
     "|\\xf4[\\x80-\\x8f][\\x80-\\xbf]{2}",
   "g",
 );
-const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const utf8Encoder = new TextEncoder();
+const utf8Decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** The bytes of a base64 text. */
 function bytesOfBase64(text) {
@@ -25,13 +25,7 @@ function bytesOfBase64(text) {
 /** The text of bytes, without those that make no character. */
 function textOfBytes(bytes) {
   const wellFormed = (String.fromCharCode(...bytes).match(UTF8) ?? []).join("");
-  return decoder.decode(Uint8Array.from(wellFormed, (byte) => byte.charCodeAt(0)));
-}
-
-/** A pattern of the texts, of several that match the longest; "" for none. */
-function patternOf(texts) {
-  const longestFirst = [...texts].sort((one, other) => other.length - one.length);
-  return longestFirst.map((text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|");
+  return utf8Decoder.decode(Uint8Array.from(wellFormed, (byte) => byte.charCodeAt(0)));
 }
 
 /**
@@ -56,7 +50,7 @@ class Charsmap {
     for (let end = start; end < text.length; ) {
       const character = String.fromCodePoint(text.codePointAt(end));
       end += character.length;
-      for (const byte of encoder.encode(character)) {
+      for (const byte of utf8Encoder.encode(character)) {
         const unit = this.units[node ^ byte];
         if ((unit & 0x800000ff) !== byte) return found;
         node ^= byte ^ children(unit);
@@ -67,7 +61,7 @@ class Charsmap {
   }
 
   replacement(begin) {
-    return decoder.decode(this.replacements.subarray(begin, this.replacements.indexOf(0, begin)));
+    return utf8Decoder.decode(this.replacements.subarray(begin, this.replacements.indexOf(0, begin)));
   }
 }
 
@@ -145,7 +139,7 @@ class MergeQueue {
 /** One SentencePiece model. about: its pieces, their scores and types, and its settings. */
 class SentencePiece {
   constructor(about) {
-    Object.assign(this, about, { types: [...about.types].map(Number) });
+    Object.assign(this, about, { types: [...about.types].map(Number), scores: new Float32Array(about.scores) });
     const named = this.pieces.map((piece, id) => [piece, id]);
     this.ids = new Map(named);
     this.unknown = this.types.indexOf(UNKNOWN);
@@ -173,7 +167,7 @@ class SentencePiece {
       : this.characters(normalized)) {
       const last = result.at(-1);
       if (id === this.unknown && this.byteFallback) {
-        result.push(...Array.from(encoder.encode(piece), (byte) => this.pieceOfByte(byte)));
+        result.push(...Array.from(utf8Encoder.encode(piece), (byte) => this.pieceOfByte(byte)));
       } else if (id === this.unknown && last?.[1] === this.unknown) {
         last[0] += piece; // a run of unknown pieces is one
       } else {
@@ -254,7 +248,7 @@ class SentencePiece {
         isKnown ||= length === size;
         // A symbol is always chosen.
         const isSymbol = this.types[id] === USER_DEFINED;
-        improve(start, start + length, id, isSymbol ? encoder.encode(piece).length * this.highest - 0.1 : this.scores[id]);
+        improve(start, start + length, id, isSymbol ? utf8Encoder.encode(piece).length * this.highest - 0.1 : this.scores[id]);
       }
       if (!isKnown) improve(start, start + size, this.unknown, this.lowest - UNKNOWN_PENALTY);
     }
@@ -346,6 +340,11 @@ export class Tokenizer {
     const { source, typed } = this.tags(direction);
     const ids = this.source.encode(text, true);
     return [...source, ...(typed.includes(ids[0]) ? ids.slice(1) : ids), EOS];
+  }
+
+  /** The number of subwords of a source text, without tags and </s>. */
+  sourceLength(text, direction) {
+    return this.encodeSource(text, direction).length - this.tags(direction).source.length - 1;
   }
 
   /** The ids that the decoder begins with, after <s>. */
