@@ -1,7 +1,9 @@
 // The form of characters that a model knows: what cleaning made of its training text (tolka/text/characters.py).
 
 // The control characters U+0080 to U+009F are hardly ever meant: the text is Windows-1252 that was read as ISO-8859-1.
-const WINDOWS_1252 = /[\x80-\x84\x86-\x9f]/g; // U+0085, the next line, is among the breaks
+// They are listed here, since Node's decoder is wrong; five are no character and vanish. U+0085, the next line, is a break.
+const WINDOWS_1252 = "€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜™š›œ žŸ";
+const CONTROLS = /[\x80-\x84\x86-\x9f]/g;
 const BREAKS = /[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]/g;
 // In scripts without blanks between words a zero width space is between words; elsewhere it is inside of one.
 const WITHOUT_BLANKS = "[\\p{Script=Khmer}\\p{Script=Lao}\\p{Script=Myanmar}\\p{Script=Thai}]";
@@ -14,17 +16,16 @@ const RIGHT_TO_LEFT = /(?=\p{L})[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\u{10800
 const UNSEEN = /[\x00-\x08\x0e-\x1b\x7f\xad\u200b\u2060-\u2065\u206a-\u206f\ufeff]/g;
 const BLANKS = /[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]/g;
 
-/** A text without whitespace around it, by Python's rules. */
+/** A text without whitespace around it, as Python strips it: of information separators, too, but not of U+FEFF. */
 export function strip(text) {
-  return text.replace(/^[\s\x1c-\x1f\x85]+|[\s\x1c-\x1f\x85]+$/g, "");
+  const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+";
+  return text.replace(new RegExp(`^${space}|${space}$`, "g"), "");
 }
 
 /** The text that a reader sees: breaks become blanks, and characters that nobody sees vanish. */
 function visibleText(text) {
-  // `latin1` is the web's name of Windows-1252, which leaves five of the numbers as they are: they vanish.
-  const windows = new TextDecoder("latin1");
-  const read = (control) => windows.decode(Uint8Array.of(control.charCodeAt(0))).replace(WINDOWS_1252, "");
-  text = text.replace(WINDOWS_1252, read).replace(BREAKS, " ").replace(BETWEEN_WORDS, " ");
+  const meant = (control) => WINDOWS_1252[control.charCodeAt(0) - 0x80].trim();
+  text = text.replace(CONTROLS, meant).replace(BREAKS, " ").replace(BETWEEN_WORDS, " ");
   if (!RIGHT_TO_LEFT.test(text)) text = text.replace(DIRECTION, "");
   return text.replace(UNSEEN, "");
 }
