@@ -65,17 +65,25 @@ def _rule(where: str, letters: str, to: str) -> tuple["regex.Pattern[str]", Any]
     return pattern, lambda match: one.sub(lambda letter: usual[letter[0]], match[0])
 
 
-def _own(language: str) -> list[Spelling]:
-    """Return the spellings of a language; "" for those of all, each once."""
+def _own_rows(language: str) -> list[Mapping[str, Any]]:
+    """Return the table's rows of a language; "" for those of all, each once."""
     code, languages = plain_code(language), table_beside(__file__)["languages"]
-    rows = {row["name"]: row for codes, rows in languages.items() if code in ("", *codes.split()) for row in rows}
-    return list(map(Spelling.of, rows.values()))
+    return [
+        *{
+            row["name"]: row for codes, rows in languages.items() if code in ("", *codes.split()) for row in rows
+        }.values()
+    ]
+
+
+def own_rules(language: str) -> list[Mapping[str, str]]:
+    """Return the rules of the table by which `standard` rewrites a text of a language, in order."""
+    return [rule for row in _own_rows(language) for rule in row["rules"]] if is_known(language) else []
 
 
 @cache
 def own_spellings(language: str) -> tuple[Spelling, ...]:
     """Return the spellings of which a language's standard, or most of its writers, have one."""
-    return tuple(_own(language)) if is_known(language) else ()
+    return tuple(map(Spelling.of, _own_rows(language))) if is_known(language) else ()
 
 
 @cache
@@ -85,7 +93,7 @@ def spellings(language: str) -> tuple[Spelling, ...]:
     either = [Spelling.of(row) for row in rows if row.get("only", language) == plain_code(language)]
     # Two systems differ in the case of some words; in half of the lines one has small letters alone.
     cased = Spelling("capitals", regex.compile(r"\p{Ll}"), partial(folded, language=language), least=0.5)
-    return (*_own(language), *either, cased)
+    return (*map(Spelling.of, _own_rows(language)), *either, cased)
 
 
 def standard(text: str, language: str) -> str:

@@ -1,0 +1,107 @@
+"""What src/tolka/page/ needs of a tokenizer, of the form of characters and of the languages, as JSON."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tolka.text.abbreviations import COMMON, RARE, abbreviation_before
+from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
+from tolka.text.scripts import is_known, plain_code, sentence_blank
+from tolka.text.typography import own_rules
+from tolka.tokenizer.language_tags import NO_TAGS
+from tolka.tokenizer.sentencepiece_model import model_proto
+from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.vocabulary import Vocabulary
+
+_WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"  # \w, which is ASCII alone in JavaScript
+
+
+def about_tokenizer(tokenizer: Tokenizer, directions: Iterable[Direction]) -> dict[str, Any]:
+    """Return what tokenizer.js needs: the SentencePiece models, the vocabularies beside them, tags of directions."""
+    return {
+        "models": [_about_model(content) for content in tokenizer.models],
+        "vocabularies": [_about_vocabulary(each) for each in tokenizer.listed],
+        "directions": {each.code: _about_direction(tokenizer, each) for each in directions},
+        "withoutText": tokenizer.without_text,
+    }
+
+
+def _about_model(content: bytes) -> dict[str, Any]:
+    model = model_proto(content)
+    spec = model.trainer_spec
+    return {
+        "type": spec.ModelType.Name(spec.model_type).lower(),
+        "pieces": [piece.piece for piece in model.pieces],
+        "scores": [float(f"{piece.score:.9g}") for piece in model.pieces],  # which is exact for 32 bits
+        "types": "".join(str(piece.type) for piece in model.pieces),
+        "byteFallback": spec.byte_fallback,
+        "unknownSurface": spec.unk_surface,
+        "normalizer": _about_normalizer(model.normalizer_spec, spec.treat_whitespace_as_suffix),
+        "denormalizer": _about_normalizer(model.denormalizer_spec, False)
+        if model.denormalizer_spec.precompiled_charsmap
+        else None,
+    }
+
+
+def _about_normalizer(spec: Any, blank_is_suffix: bool) -> dict[str, Any]:
+    return {
+        "charsmap": b64encode(spec.precompiled_charsmap).decode(),
+        "addBlank": spec.add_dummy_prefix,
+        "removeExtraBlanks": spec.remove_extra_whitespaces,
+        "escapeBlanks": spec.escape_whitespaces,
+        "blankIsSuffix": blank_is_suffix,
+    }
+
+
+def _about_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
+    never = vocabulary.never_text
+    ids = [number for number, name in enumerate(vocabulary.subwords) if number <= UNK or name in never]
+    return {"subwords": vocabulary.subwords, "neverText": ids}
+
+
+def _about_direction(tokenizer: Tokenizer, direction: Direction) -> dict[str, Any]:
+    tags = tokenizer.tags(direction) if direction.is_known else NO_TAGS
+    typed = sorted(tokenizer.replaced_tags(direction).values())
+    return {"source": tags.source, "target": tags.target, "typed": typed}
+
+
+def about_characters(form: CharacterForm, directions: Iterable[Direction]) -> dict[str, Any]:
+    """Return what characters.js needs to give a source text the form of the training text."""
+    languages = {each.source for each in directions} if form.typography == "standard" else ()
+    return {
+        "control": form.control != "keep",
+        "blanks": form.blanks != "keep",
+        "nfc": form.unicode == "nfc",
+        "typography": {language: list(map(_about_rule, own_rules(language))) for language in sorted(languages)},
+    }
+
+
+def _about_rule(rule: Mapping[str, str]) -> dict[str, Any]:
+    """Return a rule of typography.yaml, with its pattern as JavaScript writes it."""
+    where = re.sub(r"\\p\{([A-Z][a-z]{2,})\}", r"\\p{Script=\1}", rule.get("where", "{}")).replace("*+", "*")
+    where = re.sub(r"(\[[^\]]*)?\\w", lambda match: match[1] + _WORD if match[1] else f"[{_WORD}]", where)
+    letters = rule.get("letters", "")
+    pairs = dict(pair.split("=", 1) for pair in letters.split(" ")) if letters else None
+    return {"where": where, "letters": pairs, "to": rule.get("to", "").replace("\\1", "$1")}
+
+
+def about_splitter(directions: Iterable[Direction], split: str, max_length: int) -> dict[str, Any]:
+    """Return what sentences.js needs. split: from `resolved_split`. max_length: subwords of the longest sentence."""
+    return {
+        "split": split,
+        "maxLength": max_length,
+        "directions": {each.code: _about_languages(each) for each in directions},
+    }
+
+
+def _about_languages(direction: Direction) -> dict[str, Any]:
+    code = plain_code(direction.source) or "en"
+    pattern = abbreviation_before(code, (RARE, COMMON))
+    return {
+        "language": code,
+        "abbreviations": pattern and pattern.pattern,
+        "blank": sentence_blank(direction.target) if is_known(direction.target) else None,
+    }
