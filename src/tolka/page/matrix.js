@@ -41,11 +41,13 @@ export class Memory {
     if (typeof WebAssembly === "undefined") this.memory = { buffer: new ArrayBuffer(pages * PAGE) };
     else this.memory = new WebAssembly.Memory({ initial: pages });
     this.kernels = plainKernels(this.memory);
+    this.simd = simd;
     try {
       const code = Uint8Array.from(atob(KERNELS), (character) => character.charCodeAt(0));
       const module = new WebAssembly.Module(code);
       if (simd) this.kernels = new WebAssembly.Instance(module, { page: { memory: this.memory } }).exports;
     } catch {
+      this.simd = false;
       // No WebAssembly, none with SIMD, or a policy that forbids it: slower, and the same translations.
     }
   }

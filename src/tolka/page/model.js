@@ -1,9 +1,10 @@
 // A model of a file: its weights, its network, and `Translator`, which translates sentences with it.
 
-import { Memory, Matrix } from "./matrix.js";
+import { Matrix, Memory, concatenateRows } from "./matrix.js";
 import { RecurrentModel } from "./recurrent.js";
-import { BOS, PAD, beamSearch, greedySearch } from "./search.js";
-import { Tokenizer } from "./tokenizer.js";
+import { BOS, PAD, beamSearch, begin, greedySearch } from "./search.js";
+import { Splitter } from "./sentences.js";
+import { EOS, Tokenizer } from "./tokenizer.js";
 import { TransformerModel } from "./transformer.js";
 
 const NETWORKS = { rnn: RecurrentModel, transformer: TransformerModel };
@@ -15,6 +16,7 @@ class Weights {
   constructor(tensors, bytes, simd) {
     const matrices = tensors.filter(({ shape }) => shape.length === 2);
     const memory = new Memory(matrices.reduce((sum, tensor) => sum + Matrix.size(tensor), 0), simd);
+    this.simd = memory.simd;
     this.tensors = new Map(
       tensors.map((tensor) => {
         const { name, shape, offset } = tensor;
@@ -49,16 +51,19 @@ class Weights {
 export function openModel(about, bytes, { simd = true } = {}) {
   const Network = NETWORKS[about.model.name];
   if (!Network) throw new Error(`this page does not know the architecture ${about.model.name}`);
-  return new Translator(about, new Network(about.model, new Weights(about.tensors, bytes, simd)));
+  const weights = new Weights(about.tensors, bytes, simd);
+  return new Translator(about, new Network(about.model, weights), weights.simd);
 }
 
 export class Translator {
-  constructor(about, network) {
-    Object.assign(this, { about, network });
+  // simd: whether its matrices are multiplied by WebAssembly.
+  constructor(about, network, simd) {
+    Object.assign(this, { about, network, simd });
     this.tokenizer = new Tokenizer(about.tokenizer);
+    this.splitter = new Splitter(about.splitter, about.characters, this.tokenizer);
   }
 
-  // Translate one sentence; see `steps`.
+  // Translate one sentence; see `steps`. onToken: receives the translation so far.
   translate(text, options = {}) {
     const steps = this.steps(text, options);
     for (let step = steps.next(); ; step = steps.next()) {
@@ -68,31 +73,72 @@ export class Translator {
   }
 
   // A generator of the translation so far, which returns {text, score, alternatives: [{text, score}], attention}.
-  // alternatives: how many different translations are wanted. attention: whether its map is.
-  *steps(text, { direction = 0, alternatives = 1, attention = false, settings = this.about.search } = {}) {
+  // alternatives: how many different translations are wanted. attention: whether a map of it is.
+  *steps(text, { direction = this.about.directions[0], alternatives = 0, attention = false, settings = this.about.search } = {}) {
     const input = this.input(text, direction);
-    const search = { n_best: alternatives, ...settings };
-    let best = yield* this.hypotheses(input, search);
-    let others = best;
-    if (alternatives > 1) {
+    const render = ({ tokens, score }) => ({ text: this.textOf(tokens, text), score });
+    const isGreedy = settings.name === "greedy";
+    let best = alternatives && !isGreedy ? null : yield* this.search(input, text, settings);
+    let others = [];
+    if (alternatives) {
       const wide = { ...BEAM, ...settings, name: "beam", n_best: alternatives };
       wide.beam_size = Math.max(wide.beam_size, alternatives);
-      others = yield* this.hypotheses(input, wide);
-      if (settings.name !== "greedy") best = others;
+      others = yield* this.search(input, text, wide);
+      best ??= others;
     }
-    const decoded = (hypotheses) => hypotheses.map(({ tokens, score }) => ({ text: this.tokenizer.decodeTarget(tokens), score }));
+    // A text may be spelt in several sequences of subwords: the first of them, the best of a beam, stands for it.
+    const texts = new Map(others.map(render).reverse().map((each) => [each.text.split(/\s+/).join(" ").trim(), each]));
     return {
-      ...decoded(best.slice(0, 1))[0],
-      alternatives: different(decoded(others)).slice(0, alternatives),
+      ...render(best[0]),
+      alternatives: [...texts.values()].reverse().slice(0, alternatives),
       attention: attention ? this.attention(input, best[0].tokens) : null,
     };
   }
 
-  *hypotheses(input, settings) {
+  // What a search is given: ids of the source with tags and </s>, those that the decoder reads first, and its length.
+  input(text, direction) {
+    const source = this.tokenizer.encodeSource(text, direction);
+    const tags = this.tokenizer.tags(direction).source.length;
+    const never = [PAD, BOS, ...this.tokenizer.withoutText];
+    return { source, tags, length: source.length - tags, beginning: this.tokenizer.beginning(direction), never };
+  }
+
+  *search(input, text, settings) {
     const search = SEARCHES[settings.name](this.network, input, settings);
     for (let step = search.next(); ; step = search.next()) {
       if (step.done) return step.value;
-      yield this.tokenizer.decodeTarget(step.value);
+      yield this.textOf(step.value, text);
     }
+  }
+
+  textOf(tokens, source) {
+    const text = this.tokenizer.decodeTarget(tokens);
+    // It stands for bytes that could not be read: a model writes it if its training text had it, where nothing calls for it.
+    return source.includes("\ufffd") ? text : text.replaceAll("\ufffd", "");
+  }
+
+  // The last decoder layer's attention to the source, the mean over its heads, for a translation that is there: T and S
+  // with </s>, without tags. null for a model without attention.
+  attention({ source, tags, beginning }, tokens) {
+    const { state, first } = begin(this.network, source, beginning);
+    const rows = [first, ...tokens].flatMap((token) => {
+      this.network.step([token], state);
+      return state.attention ? [state.attention[0].subarray(tags)] : [];
+    });
+    if (!rows.length) return null;
+    const sums = rows.map((row) => row.reduce((sum, weight) => sum + weight, 0));
+    return {
+      source: this.tokenizer.sourcePieces(source.slice(tags)),
+      target: this.tokenizer.targetPieces([...tokens, EOS]),
+      weights: concatenateRows(rows.map((row, t) => row.map((weight) => weight / sums[t]))), // (T, S)
+    };
+  }
+
+  // The logits (T + 1, V) after <s>, tags and each of the target's ids: for a comparison with another program.
+  forcedLogits(text, target, direction) {
+    const { source, beginning } = this.input(text, direction);
+    const state = this.network.start(source);
+    const features = [BOS, ...beginning, ...target].map((token) => this.network.step([token], state));
+    return features.map((each) => this.network.logits(each, 1));
   }
 }

@@ -3,9 +3,9 @@
 // Generators: they yield the tokens of the best hypothesis so far after every step, so that whoever drives them can show
 // it, and stop. Shapes: k hypotheses of one sentence, V vocabulary.
 
-export const PAD = 0;
-export const BOS = 1;
-export const EOS = 2;
+import { EOS } from "./tokenizer.js";
+
+export const PAD = 0, BOS = 1; // ids of <pad> and <s>
 const NEVER = -Infinity;
 
 // How many tokens, </s> included, a translation may have. length: of the source, </s> included, tags not.
@@ -64,7 +64,7 @@ function* nextLogProbabilities(model, features, prefixes, never, settings, limit
 }
 
 // Encode a source and have the decoder read <s> and the target's tags but the last; return the state and that one.
-function begin(model, source, beginning) {
+export function begin(model, source, beginning) {
   const state = model.start(source);
   const read = [BOS, ...beginning];
   for (const token of read.slice(0, -1)) model.step([token], state);
