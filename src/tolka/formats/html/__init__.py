@@ -1,0 +1,1 @@
+"""One HTML file that translates: a model, the runtime and the page of `tolka/page/`."""
