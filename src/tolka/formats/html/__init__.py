@@ -1,1 +1,1 @@
-"""The HTML page that translates: what of a model directory is put into its file."""
+"""A page that translates: one HTML file with models, and a runtime of src/tolka/page/ that needs no server."""
