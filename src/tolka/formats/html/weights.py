@@ -10,7 +10,7 @@ from torch import Tensor, int8
 from tolka.errors import ConfigError
 from tolka.kernels.quantized import Int8Matrix
 from tolka.models.options import ModelConfig
-from tolka.models.rnn.options import CELLS, RnnOptions
+from tolka.models.rnn.options import OWN_CELLS, RnnOptions
 from tolka.models.transformer.options import TransformerOptions
 
 DTYPES = ("int8", "fp32")
@@ -22,12 +22,12 @@ _SCALE = "_scale"  # ends the names of scales in a model directory in int8
 def check_expressible(options: ModelConfig, name: str) -> None:
     """Raise ConfigError for an architecture or a cell that the page's runtime does not compute. name: of the model."""
     known = isinstance(options, TransformerOptions) and vars(options)["name"] == "transformer"
-    known |= isinstance(options, RnnOptions) and vars(options)["name"] == "rnn" and options.cell in CELLS
+    known |= isinstance(options, RnnOptions) and vars(options)["name"] == "rnn" and options.cell in OWN_CELLS
     if not known:
         cell = f", model.cell={options.cell}" if isinstance(options, RnnOptions) else ""
         raise ConfigError(
             f"{name}: a page cannot compute model={vars(options)['name']}{cell}; it can compute the Transformer with all "
-            f"options of its own, and recurrent models with model.cell={', '.join(CELLS)} and any attention"
+            f"options of its own, and recurrent models with model.cell={', '.join(OWN_CELLS)} and any attention"
         )
 
 
