@@ -1,7 +1,7 @@
 // The form of characters that a model knows: what cleaning made of its training text (tolka/text/characters.py).
 
 // The control characters U+0080 to U+009F are hardly ever meant: the text is Windows-1252 that was read as ISO-8859-1.
-// They are listed here, since Node's decoder is wrong; five are no character and vanish. U+0085, the next line, is a break.
+// Here is what it has at these, as Node's decoder is wrong; five are no character. U+0085, the next line, is a break.
 const WINDOWS_1252 = "€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—˜™š›œ žŸ";
 const CONTROLS = /[\x80-\x84\x86-\x9f]/g;
 const BREAKS = /[\t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]/g;
@@ -33,7 +33,7 @@ function visibleText(text) {
 /** A text in the usual spelling of its language, by one rule: {where, letters} or {where, to}. */
 function respelt(text, { where, letters, to }) {
   const write = { NFKC: (match) => match.normalize("NFKC") }[to] ?? to;
-  if (!letters) return text.replace(new RegExp(where, "gu"), write);
+  if (!Object.keys(letters).length) return text.replace(new RegExp(where, "gu"), write);
   const one = new RegExp(patternOf(Object.keys(letters)), "gu");
   const around = new RegExp(where.replaceAll("{}", `(?:${one.source})`), "gu");
   return text.replace(around, (match) => match.replace(one, (letter) => letters[letter]));
@@ -49,6 +49,6 @@ export function patternOf(texts) {
 export function normalizeSource(text, about, language) {
   if (about.control) text = visibleText(text);
   if (about.blanks) text = text.replace(BLANKS, " ");
-  if (about.nfc) text = text.normalize("NFC"); // after the others, as an invisible character may stand before an accent
+  if (about.unicode) text = text.normalize("NFC"); // last, as an invisible character may stand before an accent
   return strip((about.typography[language] ?? []).reduce(respelt, text));
 }

@@ -5,10 +5,10 @@ import { normalizeSource } from "./characters.js";
 
 const CLOSING = "[\"'”’»“‘)\\]）」』】》〉]";
 const SMALL = "(?!\\p{Script=Georgian})\\p{Ll}"; // a letter that is no capital, in a script that has them
-const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}";
+const UNSPACED = ["Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"].map((name) => `\\p{Script=${name}}`).join("");
 const LONGEST_END = 20; // characters of a part that decide where its sentence ends, blanks included
-// Stops that Unicode's rules do not know (of Khmer, Tibetan, Ethiopic and Greek, a bar for a danda, an Armenian colon), a
-// sentence in brackets, an ellipsis, and a speaker's dash.
+// Stops that Unicode's rules do not know (of Khmer, Tibetan, Ethiopic and Greek, a bar for a danda, an Armenian colon),
+// a sentence in brackets, an ellipsis, and a speaker's dash.
 const MORE_STOPS = new RegExp(
   `[។៕༎\\u037e]+${CLOSING}*\\s*|།\\s+།\\s*|፡፡\\s*|(?<=[\\p{Script=Devanagari}\\p{Script=Bengali}\\p{Script=Gurmukhi}` +
     `\\p{Script=Oriya}]\\s?)\\|\\s+|(?<=\\p{Script=Armenian}):\\s+|^[(（][^()（）]*(?<=[.!?。！？])[)）]\\s*` +
@@ -68,7 +68,7 @@ export function splitSentences(text, language, abbreviations) {
   return sentences;
 }
 
-/** The best place to cut a text, as [end of the left part, start of the right part, at a mark?]; null if there is none. */
+/** The best place to cut a text, as [end of the left part, start of the right part, at a mark?]; null for none. */
 function bestCut(text) {
   const middle = text.length / 2;
   const nearest = (cuts) => cuts.reduce((a, b) => (Math.abs(b[0] - middle) < Math.abs(a[0] - middle) ? b : a));
@@ -84,7 +84,7 @@ function bestCut(text) {
   return cuts.length ? nearest(cuts) : null;
 }
 
-/** What stands between two translations: a source's blank as the target language has it. blank: its own, null if unknown. */
+/** A source's blank between two sentences as the target language has it. blank: that language's, null if unknown. */
 function separatorBetween(between, atMark, blank) {
   if (blank === null) return between;
   if (!blank) return between === " " ? "" : between; // a line feed or several blanks are layout, and stay

@@ -5,7 +5,7 @@ import { patternOf, strip } from "./characters.js";
 
 export const EOS = 2, UNK = 3; // ids of </s> and <unk>
 const BLANK = "\u2581"; // ▁, SentencePiece's mark of a word's beginning
-const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6; // types of pieces
+const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, BYTE = 6; // types of pieces
 const UNKNOWN_PENALTY = 10; // an unknown character's log-probability below that of the least likely piece
 // A character of well-formed UTF-8, one byte a character.
 const UTF8 = new RegExp(
@@ -42,7 +42,7 @@ class Charsmap {
     this.replacements = blob.subarray(4 + size);
   }
 
-  /** The longest rule that applies at a place of a text: [replacement, length of what it replaces]; null if none does. */
+  /** The longest rule at a place of a text: [place of its replacement, length of what it replaces]; null if none is. */
   longest(text, start) {
     const children = (unit) => (unit >>> 10) << ((unit & 512) >>> 6);
     let node = children(this.units[0]);
@@ -67,15 +67,15 @@ class Charsmap {
 
 /** Makes of a text what pieces are cut from: characters replaced by rules, no blanks to spare, and ▁ for each blank. */
 class Normalizer {
-  /** about: normalizer_spec. symbols: pattern of what no rule changes. */
-  constructor(about, symbols = "") {
-    this.about = about;
+  /** about: normalizer_spec. symbols: pattern of what no rule changes. blankIsSuffix: whether a ▁ ends its word. */
+  constructor(about, symbols = "", blankIsSuffix = false) {
+    Object.assign(this, about, { blankIsSuffix });
     this.rules = about.charsmap ? new Charsmap(about.charsmap) : null;
     this.symbols = symbols ? new RegExp(symbols, "uy") : null;
   }
 
   normalize(text) {
-    const { removeExtraBlanks, addBlank, blankIsSuffix, escapeBlanks } = this.about;
+    const { removeExtraBlanks, addBlank, blankIsSuffix, escapeBlanks } = this;
     let result = "";
     let afterBlank = removeExtraBlanks;
     for (let at = 0; at < text.length; ) {
@@ -106,36 +106,6 @@ class Normalizer {
   }
 }
 
-/** A queue of which the best pair of neighbours is next: the one of the highest score, of equal ones the leftmost. */
-class MergeQueue {
-  heap = []; // of [score, left, right, length]; the children of item n are items 2n + 1 and 2n + 2
-
-  precedes([score, left], [otherScore, otherLeft]) {
-    return score > otherScore || (score === otherScore && left < otherLeft);
-  }
-
-  push(pair) {
-    let n = this.heap.length;
-    for (let parent; n && this.precedes(pair, this.heap[(parent = (n - 1) >> 1)]); n = parent) this.heap[n] = this.heap[parent];
-    this.heap[n] = pair;
-  }
-
-  pop() {
-    const best = this.heap[0];
-    const last = this.heap.pop();
-    for (let n = 0, child; this.heap.length; n = child) {
-      child = 2 * n + 1;
-      if (child + 1 < this.heap.length && this.precedes(this.heap[child + 1], this.heap[child])) child++;
-      if (child >= this.heap.length || !this.precedes(this.heap[child], last)) {
-        this.heap[n] = last;
-        break;
-      }
-      this.heap[n] = this.heap[child];
-    }
-    return best;
-  }
-}
-
 /** One SentencePiece model. about: its pieces, their scores and types, and its settings. */
 class SentencePiece {
   constructor(about) {
@@ -144,12 +114,12 @@ class SentencePiece {
     this.ids = new Map(named);
     this.unknown = this.types.indexOf(UNKNOWN);
     // What text is cut into; no text is spelt with the others.
-    const ofText = [NORMAL, USER_DEFINED, UNUSED];
-    this.spelling = new Map(named.filter(([, id]) => ofText.includes(this.types[id])));
-    const symbols = patternOf(this.pieces.filter((_, id) => this.types[id] === USER_DEFINED));
+    this.spelling = new Map(named.filter(([, id]) => [NORMAL, USER_DEFINED].includes(this.types[id])));
+    this.symbols = new Set(this.pieces.filter((_, id) => this.types[id] === USER_DEFINED)); // each is always one piece
+    const symbols = patternOf(this.symbols);
     this.parts = new RegExp(symbols ? `${symbols}|.` : ".", "gsu");
-    this.normalizer = new Normalizer(about.normalizer, symbols);
-    this.denormalizer = about.denormalizer && new Normalizer(about.denormalizer);
+    this.normalizer = new Normalizer(about.normalizer, symbols, about.blankIsSuffix);
+    this.denormalizer = about.denormalizer.charsmap ? new Normalizer(about.denormalizer) : null;
     this.longest = this.pieces.reduce((longest, piece) => Math.max(longest, piece.length), 1);
     const normal = this.scores.filter((_, id) => this.types[id] === NORMAL);
     this.lowest = normal.reduce((one, other) => Math.min(one, other), Infinity);
@@ -160,11 +130,8 @@ class SentencePiece {
   encode(text) {
     const result = [];
     const normalized = this.normalizer.normalize(text);
-    const { type } = this;
-    for (const [piece, id] of type === "bpe" ? this.merged(normalized)
-      : type === "unigram" ? this.likeliest(normalized)
-      : type === "word" ? this.words(normalized)
-      : this.characters(normalized)) {
+    const segment = { bpe: "merged", unigram: "likeliest", word: "words", char: "characters" }[this.type];
+    for (const [piece, id] of this[segment](normalized)) {
       const last = result.at(-1);
       if (id === this.unknown && this.byteFallback) {
         result.push(...Array.from(utf8Encoder.encode(piece), (byte) => this.pieceOfByte(byte)));
@@ -194,36 +161,27 @@ class SentencePiece {
     return (text.match(/\u2581?[^\u2581]+|\u2581/g) ?? []).map((word) => [word, this.idOf(word)]);
   }
 
-  /** Byte-pair encoding (Sennrich et al. 2016): of all neighbours that make a piece, the best are merged, one by one. */
+  /**
+   * Byte-pair encoding (Sennrich et al. 2016): of all neighbours that make a piece the best are merged, one by one; of
+   * equally good ones the leftmost.
+   */
   merged(text) {
-    const parts = text.match(this.parts) ?? []; // "" where one was merged into the part before
-    const isSymbol = parts.map((part) => this.types[this.spelling.get(part)] === USER_DEFINED);
-    const next = parts.map((_, n) => n + 1);
-    const previous = parts.map((_, n) => n - 1);
-    const queue = new MergeQueue();
-    const split = new Map(); // of unused pieces, which are only on the way to others: their two parts
-    const consider = (left, right) => {
-      if (left < 0 || right >= parts.length || isSymbol[left] || isSymbol[right]) return;
-      const piece = parts[left] + parts[right];
-      const id = this.spelling.get(piece);
-      if (id === undefined) return;
-      queue.push([this.scores[id], left, right, piece.length]);
-      if (this.types[id] === UNUSED) split.set(piece, [parts[left], parts[right]]);
+    const parts = text.match(this.parts) ?? [];
+    const scoreOf = (n) => {
+      if (n + 1 >= parts.length || this.symbols.has(parts[n]) || this.symbols.has(parts[n + 1])) return -Infinity;
+      return this.scores[this.spelling.get(parts[n] + parts[n + 1])] ?? -Infinity;
     };
-    for (let n = 1; n < parts.length; n++) consider(n - 1, n);
-    while (queue.heap.length) {
-      const [, left, right, length] = queue.pop();
-      // One of them may have been merged with another since.
-      if (!parts[left] || !parts[right] || parts[left].length + parts[right].length !== length) continue;
-      parts[left] += parts[right];
-      parts[right] = "";
-      next[left] = next[right];
-      if (next[left] < parts.length) previous[next[left]] = left;
-      consider(previous[left], left);
-      consider(left, next[left]);
+    const scores = parts.map((_, n) => scoreOf(n)); // of each part with the next
+    while (parts.length) {
+      let best = 0;
+      for (let n = 1; n < scores.length; n++) if (scores[n] > scores[best]) best = n;
+      if (scores[best] === -Infinity) break;
+      parts.splice(best, 2, parts[best] + parts[best + 1]);
+      scores.splice(best, 1);
+      scores[best] = scoreOf(best);
+      if (best > 0) scores[best - 1] = scoreOf(best - 1);
     }
-    const used = (piece) => (split.has(piece) ? split.get(piece).flatMap(used) : [[piece, this.idOf(piece)]]);
-    return parts.filter(Boolean).flatMap(used);
+    return parts.map((part) => [part, this.idOf(part)]);
   }
 
   /**
@@ -244,11 +202,10 @@ class SentencePiece {
       for (let length = size; length <= longest; length++) {
         const piece = text.slice(start, start + length);
         const id = this.spelling.get(piece);
-        if (id === undefined || this.types[id] === UNUSED) continue;
+        if (id === undefined) continue;
         isKnown ||= length === size;
-        // A symbol is always chosen.
-        const isSymbol = this.types[id] === USER_DEFINED;
-        improve(start, start + length, id, isSymbol ? utf8Encoder.encode(piece).length * this.highest - 0.1 : this.scores[id]);
+        const ofSymbol = utf8Encoder.encode(piece).length * this.highest - 0.1; // more than any other has
+        improve(start, start + length, id, this.symbols.has(piece) ? ofSymbol : this.scores[id]);
       }
       if (!isKnown) improve(start, start + size, this.unknown, this.lowest - UNKNOWN_PENALTY);
     }
@@ -262,7 +219,7 @@ class SentencePiece {
 
   /** The text of pieces; bytes that make no character are left out. */
   decode(pieces) {
-    const { addBlank, removeExtraBlanks } = this.normalizer.about;
+    const { addBlank, removeExtraBlanks } = this.normalizer;
     let text = "";
     let bytes = [];
     let isFirst = true; // whether a ▁ that begins the next piece is not of the text
@@ -323,9 +280,9 @@ class Side {
 export class Tokenizer {
   constructor(about) {
     const models = about.models.map((model) => new SentencePiece(model));
-    const [source, target] = [0, 1].map((side) => [models[side] ?? models[0], about.vocabularies[side] ?? about.vocabularies[0]]);
-    this.source = new Side(...source);
-    this.target = new Side(...target);
+    const { vocabularies } = about;
+    this.source = new Side(models[0], vocabularies[0]);
+    this.target = new Side(models.at(-1), vocabularies.at(-1));
     this.directions = about.directions;
     this.withoutText = about.withoutText; // target ids that no translation has
   }

@@ -45,7 +45,7 @@ class Spelling:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Spelling":
         """Return the spelling of a row of the table."""
-        rules = [_rule(rule.get("where", "{}"), rule.get("letters", ""), rule.get("to", "")) for rule in row["rules"]]
+        rules = list(map(_compiled, row["rules"]))
 
         def rewrite(text: str) -> str:
             for pattern, replacement in rules:
@@ -55,11 +55,17 @@ class Spelling:
         return cls(row["name"], regex.compile(row["usual"]), rewrite)
 
 
-def _rule(where: str, letters: str, to: str) -> tuple["regex.Pattern[str]", Any]:
+def letters_of_rule(rule: Mapping[str, str]) -> dict[str, str]:
+    """Return letters of a rule of the table, and what they become; none for a rule that has `to`."""
+    return dict(pair.split("=", 1) for pair in rule["letters"].split(" ")) if "letters" in rule else {}
+
+
+def _compiled(rule: Mapping[str, str]) -> tuple["regex.Pattern[str]", Any]:
     """Return a pattern and its replacement."""
-    if not letters:
+    where, to = rule.get("where", "{}"), rule.get("to", "")
+    usual = letters_of_rule(rule)
+    if not usual:
         return regex.compile(where), _FUNCTIONS.get(to, to)
-    usual = dict(pair.split("=", 1) for pair in letters.split(" "))
     one = regex.compile("|".join(map(regex.escape, usual)))
     pattern = regex.compile(where.replace("{}", f"(?:{one.pattern})"))
     return pattern, lambda match: one.sub(lambda letter: usual[letter[0]], match[0])

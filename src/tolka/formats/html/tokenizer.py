@@ -9,7 +9,7 @@ from tolka.text.abbreviations import COMMON, RARE, abbreviation_before
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
 from tolka.text.scripts import is_known, plain_code, sentence_blank
-from tolka.text.typography import own_rules
+from tolka.text.typography import letters_of_rule, own_rules
 from tolka.tokenizer.language_tags import NO_TAGS
 from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import UNK
@@ -24,7 +24,7 @@ def about_tokenizer(tokenizer: Tokenizer, directions: Iterable[Direction]) -> di
     return {
         "models": [_about_model(content) for content in tokenizer.models],
         "vocabularies": [_about_vocabulary(each) for each in tokenizer.listed],
-        "directions": {each.code: _about_direction(tokenizer, each) for each in directions},
+        "directions": {each.code: _about_tags(tokenizer, each) for each in directions},
         "withoutText": tokenizer.without_text,
     }
 
@@ -32,6 +32,15 @@ def about_tokenizer(tokenizer: Tokenizer, directions: Iterable[Direction]) -> di
 def _about_model(content: bytes) -> dict[str, Any]:
     model = model_proto(content)
     spec = model.trainer_spec
+    normalizers = {
+        name: {
+            "charsmap": b64encode(each.precompiled_charsmap).decode(),
+            "addBlank": each.add_dummy_prefix,
+            "removeExtraBlanks": each.remove_extra_whitespaces,
+            "escapeBlanks": each.escape_whitespaces,
+        }
+        for name, each in (("normalizer", model.normalizer_spec), ("denormalizer", model.denormalizer_spec))
+    }
     return {
         "type": spec.ModelType.Name(spec.model_type).lower(),
         "pieces": [piece.piece for piece in model.pieces],
@@ -39,20 +48,8 @@ def _about_model(content: bytes) -> dict[str, Any]:
         "types": "".join(str(piece.type) for piece in model.pieces),
         "byteFallback": spec.byte_fallback,
         "unknownSurface": spec.unk_surface,
-        "normalizer": _about_normalizer(model.normalizer_spec, spec.treat_whitespace_as_suffix),
-        "denormalizer": _about_normalizer(model.denormalizer_spec, False)
-        if model.denormalizer_spec.precompiled_charsmap
-        else None,
-    }
-
-
-def _about_normalizer(spec: Any, blank_is_suffix: bool) -> dict[str, Any]:
-    return {
-        "charsmap": b64encode(spec.precompiled_charsmap).decode(),
-        "addBlank": spec.add_dummy_prefix,
-        "removeExtraBlanks": spec.remove_extra_whitespaces,
-        "escapeBlanks": spec.escape_whitespaces,
-        "blankIsSuffix": blank_is_suffix,
+        "blankIsSuffix": spec.treat_whitespace_as_suffix,
+        **normalizers,
     }
 
 
@@ -62,46 +59,34 @@ def _about_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
     return {"subwords": vocabulary.subwords, "neverText": ids}
 
 
-def _about_direction(tokenizer: Tokenizer, direction: Direction) -> dict[str, Any]:
+def _about_tags(tokenizer: Tokenizer, direction: Direction) -> dict[str, Any]:
     tags = tokenizer.tags(direction) if direction.is_known else NO_TAGS
-    typed = sorted(tokenizer.replaced_tags(direction).values())
-    return {"source": tags.source, "target": tags.target, "typed": typed}
+    return {"source": tags.source, "target": tags.target, "typed": [*tokenizer.replaced_tags(direction).values()]}
 
 
 def about_characters(form: CharacterForm, directions: Iterable[Direction]) -> dict[str, Any]:
     """Return what characters.js needs to give a source text the form of the training text."""
     languages = {each.source for each in directions} if form.typography == "standard" else ()
-    return {
-        "control": form.control != "keep",
-        "blanks": form.blanks != "keep",
-        "nfc": form.unicode == "nfc",
-        "typography": {language: list(map(_about_rule, own_rules(language))) for language in sorted(languages)},
-    }
+    rules = {language: list(map(_about_rule, own_rules(language))) for language in sorted(languages)}
+    keys = {key: getattr(form, key) != "keep" for key in ("unicode", "control", "blanks")}
+    return {**keys, "typography": rules}
 
 
 def _about_rule(rule: Mapping[str, str]) -> dict[str, Any]:
     """Return a rule of typography.yaml, with its pattern as JavaScript writes it."""
     where = re.sub(r"\\p\{([A-Z][a-z]{2,})\}", r"\\p{Script=\1}", rule.get("where", "{}")).replace("*+", "*")
     where = re.sub(r"(\[[^\]]*)?\\w", lambda match: match[1] + _WORD if match[1] else f"[{_WORD}]", where)
-    letters = rule.get("letters", "")
-    pairs = dict(pair.split("=", 1) for pair in letters.split(" ")) if letters else None
-    return {"where": where, "letters": pairs, "to": rule.get("to", "").replace("\\1", "$1")}
+    return {"where": where, "letters": letters_of_rule(rule), "to": rule.get("to", "").replace("\\1", "$1")}
 
 
 def about_splitter(directions: Iterable[Direction], split: str, max_length: int) -> dict[str, Any]:
     """Return what sentences.js needs. split: from `resolved_split`. max_length: subwords of the longest sentence."""
-    return {
-        "split": split,
-        "maxLength": max_length,
-        "directions": {each.code: _about_languages(each) for each in directions},
-    }
+    languages = {each.code: _about_languages(each) for each in directions}
+    return {"split": split, "maxLength": max_length, "directions": languages}
 
 
 def _about_languages(direction: Direction) -> dict[str, Any]:
     code = plain_code(direction.source) or "en"
-    pattern = abbreviation_before(code, (RARE, COMMON))
-    return {
-        "language": code,
-        "abbreviations": pattern and pattern.pattern,
-        "blank": sentence_blank(direction.target) if is_known(direction.target) else None,
-    }
+    abbreviation = abbreviation_before(code, (RARE, COMMON))
+    blank = sentence_blank(direction.target) if is_known(direction.target) else None
+    return {"language": code, "abbreviations": abbreviation and abbreviation.pattern, "blank": blank}
