@@ -2,14 +2,12 @@
 //
 // The engine is an object with postMessage and onmessage, here a Worker with the runtime of this file; worker.js has
 // its messages. Texts of people and of models become textContent, never HTML.
-
 const page = {}; // the elements, by id
 for (const element of document.querySelectorAll("[id]")) page[element.id] = element;
 
 const TYPING_PAUSE = 250; // milliseconds without a key before a text is translated
 const WITHOUT_SPACES = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 const RIGHT_TO_LEFT = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg", "Mand", "Samr"];
-
 let engine = null; // until its models are open
 let models = [];
 let directions = []; // {model: its index, direction: {source, target}}
@@ -131,13 +129,11 @@ const RECEIVED = {
     page.notice.textContent = "This browser has no WebAssembly with SIMD, so translating takes longer here.";
     translate();
   },
-
   failed({ id, message }) {
     if (id === undefined) fail(message);
     else if (id === current.id) page.progress.textContent = message;
     else if (id === opened?.id) showAlternatives([], message);
   },
-
   split({ id, sources, separators: around }) {
     if (id !== current.id) return;
     const known = new Map(sentences.filter((each) => each.isDone).map((each) => [each.source, each]));
@@ -155,12 +151,10 @@ const RECEIVED = {
     page.translation.replaceChildren(separators[0], ...parts);
     showProgress();
   },
-
   partial({ id, index, text }) {
     if (id !== current.id || sentences[index].isDone) return;
     sentences[index].element.textContent = sentences[index].text = text;
   },
-
   translated({ id, index, text, attention, alternatives }) {
     if (id === opened?.id) showAlternatives(alternatives.map((each) => each.text), "No other translation was found.");
     if (id !== current.id) return;
@@ -171,7 +165,6 @@ const RECEIVED = {
     }
     showProgress();
   },
-
   done({ id }) {
     if (id !== current.id) return;
     current.isDone = true;
@@ -262,6 +255,7 @@ function light(sentence, index = -1) {
 
 function openAlternatives(sentence) {
   opened = { sentence, id: 0 };
+  page.asked.textContent = sentence.source;
   showAlternatives([], "Looking …");
   page.alternatives.showModal();
   if (current.isDone) askForAlternatives();
@@ -359,9 +353,7 @@ page.translation.onkeydown = (event) => {
   } else return;
   event.preventDefault();
 };
-page.alternatives.onclick = ({ target }) => {
-  if (target === page.alternatives || target === page.close) page.alternatives.close(); // a click beside it, too
-};
+page.close.onclick = () => page.alternatives.close();
 page.alternatives.onclose = () => { opened = null; };
 
 open().catch((error) => fail(error instanceof RangeError

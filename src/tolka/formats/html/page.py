@@ -26,7 +26,7 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
     script, style, runtime = _page_file("page.js"), _page_file("page.css"), join_modules(MODULES)
     assert not re.search(r"<!--|</?script", script + runtime, re.IGNORECASE), "it would end a script element"
     sized = [{**model, "bytes": len(each)} for model, each in zip(models, weights, strict=True)]
-    texts = [base64.b64encode(each).decode() for each in weights]
+    tag = '<script type="text/plain" id="weights-{}">{}</script>'
     return Template(_page_file("page.html")).substitute(
         title=html.escape(title),
         policy=f"{_POLICY}; script-src {_source_hash(script)} 'wasm-unsafe-eval'; style-src {_source_hash(style)}",
@@ -35,7 +35,7 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
         version=__version__,
         about=_json({"version": __version__, "models": sized}),
         runtime=runtime,
-        weights="\n".join(f'<script type="text/plain" id="weights-{i}">{text}</script>' for i, text in enumerate(texts)),
+        weights="\n".join(tag.format(i, base64.b64encode(each).decode()) for i, each in enumerate(weights)),
     )
 
 
