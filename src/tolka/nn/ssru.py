@@ -16,29 +16,23 @@ from tolka.nn.linear import Linear
 class Ssru(nn.Module):
     """c_t = f_t c_(t-1) + (1 - f_t) W x_t with f_t = sigmoid(W_f x_t + b_f), from c = 0; its output is max(0, c_t).
 
-    What a position knows of those before it is one state c (D,), where attention has all their keys and values. As in
-    Marian, only the forget gate has a bias, and no projection follows.
+    A prefix is one state c (D,), where attention has keys and values of every position. As in Marian, only the forget
+    gate has a bias, and no projection follows.
     """
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.width = d_model
         self.input = Linear(d_model, d_model, bias=False)
         self.forget = Linear(d_model, d_model)
 
     def forward(self, x: Tensor, rows: Packing) -> Tensor:
         """(N, D) -> (N, D), all positions of all sentences at once."""
-        # W x and f do not depend on the state: only the recurrence itself, which has no matrix, has to wait.
         first = (rows.places == 0)[:, None]
         states: Tensor = _Recurrence.apply(*self._inputs(x), first, rows.longest)  # type: ignore[no-untyped-call]
         return torch.relu(states).to(x.dtype)
 
-    def first_state(self, like: Tensor, prefixes: int) -> Tensor:
-        """Return c = 0 (N, D) for N = `prefixes` prefixes, on the device of `like`."""
-        return like.new_zeros(prefixes, self.width, dtype=torch.promote_types(like.dtype, torch.float32))
-
     def step(self, x: Tensor, state: Tensor) -> Tensor:
-        """One new position x (N, D) -> (N, D). state: c before it (N, D), which becomes c after it."""
+        """One new position x (N, D) -> (N, D). state: c before it (N, D), in fp32 at least; it becomes c after it."""
         inputs, forget = self._inputs(x)
         torch.lerp(inputs, state, forget, out=state)
         return torch.relu(state).to(x.dtype)
@@ -68,26 +62,25 @@ class _Recurrence(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
         x, forget, first, states = ctx.saved_tensors
         # The first row's gate is 0, and `roll` makes it the last row's.
-        after = forget.masked_fill(first, 0.0).roll(-1, 0)
-        gradient = scan(after.flip(0), gradient.flip(0), ctx.longest).flip(0)
+        gradient = scan(forget.masked_fill(first, 0.0).roll(-1, 0).flip(0), gradient.flip(0), ctx.longest).flip(0)
         before = states.roll(1, 0).masked_fill_(first, 0.0)
         return torch.addcmul(gradient, forget, gradient, value=-1), before.sub_(x).mul_(gradient), None, None
 
 
 def scan(gates: Tensor, states: Tensor, longest: int) -> Tensor:
-    """Compute s_t <- gates_t s_(t-1) + s_t over the rows in place, and return the states; `gates` is overwritten.
+    """Compute s_t <- gates_t s_(t-1) + s_t in place, row by row, and return the states (N, D); overwrites gates (N, D).
 
-    gates, states: (N, D). Of any `longest` gates in a row, and of the beginning, one is 0: where a sentence begins.
+    The gate is 0 where a sentence begins: at the first row, and at least once in any `longest` rows.
     """
-    # Two steps are one step, with gates f f' and input f' s + s' (Blelloch 1990, section 1.4). So pairs of rows are
-    # joined, then pairs of pairs, until each block has a beginning in it and its last state is known; and then the
-    # states between. 2 log2(longest) passes over ever fewer rows, where a loop over time would have `longest`.
-    strides = [2**level for level in range((longest - 1).bit_length())]
+    # Two steps are one with the gate f f' and the input f' s + s' (Blelloch 1990, section 1.4). Blocks of 2, 4, 8 rows
+    # are joined until each contains a beginning, which fixes its last state; then follow the states between.
+    # 2 log2(longest) passes over ever fewer rows, where a loop over time has `longest`.
+    rows, strides = len(states), [2**level for level in range((longest - 1).bit_length())]
     for stride in strides:
-        former, latter = slice(stride - 1, len(states) - stride, 2 * stride), slice(2 * stride - 1, None, 2 * stride)
+        former, latter = slice(stride - 1, rows - stride, 2 * stride), slice(2 * stride - 1, None, 2 * stride)
         states[latter].addcmul_(gates[latter], states[former])
         gates[latter].mul_(gates[former])
     for stride in reversed(strides):
-        known, next_ = slice(2 * stride - 1, len(states) - stride, 2 * stride), slice(3 * stride - 1, None, 2 * stride)
-        states[next_].addcmul_(gates[next_], states[known])
+        former, latter = slice(2 * stride - 1, rows - stride, 2 * stride), slice(3 * stride - 1, None, 2 * stride)
+        states[latter].addcmul_(gates[latter], states[former])
     return states

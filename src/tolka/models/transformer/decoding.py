@@ -25,8 +25,7 @@ _ROOM = 8  # positions that a cache has more than it needs
 class TransformerState(DecoderState):
     """Cached keys and values: of the prefix once per hypothesis, of the source once per sentence."""
 
-    # Per layer, keys and values side by side, all heads together: (N, at least `position`, W); of an SSRU, c: (N, D).
-    prefix: list[Tensor]
+    prefix: list[Tensor]  # per layer, keys and values side by side: (N, at least `position`, W); of an SSRU c: (N, D)
     memory: list[tuple[Tensor, Tensor]]  # per layer, what `project_memory` returned for B sentences
     padding: Tensor | None  # (B, 1, 1, S), true where there is no source token
     position: int  # of the next token, from 0
@@ -51,7 +50,11 @@ class DecodingTransformer(Transformer):
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """Encode source (B, S) once; return the state before the first token."""
         memory = self._encode_in_parts(source, lengths)
-        prefix = [_empty_prefix(layer, memory[0][0], len(source)) for layer in self.decoder]
+        if self.config.decoder == "ssru":
+            dtype = torch.promote_types(memory[0][0].dtype, torch.float32)
+            prefix = [memory[0][0].new_zeros(len(source), self.feature_size, dtype=dtype) for _ in self.decoder]
+        else:
+            prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self.decoder]
         # None where no sentence has padding, which spares every step the masking.
         padding = padding_for_few(choose_packing(lengths, source.size(1)), memory[0][0])
         return TransformerState(prefix, memory, padding, position=0, beam=1)
@@ -117,13 +120,6 @@ def decoder_layer_step(
     x = layer.around_attention(x, read_prefix)
     x = layer.around_cross(x, lambda y: attend_to_memory(layer.cross, y, memory, padding))
     return layer.around_feedforward(x, layer.feedforward)
-
-
-def _empty_prefix(layer: DecoderLayer, like: Tensor, prefixes: int) -> Tensor:
-    """Return the cache of a layer before the first token, of N = `prefixes` prefixes; like: as for `empty_cache`."""
-    if layer.is_recurrent:
-        return layer.ssru.first_state(like, prefixes)
-    return empty_cache(layer.attention, like, prefixes)
 
 
 def empty_cache(attention: SelfAttention, like: Tensor, prefixes: int) -> Tensor:

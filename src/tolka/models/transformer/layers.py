@@ -96,11 +96,9 @@ class DecoderLayer(nn.Module):
 
         maps: where given, gets the weights of self-attention (B, H, T, T) and those of cross-attention (B, H, T, S).
         """
-        if self.is_recurrent:
-            x = self.around_attention(x, lambda y: self.ssru(y, rows))
-        else:
-            # Causal: no position may see the token that it has to predict.
-            x = self.around_attention(x, lambda y: self.attention(y, rows, causal=True, maps=maps))
+        # Causal: no position may see the token that it has to predict.
+        read_prefix = self.ssru if self.is_recurrent else partial(self.attention, causal=True, maps=maps)
+        x = self.around_attention(x, lambda y: read_prefix(y, rows))
         # Only here does the decoder see the source.
         x = self.around_cross(x, lambda y: self.cross(y, rows, encoded, source, maps=maps))
         return self.around_feedforward(x, self.feedforward)
