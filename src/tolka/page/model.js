@@ -8,7 +8,6 @@ import { EOS, Tokenizer } from "./tokenizer.js";
 import { TransformerModel } from "./transformer.js";
 
 const NETWORKS = { rnn: RecurrentModel, transformer: TransformerModel };
-const BEAM = { beam_size: 5, length_normalization: "gnmt", length_penalty: 1 }; // for alternatives of a greedy search
 
 /** The tensors of a model by name: matrices in one memory, vectors as arrays. */
 class Weights {
@@ -70,20 +69,15 @@ export class Translator {
    */
   *steps(text, { direction, alternatives = 0, attention = false, search = this.about.search }) {
     const input = this.input(text, direction);
-    const render = ({ tokens, score }) => ({ text: this.textOf(tokens, text), score });
-    const [best] = yield* this.search(input, text, search);
+    const width = Math.max(search.beam_size, alternatives);
+    const found = yield* this.search(input, text, { ...search, beam_size: width, n_best: alternatives });
+    const rendered = found.map(({ tokens, score }) => ({ text: this.textOf(tokens, text), score }));
     // A text may be spelt in several sequences of subwords: the first of them, the best of a beam, stands for it.
-    const others = new Map();
-    if (alternatives) {
-      const wide = { ...BEAM, ...search, name: "beam", n_best: alternatives };
-      wide.beam_size = Math.max(wide.beam_size, alternatives);
-      for (const each of (yield* this.search(input, text, wide)).map(render))
-        if (!others.has(each.text.trim())) others.set(each.text.trim(), each);
-    }
+    const isFirst = ({ text }, n) => n === rendered.findIndex((each) => each.text.trim() === text.trim());
     return {
-      ...render(best),
-      alternatives: [...others.values()].slice(0, alternatives),
-      attention: attention ? this.attention(input, best.tokens) : null,
+      ...rendered[0],
+      alternatives: rendered.filter(isFirst).slice(0, alternatives),
+      attention: attention ? this.attention(input, found[0].tokens) : null,
     };
   }
 

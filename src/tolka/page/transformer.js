@@ -69,6 +69,7 @@ class Attention {
     this.query = isSelf ? linear(weights, fused, 0, d_model) : linear(weights, `${name}.query`);
     this.keyValue = isSelf ? linear(weights, fused, d_model, 2 * d_model + heads * d_v) : linear(weights, `${name}.key_value`);
     this.output = linear(weights, `${name}.output`);
+    this.empty = [];
     this.isRotary = isSelf && options.positions === "rotary";
     // A dot product of K terms of variance 1 has variance K: unscaled, the softmax would saturate.
     this.score = (query, key) => dot(query, key) / Math.sqrt(this.keyWidth);
@@ -107,24 +108,48 @@ class Attention {
     const mean = (heads) => heads[0].weights.map((_, j) => heads.reduce((sum, { weights }) => sum + weights[j], 0) / heads.length);
     return { outputs: this.output(attended.map((heads) => join(heads.map(({ context }) => context)))), attention: attended.map(mean) };
   }
+
+  /** The new positions x (k, D) of k hypotheses, whose prefixes they lengthen. What comes later cannot be attended to. */
+  readPrefix(x, prefixes, positions) {
+    const entries = this.remember(x, positions);
+    const longer = prefixes.map((prefix, n) => [...prefix, entries[n]]);
+    return { longer, outputs: this.attend(x, longer, positions).outputs };
+  }
+}
+
+/** The SSRU in place of a decoder's self-attention (Kim et al. 2019): a prefix is one state c (D). */
+class Ssru {
+  constructor(weights, name) {
+    Object.assign(this, { input: weights.get(`${name}.input.weight`), forget: linear(weights, `${name}.forget`) });
+    this.empty = new Float32Array(this.input.rows);
+  }
+
+  /** c_t = f_t c_{t-1} + (1 - f_t) W x_t, f_t = sigmoid(W_f x_t + b); the output is max(0, c_t). */
+  readPrefix(x, prefixes) {
+    const [inputs, gates] = [this.input.multiply(x), this.forget(x)];
+    const mix = (f, before, input) => f * before + (1 - f) * input;
+    const longer = prefixes.map((c, n) => c.map((before, i) => mix(sigmoid(gates[n][i]), before, inputs[n][i])));
+    return { longer, outputs: longer.map(ACTIVATIONS.relu) };
+  }
 }
 
 /**
- * PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same), or first all sines and then all cosines. Rounded as
- * in training, whose angles are in fp32, and not those of Marian's order.
+ * PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same), or in the other kinds first all sines and then all
+ * cosines. Angles are rounded as in training.
  */
 function sinusoid(position, width, kind) {
   const vector = new Float32Array(width);
   const isFairseq = kind === "sinusoidal_fairseq"; // positions from 2, exponents i / (D / 2 - 1), and of an odd D a last 0
+  const isMarian = kind === "sinusoidal_marian"; // exponents 2i / (D - 2), and of an odd D no first cosine
   const half = isFairseq ? Math.floor(width / 2) : Math.ceil(width / 2);
-  const exponent = Math.fround(-Math.log(10000) / (isFairseq ? half - 1 : width));
-  for (let i = 0; i < half; i++) {
+  const exponent = Math.fround(-Math.log(10000) / (isFairseq ? half - 1 : isMarian ? width - 2 : width));
+  for (let i = half - 1; i >= 0; i--) {
     const rate = Math.fround(Math.exp(Math.fround((isFairseq ? i : 2 * i) * exponent)));
     const isExact = kind === "sinusoidal_halves";
     const angle = isExact ? position / 10000 ** ((2 * i) / width) : Math.fround((isFairseq ? position + 2 : position) * rate);
-    const [sine, cosine] = kind === "sinusoidal" ? [2 * i, 2 * i + 1] : [i, half + i];
-    vector[sine] = Math.sin(angle);
+    const [sine, cosine] = kind === "sinusoidal" ? [2 * i, 2 * i + 1] : [i, half + i - (isMarian ? width % 2 : 0)];
     if (cosine < width) vector[cosine] = Math.cos(angle);
+    vector[sine] = Math.sin(angle);
   }
   return vector;
 }
@@ -136,15 +161,15 @@ export class TransformerModel {
     this.outputBias = weights.find("output_bias");
     this.learned = { source: "source_positions", target: "target_positions" };
     for (const side in this.learned) this.learned[side] = weights.find(`${this.learned[side]}.embedding.weight`);
-    const layer = (name) => ({
-      attention: new Attention(weights, `${name}.attention`, options),
+    const layer = (name, isRecurrent) => ({
+      attention: isRecurrent ? new Ssru(weights, `${name}.ssru`) : new Attention(weights, `${name}.attention`, options),
       aroundAttention: residual(weights, `${name}.around_attention`, options),
       feedForward: feedForward(weights, `${name}.feedforward`, options),
       aroundFeedForward: residual(weights, `${name}.around_feedforward`, options),
     });
     this.encoder = Array.from({ length: options.layers }, (_, number) => layer(`encoder.${number}`));
     this.decoder = Array.from({ length: options.decoder_layers }, (_, number) => ({
-      ...layer(`decoder.${number}`),
+      ...layer(`decoder.${number}`, options.decoder === "ssru"),
       cross: new Attention(weights, `decoder.${number}.cross`, options),
       aroundCross: residual(weights, `decoder.${number}.around_cross`, options),
     }));
@@ -153,11 +178,12 @@ export class TransformerModel {
     [this.encoderNorm, this.decoderNorm] = [last("encoder_norm"), last("decoder_norm")];
   }
 
-  /** sqrt(D) * embedding + position, (N, D) */
+  /** sqrt(D) * embedding + position, (N, D). In place of <s> the decoder may read </s>, or a vector of zeros. */
   embed(ids, side, positions) {
-    const { d_model, scale_embeddings, max_positions, positions: kind } = this.options;
+    const { d_model, scale_embeddings, max_positions, positions: kind, decoder_start } = this.options;
     return ids.map((id, n) => {
-      const vector = this.embeddings[side].row(id).map((value) => value * (scale_embeddings ? Math.sqrt(d_model) : 1));
+      const scale = id === BOS && decoder_start === "zero" ? 0 : scale_embeddings ? Math.sqrt(d_model) : 1;
+      const vector = this.embeddings[side].row(id === BOS && decoder_start === "eos" ? EOS : id).map((value) => value * scale);
       if (kind === "rotary") return vector; // which act inside of attention
       const learned = this.learned[side]?.row(Math.min(positions[n], max_positions - 1)); // later ones share the last
       const added = learned ?? sinusoid(positions[n], d_model, kind);
@@ -178,22 +204,20 @@ export class TransformerModel {
     }
     x = this.encoderNorm(x);
     const memory = this.decoder.map(({ cross }) => cross.remember(x, positions));
-    return { memory, state: { position: 0, prefixes: this.decoder.map(() => []) } };
+    return { memory, state: { position: 0, prefixes: this.decoder.map(({ attention }) => attention.empty) } };
   }
 
   /** The last tokens of k hypotheses and their states -> of each the features (D) of the next token, and what is new. */
   step(tokens, states, memory) {
-    const start = this.options.decoder_start === "eos" ? EOS : BOS; // what the decoder reads in place of <s>
     const positions = states.map(({ position }) => position);
-    let x = this.embed(tokens.map((token) => (token === BOS ? start : token)), "target", positions); // (k, D)
+    let x = this.embed(tokens, "target", positions); // (k, D)
     let attention;
     const prefixes = this.decoder.map((layer, number) => {
       let longer;
       x = layer.aroundAttention(x, (y) => {
-        // Keys and values of what comes before are those of the steps before: only what comes before can be attended to.
-        const entries = layer.attention.remember(y, positions);
-        longer = states.map(({ prefixes }, n) => [...prefixes[number], entries[n]]);
-        return layer.attention.attend(y, longer, positions).outputs;
+        const read = layer.attention.readPrefix(y, states.map(({ prefixes }) => prefixes[number]), positions);
+        longer = read.longer;
+        return read.outputs;
       });
       x = layer.aroundCross(x, (y) => {
         const attended = layer.cross.attend(y, states.map(() => memory[number]), positions);
