@@ -173,11 +173,7 @@ SUBCOMMANDS = {
         {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
-            "--dtype": {
-                "default": "",
-                "help": "of the weights: float32 (the default), float16, bfloat16; ctranslate2: int8, too; "
-                "html: int8 (the default), fp32",
-            },
+            "--dtype": {"default": "", "help": "of the weights: float32, float16, bfloat16, int8; html: int8 or fp32"},
             "others": {
                 "nargs": "*",
                 "metavar": "[MODEL ...] ['plugins=[MODULE]']",
@@ -248,7 +244,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 
 def _new_output(typed: str | None, command: str, kind: str, models: Sequence[Path]) -> Path:
-    """Return the folder or file of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
+    """Return the path of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
     if typed is None:
         raise ConfigError(f"mt-train {command} needs -o OUT, the {kind} to write")
     out = model_path(typed)

@@ -50,23 +50,24 @@ class NodeSide:
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """Return the greedy translation of each line, as a whole."""
-        return self.search(lines, GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1))
+        search = GreedyConfig(max_length_factor=0.0, max_length_extra=LIMIT - 1)
+        return [result["text"] for result in self.results(lines, search=settings_of(search))]
 
-    def search(self, lines: Sequence[str], search: SearchConfig) -> list[str]:
-        """Return the translation of each line by another search than the page's own."""
-        texts: list[str] = json.loads(self._run({"lines": list(lines), "search": _plain(search)}))
-        return texts
+    def results(self, lines: Sequence[str], **options: Any) -> list[dict[str, Any]]:
+        """Return what `Translator.translate` of model.js returns with these options for each line."""
+        results: list[dict[str, Any]] = json.loads(self.run({"lines": list(lines), "options": options}))
+        return results
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of forced decoding; see `Side`."""
         targets = self._tokenizer.encode_target([target for _, target in pairs])
         sources = [source for source, _ in pairs]
-        content = self._run({"forced": list(zip(sources, targets, strict=True))})
+        content = self.run({"forced": list(zip(sources, targets, strict=True))})
         logits = np.frombuffer(content, dtype="<f4").reshape(-1, self._tokenizer.target_size)[:, EOS:]
         ends = np.cumsum([len(self._tags.target) + len(row) + 1 for row in targets])[:-1]
         return list(np.split(logits, ends))
 
-    def _run(self, request: Mapping[str, Any]) -> bytes:
+    def run(self, request: Mapping[str, Any]) -> bytes:
         """Return what translate.mjs writes for a request."""
         with as_file(files("tolka").joinpath("page", "translate.mjs")) as script:
             result = subprocess.run(
@@ -91,9 +92,9 @@ def export_html(
 ) -> None:
     """Write models as one HTML file, all or nothing, after a comparison of what it and tolka translate.
 
-    dtype: of `DTYPES`; "" is int8. lines: the sample to compare on; [] = made-up lines. node: the program; "" is the one
-    on PATH, without which nothing is compared. ConfigError for what the page's runtime cannot compute, or a file too
-    large for a page; CheckpointError, with the first line that differs, if it translates otherwise.
+    dtype: of `DTYPES`; "" is int8. lines: the sample to compare on; [] = made-up lines. node: the program; "" is the
+    one on PATH, without which nothing is compared. ConfigError for what a page cannot compute, or a page too large;
+    CheckpointError, with the first line that differs, if it translates otherwise.
     """
     dtype = dtype or "int8"
     if dtype not in DTYPES:
@@ -107,10 +108,10 @@ def export_html(
     packed = [pack_weights(read_finite(saved.folder / WEIGHTS), dtype) for saved in models]
     weights = [content for _, content in packed]
     if (size := sum(map(len, weights))) > _LARGEST:
-        smaller = "; --dtype int8 has a quarter of the size" if dtype == "fp32" else ""
+        smaller = "; --dtype int8 takes a quarter" if dtype == "fp32" else ""
         raise ConfigError(
-            f"the weights in {dtype} have {size / 1e6:.0f} MB, and a page at most {_LARGEST / 1e6:.0f}{smaller}; models "
-            "of any size leave by --to ctranslate2, marian or huggingface"
+            f"the weights have {size / 1e6:.0f} MB in {dtype}, and a page has at most {_LARGEST / 1e6:.0f}{smaller}; "
+            "larger models leave by --to ctranslate2, marian or huggingface"
         )
     abouts = [
         {**_about(saved, dtype), "tensors": tensors, "checksum": hashlib.sha256(content).hexdigest()}
@@ -143,7 +144,7 @@ def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
         "directions": [each._asdict() for each in directions],
         "verdict": facts.verdict["sentences"][0] if facts.verdict else "",
         "card": model_card(saved.config, on_card, saved.scores, has_config=False, marks_lines=False),
-        "search": _plain(BeamConfig()),  # as mt-translate searches unless another search is typed
+        "search": settings_of(BeamConfig()),  # as mt-translate searches unless another search is typed
         "model": asdict(saved.model.config),
         "tokenizer": about_tokenizer(saved.tokenizer, directions),
         "characters": about_characters(facts.characters, directions),
@@ -156,12 +157,12 @@ def _directions(saved: SavedModel) -> Sequence[Direction]:
     directions = [each for each in saved.facts.directions if each.is_known]
     if saved.tokenizer.languages and not directions:
         raise ConfigError(
-            f"{saved.folder} is of {len(saved.tokenizer.languages)} languages, and names no direction for a page: import "
+            f"{saved.folder} has {len(saved.tokenizer.languages)} languages, and names no direction for a page: import "
             "it again with corpus.source=CODE corpus.target=CODE"
         )
     return directions or saved.facts.directions[:1]
 
 
-def _plain(search: SearchConfig) -> dict[str, Any]:
-    """Return the settings of a search that search.js reads."""
+def settings_of(search: SearchConfig) -> dict[str, Any]:
+    """Return the settings of a search, as search.js reads them."""
     return {key: value for key, value in asdict(search).items() if key not in ("glossary", "banned")}

@@ -3,8 +3,6 @@
 // Activations are arrays of rows, each a Float32Array. Shapes: N rows (positions of a source, or hypotheses of a beam), I
 // inputs, O outputs.
 
-import { KERNELS } from "./kernels.js";
-
 const PAGE_BYTES = 65536; // by which WebAssembly counts its memory
 const MOST_ROWS = 64; // that one multiplication has space for
 const SIZES = { int8: 1, fp32: 4 }; // bytes of a weight
@@ -154,3 +152,7 @@ export function attend(query, memory, score) {
   });
   return { weights, context };
 }
+
+// kernels.wat, assembled, in base64; tests/formats/html/test_kernels.py assembles it again.
+const KERNELS =
+  "AGFzbQEAAAABCgFgBn9/f39/fwACEAEEcGFnZQZtZW1vcnkCAAEDAwIAAAcXAghpbnQ4Um93cwAACGZwMzJSb3dzAAEKwwMC0wECBX8BeyADIQYDQCAFIQcgASEIIAIhCQNA/QwAAAAAAAAAAAAAAAAAAAAAIQtBACEKA0AgCyAAIApq/QEDACAIIApBAXRq/QAEAP26ASAAIApq/QEDCCAIIApBAXRq/QAEEP26Af2uAf2uASELIApBEGohCiAKIARJDQALIAkgC/0bACAL/RsBaiAL/RsCIAv9GwNqajYCACAJIANBAnRqIQkgCCAEQQF0aiEIIAdBAWshByAHDQALIAAgBGohACACQQRqIQIgBkEBayEGIAYNAAsL6wECBX8CeyADIQYDQCAFIQcgASEIIAIhCQNA/QwAAAAAAAAAAAAAAAAAAAAAIQv9DAAAAAAAAAAAAAAAAAAAAAAhDEEAIQoDQCALIAAgCmr9AAQAIAggCmr9AAQA/eYB/eQBIQsgDCAAIApq/QAEECAIIApq/QAEEP3mAf3kASEMIApBIGohCiAKIARJDQALIAsgDP3kASELIAkgC/0fACAL/R8BkiAL/R8CIAv9HwOSkjgCACAJIANBAnRqIQkgCCAEaiEIIAdBAWshByAHDQALIAAgBGohACACQQRqIQIgBkEBayEGIAYNAAsL";

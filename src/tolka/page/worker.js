@@ -5,18 +5,21 @@ import { openModel } from "./model.js";
 const CACHED_SENTENCES = 200;
 const LISTEN_AFTER = 20; // milliseconds of work
 
+/** Let the page's messages be read, at once, where a timer would wait for 4 ms. */
+async function readMessages() {
+  const { port1, port2 } = new MessageChannel();
+  await new Promise((resolve) => {
+    port1.onmessage = resolve;
+    port2.postMessage(null);
+  });
+  port1.close();
+}
+
 // post: sends a message to the page. Returns what receives the page's messages.
 export function createWorker(post) {
   let translators = [];
   let current = null; // id of the latest request
   const results = new Map(); // of the latest sentences, the oldest first
-  const channel = new MessageChannel();
-  const messagesAreRead = () =>
-    new Promise((resolve) => {
-      channel.port1.onmessage = resolve; // at once, where a timer would wait for 4 ms
-      channel.port2.postMessage(null);
-    });
-
   // Return the translation of a sentence, or null if another request has come.
   async function translateSentence({ id, model, direction, alternatives, attention }, sentence, onPartial) {
     const key = JSON.stringify([model, direction, sentence, alternatives, attention]);
@@ -31,7 +34,7 @@ export function createWorker(post) {
       }
       if (performance.now() - listened < LISTEN_AFTER) continue;
       onPartial(step.value);
-      await messagesAreRead();
+      await readMessages();
       if (current !== id) return null;
       listened = performance.now();
     }
@@ -46,7 +49,7 @@ export function createWorker(post) {
       const result = await translateSentence(request, source, (partial) => post({ kind: "partial", id, index, text: partial }));
       if (result === null) return;
       post({ kind: "translated", id, index, source, ...result });
-      await messagesAreRead();
+      await readMessages();
       if (current !== id) return;
     }
     post({ kind: "done", id });

@@ -13,7 +13,7 @@ from typing import Any
 from tolka.version import __version__
 
 # The runtime, each module behind those that it imports.
-MODULES = "characters tokenizer sentences kernels matrix recurrent transformer search model worker".split()
+MODULES = ["characters", "tokenizer", "sentences", "matrix", "recurrent", "transformer", "search", "model", "worker"]
 # No request of any kind; child-src is the worker-src of older browsers.
 _POLICY = "default-src 'none'; worker-src blob:; child-src blob:; form-action 'none'; base-uri 'none'"
 

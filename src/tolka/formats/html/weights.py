@@ -10,8 +10,9 @@ from torch import Tensor, int8
 from tolka.errors import ConfigError
 from tolka.kernels.quantized import Int8Matrix
 from tolka.models.options import ModelConfig
-from tolka.models.rnn.options import OWN_CELLS, RnnOptions
-from tolka.models.transformer.options import TransformerOptions
+from tolka.models.rnn import RnnConfig
+from tolka.models.rnn.options import OWN_CELLS
+from tolka.models.transformer import TransformerConfig
 
 DTYPES = ("int8", "fp32")
 _ALIGNMENT = 16  # bytes, as JavaScript's typed arrays begin at a multiple of their items' size
@@ -21,13 +22,12 @@ _SCALE = "_scale"  # ends the names of scales in a model directory in int8
 
 def check_expressible(options: ModelConfig, name: str) -> None:
     """Raise ConfigError for an architecture or a cell that the page's runtime does not compute. name: of the model."""
-    known = isinstance(options, TransformerOptions) and vars(options)["name"] == "transformer"
-    known |= isinstance(options, RnnOptions) and vars(options)["name"] == "rnn" and options.cell in OWN_CELLS
-    if not known:
-        cell = f", model.cell={options.cell}" if isinstance(options, RnnOptions) else ""
+    kind = vars(options)["name"]
+    cell = options.cell if isinstance(options, RnnConfig) else ""
+    if type(options) not in (TransformerConfig, RnnConfig) or cell not in ("", *OWN_CELLS):
         raise ConfigError(
-            f"{name}: a page cannot compute model={vars(options)['name']}{cell}; it can compute the Transformer with all "
-            f"options of its own, and recurrent models with model.cell={', '.join(OWN_CELLS)} and any attention"
+            f"{name}: a page cannot compute model={kind}{cell and f', model.cell={cell}'}; it can compute the "
+            f"Transformer with all of its options, and recurrent models with model.cell={', '.join(OWN_CELLS)} and any attention"
         )
 
 
