@@ -1,1 +1,1 @@
-"""One HTML file that translates: a model, the runtime and the page of `tolka/page/`."""
+"""A page that translates: one HTML file with models, and a runtime of src/tolka/page/ that needs no server."""
