@@ -45,7 +45,7 @@ async function open() {
     if (data.kind === "opened") engine = worker;
     RECEIVED[data.kind](data);
   };
-  worker.onerror = ({ message }) => fail(`The translator stopped: ${message}. Please reload the page.`);
+  worker.onerror = ({ message = "" }) => fail(`The translator stopped; this browser may be too old. ${message}`);
   worker.postMessage({ kind: "open", about, weights }, weights);
 }
 
@@ -126,7 +126,7 @@ function translate() {
 const RECEIVED = {
   opened({ simd }) {
     page.notice.hidden = simd !== false;
-    page.notice.textContent = "This browser has no WebAssembly with SIMD, so translating takes longer here.";
+    page.notice.textContent = "Translating takes longer in this browser: it has no WebAssembly with SIMD.";
     translate();
   },
   failed({ id, message }) {
