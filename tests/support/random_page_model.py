@@ -53,6 +53,7 @@ def random_config(draw: random.Random, shared: bool) -> ModelConfig:
         d_ff=draw.choice((0, 37)),
         layers=draw.choice((1, 2)),
         decoder_layers=draw.choice((0, 1, 3)),
+        decoder=draw.choice(("attention", "attention", "ssru")),
         norm=draw.choice(("pre", "post")),
         normalization=draw.choice(("layernorm", "rmsnorm")),
         activation=draw.choice(("relu", "gelu", "swish", "swiglu")),

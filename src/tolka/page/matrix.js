@@ -1,199 +1,156 @@
 // Matrices of weights in one memory, and their multiplication by rows of activations.
 //
-// Shapes: N rows of activations (positions of a source, or hypotheses of a beam), I inputs, O outputs.
+// Activations are arrays of rows, each a Float32Array. Shapes: N rows (positions of a source, or hypotheses of a beam), I
+// inputs, O outputs.
 
 import { KERNELS } from "./kernels.js";
 
-const PAGE = 65536; // bytes by which a WebAssembly memory grows
-const ALIGNMENT = 16; // bytes of a SIMD register, and values that one turn of a kernel's loop takes
-const LARGEST_INT16 = 32767;
-const LARGEST_SUM = 2 ** 31 - 1; // of products, in int32
+const PAGE_BYTES = 65536; // by which WebAssembly counts its memory
+const MOST_ROWS = 64; // that one multiplication has space for
+const SIZES = { int8: 1, fp32: 4 }; // bytes of a weight
 
-const roundUp = (size) => Math.ceil(size / ALIGNMENT) * ALIGNMENT;
+const roundUp = (size) => Math.ceil(size / 16) * 16; // to SIMD registers, and to what one turn of a kernel's loop takes
 
-// The kernels in JavaScript, for an engine without WebAssembly or SIMD, and for who reads them: see kernels.wat.
-function plainKernels(memory) {
-  const multiply = (weights, activations, out, rows, width, n) => {
-    for (let o = 0; o < rows; o++)
+/** The kernels in JavaScript, for browsers without SIMD and for who reads them: out[n, o] = sum_i W[o, i] x[n, i]. */
+function plainKernels(buffer) {
+  const kernel = (Weights, Activations, Sums) => (w, x, out, rows, stride, n) => {
+    const [weights, activations, sums] = [new Weights(buffer, w), new Activations(buffer, x), new Sums(buffer, out)];
+    const width = stride / Weights.BYTES_PER_ELEMENT;
+    for (let row = 0; row < rows; row++)
       for (let k = 0; k < n; k++) {
         let sum = 0;
-        for (let i = 0, w = o * width, x = k * width; i < width; i++) sum += weights[w++] * activations[x++];
-        out[k * rows + o] = sum;
+        for (let i = 0; i < width; i++) sum += weights[row * width + i] * activations[k * width + i];
+        sums[k * rows + row] = sum;
       }
   };
   return {
-    int8Rows(w, x, out, rows, stride, n) {
-      const { buffer } = memory;
-      multiply(new Int8Array(buffer, w), new Int16Array(buffer, x), new Int32Array(buffer, out), rows, stride, n);
-    },
-    fp32Rows(w, x, out, rows, stride, n) {
-      const { buffer } = memory;
-      multiply(new Float32Array(buffer, w), new Float32Array(buffer, x), new Float32Array(buffer, out), rows, stride / 4, n);
-    },
+    int8Rows: kernel(Int8Array, Int16Array, Int32Array),
+    fp32Rows: kernel(Float32Array, Float32Array, Float32Array),
   };
 }
 
-// A memory for all weights of a model, with space behind them for the activations of one multiplication.
+/** A memory for all matrices of a model, and, at its beginning, for the activations of one multiplication. */
 export class Memory {
-  constructor(bytes, simd = true) {
-    const pages = Math.ceil(bytes / PAGE) + 1;
+  constructor(tensors, simd) {
+    const matrices = tensors.filter(({ shape }) => shape.length === 2);
     this.free = 0;
-    if (typeof WebAssembly === "undefined") this.memory = { buffer: new ArrayBuffer(pages * PAGE) };
-    else this.memory = new WebAssembly.Memory({ initial: pages });
-    this.kernels = plainKernels(this.memory);
-    this.simd = simd;
+    let bytes = 0;
+    for (const { shape: [rows, columns], dtype } of matrices) {
+      this.free = Math.max(this.free, roundUp(MOST_ROWS * 4 * (roundUp(columns) + rows)));
+      bytes += rows * roundUp(columns) * SIZES[dtype];
+    }
+    const pages = Math.ceil((this.free + bytes) / PAGE_BYTES);
     try {
+      if (!simd) throw new Error("not wanted");
+      const memory = new WebAssembly.Memory({ initial: pages });
       const code = Uint8Array.from(atob(KERNELS), (character) => character.charCodeAt(0));
-      const module = new WebAssembly.Module(code);
-      if (simd) this.kernels = new WebAssembly.Instance(module, { page: { memory: this.memory } }).exports;
+      const instance = new WebAssembly.Instance(new WebAssembly.Module(code), { page: { memory } });
+      Object.assign(this, { buffer: memory.buffer, kernels: instance.exports, simd: true });
     } catch {
-      this.simd = false;
       // No WebAssembly, none with SIMD, or a policy that forbids it: slower, and the same translations.
+      const buffer = new ArrayBuffer(pages * PAGE_BYTES);
+      Object.assign(this, { buffer, kernels: plainKernels(buffer), simd: false });
     }
-  }
-
-  get buffer() {
-    return this.memory.buffer;
-  }
-
-  allocate(bytes) {
-    const offset = this.free;
-    this.free += roundUp(bytes);
-    return offset;
-  }
-
-  // Make sure that there are so many bytes behind the weights; return where they begin.
-  scratch(bytes) {
-    const missing = this.free + bytes - this.buffer.byteLength;
-    if (missing > 0 && this.memory.grow) this.memory.grow(Math.ceil(missing / PAGE));
-    else if (missing > 0) {
-      const larger = new Uint8Array(this.free + bytes);
-      larger.set(new Uint8Array(this.buffer, 0, this.free));
-      this.memory.buffer = larger.buffer;
-    }
-    return this.free;
   }
 }
 
-// A matrix W (O, I). In int8, row o is scales[o] * its integers.
+/** A matrix W (O, I). In int8, row o is scales[o] times its integers. */
 export class Matrix {
   constructor(memory, offset, rows, columns, scales) {
     Object.assign(this, { memory, offset, rows, columns, scales });
-    this.width = roundUp(columns); // of a row in memory, in values
+    this.width = roundUp(columns); // of a row in memory, the last values of which are 0
     this.stride = this.width * (scales ? 1 : 4); // in bytes
   }
 
-  // Copy a matrix from the bytes of a file, where rows have no space between them.
+  /** The matrix of the file's `bytes`, where its rows have no space between them, copied into the memory. */
   static from(memory, bytes, { shape: [rows, columns], offset, scales }) {
-    const dtype = scales === undefined ? Float32Array : Int8Array;
-    const values = new dtype(bytes, offset, rows * columns);
-    const matrix = new Matrix(memory, 0, rows, columns, scales === undefined ? null : new Float32Array(bytes, scales, rows));
-    matrix.offset = memory.allocate(rows * matrix.stride);
-    for (let row = 0; row < rows; row++)
-      matrix.values(row).set(values.subarray(row * columns, (row + 1) * columns));
+    const values = new (scales ? Int8Array : Float32Array)(bytes, offset, rows * columns);
+    const matrix = new Matrix(memory, memory.free, rows, columns, scales && new Float32Array(bytes, scales, rows));
+    memory.free += rows * matrix.stride;
+    for (let row = 0; row < rows; row++) matrix.values(row).set(values.subarray(row * columns, (row + 1) * columns));
     return matrix;
   }
 
-  // Bytes that `from` allocates.
-  static size({ shape: [rows, columns], scales }) {
-    return roundUp(rows * roundUp(columns) * (scales === undefined ? 4 : 1));
-  }
-
-  // The matrix of the rows from .. to - 1, which shares the memory.
+  /** The matrix of the rows from .. to - 1, in the same memory. */
   part(from, to) {
     const scales = this.scales && this.scales.subarray(from, to);
     return new Matrix(this.memory, this.offset + from * this.stride, to - from, this.columns, scales);
   }
 
   values(row) {
-    const dtype = this.scales ? Int8Array : Float32Array;
-    return new dtype(this.memory.buffer, this.offset + row * this.stride, this.columns);
+    return new (this.scales ? Int8Array : Float32Array)(this.memory.buffer, this.offset + row * this.stride, this.columns);
   }
 
-  // Row number `row` in fp32, (I): a subword's embedding.
+  /** A row in fp32, (I): a subword's embedding. */
   row(row) {
     const vector = new Float32Array(this.values(row));
     return this.scales ? vector.map((value) => value * this.scales[row]) : vector;
   }
 
-  // x (N, I) -> x W^T + b, (N, O)
-  multiply(x, n, bias = null) {
-    const { memory, rows, columns, width, scales } = this;
-    const size = scales ? 2 : 4; // bytes of an activation
-    const input = memory.scratch(roundUp(n * width * size) + n * rows * 4);
-    const output = input + roundUp(n * width * size);
-    const inputs = new (scales ? Int16Array : Float32Array)(memory.buffer, input, n * width).fill(0);
-    const activationScales = scales && this.quantise(x, n, inputs);
-    if (!scales) for (let k = 0; k < n; k++) inputs.set(x.subarray(k * columns, (k + 1) * columns), k * width);
-    memory.kernels[scales ? "int8Rows" : "fp32Rows"](this.offset, input, output, rows, this.stride, n);
-    const sums = new (scales ? Int32Array : Float32Array)(memory.buffer, output, n * rows);
-    const result = new Float32Array(sums);
-    for (let k = 0, place = 0; k < n; k++)
-      for (let o = 0; o < rows; o++, place++) {
-        if (scales) result[place] = sums[place] * scales[o] * activationScales[k];
-        if (bias) result[place] += bias[o];
-      }
-    return result;
-  }
-
-  // Round each row of x (N, I) to int16, in its own steps of s = max|x| / largest; return the steps (N).
-  quantise(x, n, inputs) {
-    // Activations get 16 bits, not 8: on SIMD it costs the same, and only the weights' rounding is left.
-    const { columns, width } = this;
-    const largest = Math.min(LARGEST_INT16, Math.floor(LARGEST_SUM / (127 * width)));
-    const steps = new Float32Array(n);
-    for (let k = 0; k < n; k++) {
-      let most = 0;
-      for (let i = k * columns; i < (k + 1) * columns; i++) most = Math.max(most, Math.abs(x[i]));
-      steps[k] = most / largest;
-      if (most > 0)
-        for (let i = 0; i < columns; i++) inputs[k * width + i] = Math.round((x[k * columns + i] * largest) / most);
-    }
-    return steps;
-  }
-}
-
-// Rows of one matrix (N, width) side by side, in the order of `numbers`.
-export function selectRows(x, width, numbers) {
-  const selected = new Float32Array(numbers.length * width);
-  numbers.forEach((number, row) => selected.set(x.subarray(number * width, (number + 1) * width), row * width));
-  return selected;
-}
-
-// Matrices (N, a), (N, b), ... side by side: (N, a + b + ...).
-export function concatenate(parts, n) {
-  const widths = parts.map((part) => part.length / n);
-  const total = widths.reduce((sum, width) => sum + width, 0);
-  const joined = new Float32Array(n * total);
-  for (let k = 0; k < n; k++) {
-    let place = k * total;
-    parts.forEach((part, number) => {
-      joined.set(part.subarray(k * widths[number], (k + 1) * widths[number]), place);
-      place += widths[number];
+  /** x (N, I) -> x W^T + b, (N, O) */
+  multiply(x, bias = null) {
+    if (x.length > MOST_ROWS) return [...this.multiply(x.slice(0, MOST_ROWS), bias), ...this.multiply(x.slice(MOST_ROWS), bias)];
+    const { memory, rows, width, scales } = this;
+    const output = MOST_ROWS * 4 * width; // behind the inputs
+    const inputs = new (scales ? Int16Array : Float32Array)(memory.buffer, 0, x.length * width).fill(0);
+    const steps = x.map((row, n) => {
+      if (scales) return quantize(row, inputs.subarray(n * width));
+      inputs.set(row, n * width);
+      return 1;
     });
+    memory.kernels[scales ? "int8Rows" : "fp32Rows"](this.offset, 0, output, rows, this.stride, x.length);
+    const sums = new (scales ? Int32Array : Float32Array)(memory.buffer, output, x.length * rows);
+    return steps.map((step, n) => {
+      const result = new Float32Array(rows);
+      for (let o = 0; o < rows; o++) result[o] = sums[n * rows + o] * step * (scales ? scales[o] : 1) + (bias ? bias[o] : 0);
+      return result;
+    });
+  }
+}
+
+/**
+ * Round a row of activations to int16; return the size of a step. With SIMD 16 bits cost no more than 8, and leave only
+ * the weights' rounding. The largest value is such that no sum of products with int8 leaves 32 bits.
+ */
+function quantize(row, integers) {
+  const largest = Math.min(32767, Math.floor((2 ** 31 - 1) / (127 * roundUp(row.length))));
+  const most = row.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  if (most > 0) row.forEach((value, i) => (integers[i] = Math.round((value * largest) / most)));
+  return most / largest;
+}
+
+/** Vectors side by side, as one. */
+export function join(vectors) {
+  const joined = new Float32Array(vectors.reduce((sum, vector) => sum + vector.length, 0));
+  let place = 0;
+  for (const vector of vectors) {
+    joined.set(vector, place);
+    place += vector.length;
   }
   return joined;
 }
 
-export function dot(a, b, aStart, bStart, width) {
+export const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+
+export function dot(a, b) {
   let sum = 0;
-  for (let i = 0; i < width; i++) sum += a[aStart + i] * b[bStart + i];
+  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
   return sum;
 }
 
-// exp(x_i - max) / sum, in place.
-export function softmax(scores) {
-  let most = -Infinity;
-  for (const score of scores) most = Math.max(most, score);
-  let sum = 0;
-  for (let i = 0; i < scores.length; i++) sum += scores[i] = Math.exp(scores[i] - most);
-  for (let i = 0; i < scores.length; i++) scores[i] /= sum;
-  return scores;
+/**
+ * Attention of one query to a memory of {key, value}: weights a_j = softmax_j(score(query, key_j)), and the context
+ * sum_j a_j value_j.
+ */
+export function attend(query, memory, score) {
+  const scores = Float32Array.from(memory, ({ key }) => score(query, key));
+  const most = Math.max(...scores);
+  const exponentials = scores.map((value) => Math.exp(value - most));
+  const sum = exponentials.reduce((total, value) => total + value, 0);
+  const weights = exponentials.map((value) => value / sum);
+  const context = new Float32Array(memory[0].value.length);
+  memory.forEach(({ value }, j) => {
+    for (let i = 0; i < context.length; i++) context[i] += weights[j] * value[i];
+  });
+  return { weights, context };
 }
-
-// Vectors of one width behind one another: (N, width).
-export function concatenateRows(vectors) {
-  return concatenate(vectors, 1);
-}
-
-export const sigmoid = (x) => 1 / (1 + Math.exp(-x));

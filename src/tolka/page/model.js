@@ -1,101 +1,87 @@
 // A model of a file: its weights, its network, and `Translator`, which translates sentences with it.
 
-import { Matrix, Memory, concatenateRows } from "./matrix.js";
+import { Matrix, Memory, join } from "./matrix.js";
 import { RecurrentModel } from "./recurrent.js";
-import { BOS, PAD, beamSearch, begin, greedySearch } from "./search.js";
+import { BOS, Decoder, PAD, SEARCHES } from "./search.js";
 import { Splitter } from "./sentences.js";
 import { EOS, Tokenizer } from "./tokenizer.js";
 import { TransformerModel } from "./transformer.js";
 
 const NETWORKS = { rnn: RecurrentModel, transformer: TransformerModel };
-const SEARCHES = { greedy: greedySearch, beam: beamSearch };
-const BEAM = { name: "beam", beam_size: 5, length_normalization: "gnmt", length_penalty: 1 }; // for alternatives of greedy search
 
-// The tensors of a model by name: matrices in one memory, vectors as arrays.
+/** The tensors of a model by name: matrices in one memory, vectors as arrays. */
 class Weights {
   constructor(tensors, bytes, simd) {
-    const matrices = tensors.filter(({ shape }) => shape.length === 2);
-    const memory = new Memory(matrices.reduce((sum, tensor) => sum + Matrix.size(tensor), 0), simd);
-    this.simd = memory.simd;
-    this.tensors = new Map(
-      tensors.map((tensor) => {
-        const { name, shape, offset } = tensor;
-        return [name, shape.length === 2 ? Matrix.from(memory, bytes, tensor) : new Float32Array(bytes, offset, shape[0])];
-      }),
-    );
+    this.memory = new Memory(tensors, simd);
+    const read = (tensor) => {
+      if (tensor.shape.length === 2) return Matrix.from(this.memory, bytes, tensor);
+      return new Float32Array(bytes, tensor.offset, tensor.shape[0]);
+    };
+    this.tensors = new Map(tensors.map((tensor) => [tensor.name, read(tensor)]));
   }
 
-  has(name) {
-    return this.tensors.has(name);
+  /** A tensor, or null if the model has none of this name. */
+  find(name) {
+    return this.tensors.get(name) ?? null;
   }
 
-  matrix(name) {
-    if (!this.has(name)) throw new Error(`the file has no tensor ${name}`);
+  get(name) {
+    if (!this.tensors.has(name)) throw new Error(`This file is damaged: it has no tensor ${name}.`);
     return this.tensors.get(name);
   }
 
-  vector(name) {
-    return this.matrix(name);
-  }
-
-  // Source, target and output embeddings, of which some are one matrix (Press and Wolf 2017).
+  /** Source, target and output embeddings, of which some are one matrix (Press and Wolf 2017). */
   embeddings(sharing) {
-    const target = this.matrix("target_embedding.weight");
-    const source = ["all", "source_target"].includes(sharing) ? target : this.matrix("source_embedding.weight");
+    const target = this.get("target_embedding.weight");
+    const source = ["all", "source_target"].includes(sharing) ? target : this.get("source_embedding.weight");
     if (["all", "target_output"].includes(sharing)) return { target, source, output: target };
-    return { target, source, output: sharing === "source_output" ? source : this.matrix("output_embedding.weight") };
+    return { target, source, output: sharing === "source_output" ? source : this.get("output_embedding.weight") };
   }
 }
 
-// Return a Translator of a model; an Error, in a line for people, if the file is damaged.
+/** The Translator of a model: `about` it, and the bytes of its tensors. An Error is a sentence for people. */
 export function openModel(about, bytes, { simd = true } = {}) {
   const Network = NETWORKS[about.model.name];
-  if (!Network) throw new Error(`this page does not know the architecture ${about.model.name}`);
+  const isWhole = about.tensors.every(({ shape, offset }) => offset + shape.reduce((a, b) => a * b) <= bytes.byteLength);
+  if (!Network || !isWhole) throw new Error("This file is damaged: what it says of its model does not fit the weights.");
   const weights = new Weights(about.tensors, bytes, simd);
-  return new Translator(about, new Network(about.model, weights), weights.simd);
+  return new Translator(about, new Network(about.model, weights), weights.memory.simd);
 }
 
 export class Translator {
-  // simd: whether its matrices are multiplied by WebAssembly.
   constructor(about, network, simd) {
     Object.assign(this, { about, network, simd });
     this.tokenizer = new Tokenizer(about.tokenizer);
     this.splitter = new Splitter(about.splitter, about.characters, this.tokenizer);
   }
 
-  // Translate one sentence; see `steps`. onToken: receives the translation so far.
-  translate(text, options = {}) {
+  /** Translate one sentence, in the model's form of characters; see `steps`. */
+  translate(text, options) {
     const steps = this.steps(text, options);
-    for (let step = steps.next(); ; step = steps.next()) {
-      if (step.done) return step.value;
-      options.onToken?.(step.value);
-    }
+    let step = steps.next();
+    while (!step.done) step = steps.next();
+    return step.value;
   }
 
-  // A generator of the translation so far, which returns {text, score, alternatives: [{text, score}], attention}.
-  // alternatives: how many different translations are wanted. attention: whether a map of it is.
-  *steps(text, { direction = this.about.directions[0], alternatives = 0, attention = false, settings = this.about.search } = {}) {
+  /**
+   * A generator of the translation so far, which returns {text, score, alternatives: [{text, score}], attention}.
+   * alternatives: how many different translations are wanted. attention: whether a map is. search: its settings.
+   */
+  *steps(text, { direction, alternatives = 0, attention = false, search = this.about.search }) {
     const input = this.input(text, direction);
-    const render = ({ tokens, score }) => ({ text: this.textOf(tokens, text), score });
-    const isGreedy = settings.name === "greedy";
-    let best = alternatives && !isGreedy ? null : yield* this.search(input, text, settings);
-    let others = [];
-    if (alternatives) {
-      const wide = { ...BEAM, ...settings, name: "beam", n_best: alternatives };
-      wide.beam_size = Math.max(wide.beam_size, alternatives);
-      others = yield* this.search(input, text, wide);
-      best ??= others;
-    }
+    const width = Math.max(search.beam_size, alternatives);
+    const found = yield* this.search(input, text, { ...search, beam_size: width, n_best: alternatives });
+    const rendered = found.map(({ tokens, score }) => ({ text: this.textOf(tokens, text), score }));
     // A text may be spelt in several sequences of subwords: the first of them, the best of a beam, stands for it.
-    const texts = new Map(others.map(render).reverse().map((each) => [each.text.split(/\s+/).join(" ").trim(), each]));
+    const isFirst = ({ text }, n) => n === rendered.findIndex((each) => each.text.trim() === text.trim());
     return {
-      ...render(best[0]),
-      alternatives: [...texts.values()].reverse().slice(0, alternatives),
-      attention: attention ? this.attention(input, best[0].tokens) : null,
+      ...rendered[0],
+      alternatives: rendered.filter(isFirst).slice(0, alternatives),
+      attention: attention ? this.attention(input, found[0].tokens) : null,
     };
   }
 
-  // What a search is given: ids of the source with tags and </s>, those that the decoder reads first, and its length.
+  /** What `Decoder` is given of a source, and the number of tags before its subwords. */
   input(text, direction) {
     const source = this.tokenizer.encodeSource(text, direction);
     const tags = this.tokenizer.tags(direction).source.length;
@@ -104,41 +90,44 @@ export class Translator {
   }
 
   *search(input, text, settings) {
-    const search = SEARCHES[settings.name](this.network, input, settings);
-    for (let step = search.next(); ; step = search.next()) {
-      if (step.done) return step.value;
-      yield this.textOf(step.value, text);
-    }
+    const steps = SEARCHES[settings.name](this.network, input, settings);
+    let step = steps.next();
+    for (; !step.done; step = steps.next()) yield this.textOf(step.value, text);
+    return step.value;
   }
 
   textOf(tokens, source) {
     const text = this.tokenizer.decodeTarget(tokens);
-    // It stands for bytes that could not be read: a model writes it if its training text had it, where nothing calls for it.
+    // It stands for bytes that could not be read; a model may write it where nothing calls for it.
     return source.includes("\ufffd") ? text : text.replaceAll("\ufffd", "");
   }
 
-  // The last decoder layer's attention to the source, the mean over its heads, for a translation that is there: T and S
-  // with </s>, without tags. null for a model without attention.
-  attention({ source, tags, beginning }, tokens) {
-    const { state, first } = begin(this.network, source, beginning);
-    const rows = [first, ...tokens].flatMap((token) => {
-      this.network.step([token], state);
-      return state.attention ? [state.attention[0].subarray(tags)] : [];
+  /** The steps of a model that is made to translate into these tokens. */
+  force(input, tokens) {
+    const decoder = new Decoder(this.network, input, this.about.search);
+    let hypothesis = decoder.empty;
+    return [...tokens, EOS].map((token) => {
+      const [step] = decoder.step([hypothesis]);
+      hypothesis = { tokens: [...hypothesis.tokens, token], state: step.state };
+      return { ...step, logits: decoder.logits([step])[0] };
     });
-    if (!rows.length) return null;
+  }
+
+  /** The last decoder layer's attention to the source, both with </s> and without tags; null for a model without. */
+  attention(input, tokens) {
+    const rows = this.force(input, tokens).map(({ attention }) => attention?.subarray(input.tags));
+    if (!rows[0]) return null;
     const sums = rows.map((row) => row.reduce((sum, weight) => sum + weight, 0));
     return {
-      source: this.tokenizer.sourcePieces(source.slice(tags)),
+      source: this.tokenizer.sourcePieces(input.source.slice(input.tags)),
       target: this.tokenizer.targetPieces([...tokens, EOS]),
-      weights: concatenateRows(rows.map((row, t) => row.map((weight) => weight / sums[t]))), // (T, S)
+      weights: join(rows.map((row, t) => row.map((weight) => weight / sums[t]))), // (T, S)
     };
   }
 
-  // The logits (T + 1, V) after <s>, tags and each of the target's ids: for a comparison with another program.
+  /** The logits (V) of each of the target's ids and of </s>, tags included: for a comparison with another program. */
   forcedLogits(text, target, direction) {
-    const { source, beginning } = this.input(text, direction);
-    const state = this.network.start(source);
-    const features = [BOS, ...beginning, ...target].map((token) => this.network.step([token], state));
-    return features.map((each) => this.network.logits(each, 1));
+    const input = this.input(text, direction);
+    return this.force({ ...input, beginning: [] }, [...input.beginning, ...target]).map(({ logits }) => logits);
   }
 }

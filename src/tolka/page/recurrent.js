@@ -2,88 +2,72 @@
 // 2015; Luong et al. 2015).
 //
 // Shapes: S source tokens, k hypotheses, E width of embeddings, D of states, H of one direction's state, X of a layer's
-// input. Matrices are (outputs, inputs), vectors of k rows lie behind one another.
+// input.
 
-import { concatenate, concatenateRows, dot, selectRows, sigmoid, softmax } from "./matrix.js";
+import { attend, dot, join, sigmoid } from "./matrix.js";
 
-const GATES = { rnn: 1, lstm: 4, gru: 3 };
+/** One direction of a layer: W (gates * H, X), U (gates * H, H) and a bias. A state is {h (H), c (H)}, c of an LSTM. */
+class RecurrentLayer {
+  constructor(kind, weights, name, suffix = "") {
+    const [w, u] = ["ih", "hh"].map((part) => weights.get(`${name}.weight_${part}_l0${suffix}`));
+    const [b, other] = ["ih", "hh"].map((part) => weights.get(`${name}.bias_${part}_l0${suffix}`));
+    Object.assign(this, { kind, w, u, bias: b.map((value, i) => value + other[i]), width: u.columns });
+  }
 
-// One direction of a layer: W (gates * H, X), U (gates * H, H) and their biases.
-class Cell {
-  constructor(kind, weights, name, suffix) {
-    this.kind = kind;
-    this.w = weights.matrix(`${name}.weight_ih_l0${suffix}`);
-    this.u = weights.matrix(`${name}.weight_hh_l0${suffix}`);
-    const [b, c] = ["ih", "hh"].map((part) => weights.vector(`${name}.bias_${part}_l0${suffix}`));
-    this.bias = b.map((value, i) => value + c[i]);
-    this.width = this.u.columns; // H
-    if (kind === "gru") {
-      this.gates = this.u.part(0, 2 * this.width);
-      this.candidate = this.u.part(2 * this.width, 3 * this.width);
+  /** The states after one step: x (k, X), the inputs of k hypotheses, and their states before. */
+  step(x, states) {
+    return this[this.kind](this.project(x), states);
+  }
+
+  /** x W + b: independent of the states, so that all positions of a source are one multiplication. */
+  project(x) {
+    return this.w.multiply(x, this.bias);
+  }
+
+  /** Read a source (S, X) from the first token to the last, or backwards: h at each position, and the last state. */
+  read(x, isBackward) {
+    const inputs = this.project(x);
+    const positions = isBackward ? [...x.keys()].reverse() : x.keys();
+    const outputs = [];
+    let state = { h: new Float32Array(this.width), c: new Float32Array(this.width) };
+    for (const position of positions) {
+      [state] = this[this.kind]([inputs[position]], [state]);
+      outputs[position] = state.h;
     }
+    return { outputs, last: state };
   }
 
-  zeros() {
-    return { h: new Float32Array(this.width), c: this.kind === "lstm" ? new Float32Array(this.width) : null };
+  /** h_t = tanh(x W + h_{t-1} U + b) (Elman 1990) */
+  rnn(inputs, states) {
+    const recurrent = this.u.multiply(states.map(({ h }) => h));
+    return states.map(({ h, c }, n) => ({ h: h.map((_, i) => Math.tanh(inputs[n][i] + recurrent[n][i])), c }));
   }
 
-  // x W + b: independent of the state, so that all positions of a source are one multiplication. (N, X) -> (N, gates * H)
-  project(x, n) {
-    return this.w.multiply(x, n, this.bias);
+  /**
+   * i, f, o = sigmoid(.), C~ = tanh(.), each of x W + h_{t-1} U + b; C_t = f C_{t-1} + i C~; h_t = o tanh(C_t) (Hochreiter
+   * and Schmidhuber 1997): C_t is a sum, along which a network remembers.
+   */
+  lstm(inputs, states) {
+    const recurrent = this.u.multiply(states.map(({ h }) => h));
+    return states.map(({ c: before }, n) => {
+      const gate = (number, i) => inputs[n][number * this.width + i] + recurrent[n][number * this.width + i];
+      const c = before.map((value, i) => sigmoid(gate(1, i)) * value + sigmoid(gate(0, i)) * Math.tanh(gate(2, i)));
+      return { h: c.map((value, i) => sigmoid(gate(3, i)) * Math.tanh(value)), c };
+    });
   }
 
-  // The state after one step of k hypotheses: inputs (k, gates * H) from `project`, h and c (k, H).
-  step(inputs, { h, c }, k) {
+  /** r, z = sigmoid(x W + h U + b); h~ = tanh(x W + (r h) U + b); h_t = (1 - z) h~ + z h_{t-1} (Cho et al. 2014) */
+  gru(inputs, states) {
     const H = this.width;
-    const after = { h: new Float32Array(k * H), c: c && new Float32Array(k * H) };
-    if (this.kind === "gru") return this.gruStep(inputs, h, after, k);
-    const recurrent = this.u.multiply(h, k);
-    const width = GATES[this.kind] * H;
-    for (let row = 0; row < k; row++)
-      for (let i = 0; i < H; i++) {
-        const gate = (number) => inputs[row * width + number * H + i] + recurrent[row * width + number * H + i];
-        const place = row * H + i;
-        if (this.kind === "rnn") {
-          after.h[place] = Math.tanh(gate(0)); // h_t = tanh(x W + h_{t-1} U + b)
-          continue;
-        }
-        // C_t = f C_{t-1} + i C~: a sum, along which a network remembers; h_t = o tanh(C_t)
-        after.c[place] = sigmoid(gate(1)) * c[place] + sigmoid(gate(0)) * Math.tanh(gate(2));
-        after.h[place] = sigmoid(gate(3)) * Math.tanh(after.c[place]);
-      }
-    return after;
-  }
-
-  // r, z = sigmoid(x W + h U + b); h~ = tanh(x W + (r h) U + b); h_t = (1 - z) h~ + z h_{t-1} (Cho et al. 2014)
-  gruStep(inputs, h, after, k) {
-    const H = this.width;
-    const recurrent = this.gates.multiply(h, k); // (k, 2H)
-    const gate = (row, number, i) => sigmoid(inputs[row * 3 * H + number * H + i] + recurrent[row * 2 * H + number * H + i]);
-    const reset = new Float32Array(k * H);
-    for (let row = 0; row < k; row++)
-      for (let i = 0; i < H; i++) reset[row * H + i] = gate(row, 0, i) * h[row * H + i];
-    const candidate = this.candidate.multiply(reset, k);
-    for (let row = 0; row < k; row++)
-      for (let i = 0; i < H; i++) {
-        const place = row * H + i;
-        const z = gate(row, 1, i);
-        after.h[place] = (1 - z) * Math.tanh(inputs[row * 3 * H + 2 * H + i] + candidate[place]) + z * h[place];
-      }
-    return after;
-  }
-
-  // Read a source (S, X) from its first token to the last, or backwards: all h (S, H), and the last state.
-  read(x, length, backwards) {
-    const projected = this.project(x, length);
-    const width = GATES[this.kind] * this.width;
-    const outputs = new Float32Array(length * this.width);
-    let state = this.zeros();
-    for (let step = 0; step < length; step++) {
-      const position = backwards ? length - 1 - step : step;
-      state = this.step(projected.subarray(position * width, (position + 1) * width), state, 1);
-      outputs.set(state.h, position * this.width);
-    }
-    return { outputs, state };
+    const recurrent = this.u.part(0, 2 * H).multiply(states.map(({ h }) => h));
+    const gate = (n, number, i) => sigmoid(inputs[n][number * H + i] + recurrent[n][number * H + i]);
+    const reset = states.map(({ h }, n) => h.map((value, i) => gate(n, 0, i) * value));
+    const candidates = this.u.part(2 * H, 3 * H).multiply(reset);
+    const mix = (z, candidate, before) => (1 - z) * Math.tanh(candidate) + z * before;
+    return states.map(({ h, c }, n) => ({
+      h: h.map((before, i) => mix(gate(n, 1, i), inputs[n][2 * H + i] + candidates[n][i], before)),
+      c,
+    }));
   }
 }
 
@@ -91,101 +75,55 @@ export class RecurrentModel {
   constructor(options, weights) {
     this.options = options;
     this.embeddings = weights.embeddings(options.share_embeddings);
-    this.outputBias = weights.vector("output_bias");
-    const directions = options.bidirectional ? ["", "_reverse"] : [""];
-    const numbers = [...Array(options.layers).keys()];
-    this.encoder = numbers.map((n) => directions.map((suffix) => new Cell(options.cell, weights, `encoder.${n}`, suffix)));
-    this.decoder = numbers.map((n) => new Cell(options.cell, weights, `decoder.${n}`, ""));
-    const matrix = (name) => (weights.has(name) ? weights.matrix(name) : null);
-    this.readout = matrix("readout.weight");
-    this.key = matrix("attention.key.weight");
-    this.query = matrix("attention.query.weight");
-    if (options.attention === "additive") {
-      this.keyBias = weights.vector("attention.key.bias");
-      this.energy = weights.matrix("attention.energy.weight").row(0); // v, (D)
-    }
+    this.outputBias = weights.get("output_bias");
+    const suffixes = options.bidirectional ? ["", "_reverse"] : [""];
+    const layers = [...Array(options.layers).keys()];
+    const layer = (name, suffix) => new RecurrentLayer(options.cell, weights, name, suffix);
+    this.encoder = layers.map((number) => suffixes.map((suffix) => layer(`encoder.${number}`, suffix)));
+    this.decoder = layers.map((number) => layer(`decoder.${number}`));
+    for (const name of ["key", "query", "energy"]) this[name] = weights.find(`attention.${name}.weight`);
+    this.keyBias = weights.find("attention.key.bias");
+    this.readout = weights.find("readout.weight");
+    const v = this.energy?.row(0); // (D)
+    // <s, h> and s W h are dot products with keys h or W h; additive is v tanh(W s + U h).
+    this.score = v ? (query, key) => dot(v, query.map((value, i) => Math.tanh(value + key[i]))) : dot;
   }
 
-  // Encode a source; return the state of one hypothesis before the first token.
+  /** Encode a source: the state of a hypothesis without tokens, and the memory that all hypotheses attend to. */
   start(source) {
-    const length = source.length;
-    let x = concatenateRows(source.map((id) => this.embeddings.source.row(id))); // (S, E)
-    const layers = this.encoder.map((cells) => {
-      const directions = cells.map((cell, number) => cell.read(x, length, number === 1));
-      // Both directions side by side, in the outputs and in the state that a decoder's layer begins with.
-      x = concatenate(directions.map((each) => each.outputs), length); // (S, D)
-      const [h, c] = ["h", "c"].map((part) => directions.map((each) => each.state[part]));
-      return { h: concatenate(h, 1), c: c[0] && concatenate(c, 1) };
+    let x = source.map((id) => this.embeddings.source.row(id)); // (S, E)
+    const layers = this.encoder.map((directions) => {
+      const read = directions.map((direction, number) => direction.read(x, number === 1));
+      // Both directions side by side, in the outputs and in the state that a layer of the decoder begins with.
+      x = x.map((_, position) => join(read.map(({ outputs }) => outputs[position]))); // (S, D)
+      return { h: join(read.map(({ last }) => last.h)), c: join(read.map(({ last }) => last.c)) };
     });
-    const memory = this.options.attention === "none" ? null : { encoded: x, keys: this.keys(x, length), length };
-    return new RecurrentState(layers, this.options.input_feeding ? new Float32Array(this.options.d_model) : null, memory);
+    const state = { layers, fed: new Float32Array(this.options.d_model) };
+    if (this.options.attention === "none") return { state, memory: null };
+    const keys = this.key ? this.key.multiply(x, this.keyBias) : x; // the part of the scores that no step changes
+    return { state, memory: x.map((value, j) => ({ key: keys[j], value })) };
   }
 
-  // The part of the score that is independent of the decoder, once per sentence: W h_j, or U h_j + b. (S, D)
-  keys(encoded, length) {
-    return this.key ? this.key.multiply(encoded, length, this.keyBias) : encoded;
-  }
-
-  // The last token of each of k hypotheses -> features (k, E) of the next one; the state is changed.
-  step(tokens, state) {
-    const k = tokens.length;
-    const x = concatenateRows(tokens.map((id) => this.embeddings.target.row(id))); // (k, E)
-    let h = state.fed ? concatenate([x, state.fed], k) : x;
-    this.decoder.forEach((cell, number) => {
-      state.layers[number] = cell.step(cell.project(h, k), state.layers[number], k);
-      h = state.layers[number].h;
+  /** The last tokens of k hypotheses and their states -> of each the features (E) of the next token, and what is new. */
+  step(tokens, states, memory) {
+    const { input_feeding, token_term } = this.options;
+    const x = tokens.map((id) => this.embeddings.target.row(id)); // (k, E)
+    let h = input_feeding ? x.map((row, n) => join([row, states[n].fed])) : x;
+    const layers = this.decoder.map((layer, number) => {
+      const after = layer.step(h, states.map((state) => state.layers[number]));
+      h = after.map((each) => each.h);
+      return after;
     });
-    const terms = [h]; // s_t
-    if (state.memory) terms.push(this.attend(h, state, k)); // c_t
-    if (this.options.token_term) terms.push(x);
-    let features = this.readout ? this.readout.multiply(concatenate(terms, k), k) : h; // [s; c; x] W
-    if (state.fed) state.fed = features = features.map(Math.tanh); // Luong et al. 2015, equation 5
-    return features;
-  }
-
-  // a_tj = softmax_j(score(s_t, h_j)), c_t = sum_j a_tj h_j: states (k, D) -> contexts (k, D)
-  attend(s, state, k) {
-    const { encoded, keys, length } = state.memory;
-    const D = this.options.hidden;
-    const query = this.query ? this.query.multiply(s, k) : s;
-    const contexts = new Float32Array(k * D);
-    state.attention = [];
-    for (let row = 0; row < k; row++) {
-      const scores = new Float32Array(length);
-      for (let j = 0; j < length; j++) scores[j] = this.score(query, row * D, keys, j * D, D);
-      state.attention.push(softmax(scores));
-      for (let j = 0; j < length; j++)
-        for (let i = 0; i < D; i++) contexts[row * D + i] += scores[j] * encoded[j * D + i];
-    }
-    return contexts;
-  }
-
-  // <s, h> and s W h are dot products with the keys; additive is v tanh(W s + U h).
-  score(query, q, keys, j, D) {
-    if (!this.energy) return dot(query, keys, q, j, D);
-    let sum = 0;
-    for (let i = 0; i < D; i++) sum += this.energy[i] * Math.tanh(query[q + i] + keys[j + i]);
-    return sum;
-  }
-
-  // Features (k, E) -> logits (k, V): dot products with the output embeddings, plus the bias.
-  logits(features, k) {
-    return this.embeddings.output.multiply(features, k, this.outputBias);
-  }
-}
-
-// Each layer's h and c (k, D), the features fed back (k, E), and what a sentence's hypotheses attend to together.
-class RecurrentState {
-  constructor(layers, fed, memory) {
-    Object.assign(this, { layers, fed, memory, attention: null });
-    this.hypotheses = 1;
-  }
-
-  // Keep, repeat or drop hypotheses: the new ones continue those numbered `parents`.
-  select(parents) {
-    const rows = (x) => x && selectRows(x, x.length / this.hypotheses, parents);
-    this.layers = this.layers.map(({ h, c }) => ({ h: rows(h), c: rows(c) }));
-    this.fed = rows(this.fed);
-    this.hypotheses = parents.length;
+    // s_t asks; the features are [s_t; c_t; x_t] W, or of the terms that there are.
+    const queries = memory && this.query ? this.query.multiply(h) : h;
+    const attended = queries.map((query) => (memory ? attend(query, memory, this.score) : { context: [], weights: null }));
+    const terms = x.map((row, n) => join([h[n], attended[n].context, token_term ? row : []]));
+    let features = this.readout ? this.readout.multiply(terms) : h; // (k, E)
+    if (input_feeding) features = features.map((row) => row.map(Math.tanh)); // Luong et al. 2015, equation 5
+    return features.map((row, n) => ({
+      features: row,
+      state: { layers: layers.map((after) => after[n]), fed: row },
+      attention: attended[n].weights,
+    }));
   }
 }

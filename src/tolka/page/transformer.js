@@ -1,207 +1,155 @@
 // The Transformer (Vaswani et al. 2017) with all of tolka's options: norms, activations, positions.
 //
 // Shapes: S source tokens, k hypotheses, N rows of either, D model width, H heads, K and V widths of a head's keys and
-// values, F inner width. Matrices are (outputs, inputs), vectors of N rows lie behind one another.
+// values, F inner width.
 
-import { concatenateRows, dot, sigmoid, softmax } from "./matrix.js";
+import { attend, dot, join, sigmoid } from "./matrix.js";
 import { BOS } from "./search.js";
 import { EOS } from "./tokenizer.js";
 
-// The Gauss error function (Abramowitz and Stegun 1964, 7.1.26), to 1.5e-7.
+/** The Gauss error function (Abramowitz and Stegun 1964, 7.1.26), to 1.5e-7. */
 function erf(x) {
   const t = 1 / (1 + 0.3275911 * Math.abs(x));
   const series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
   return Math.sign(x) * (1 - series * Math.exp(-x * x));
 }
 
+const swish = (x) => x * sigmoid(x);
+/** f of FFN(x) = f(x W_1 + b_1) W_2 + b_2, of a row. SwiGLU: swish(x W + b) * (x V + c) (Shazeer 2020). */
 const ACTIVATIONS = {
-  relu: (x) => Math.max(0, x),
-  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
-  swish: (x) => x * sigmoid(x),
+  relu: (row) => row.map((x) => Math.max(0, x)),
+  gelu: (row) => row.map((x) => (x / 2) * (1 + erf(x / Math.SQRT2))),
+  swish: (row) => row.map(swish),
+  swiglu: (row) => row.subarray(0, row.length / 2).map((x, i) => swish(x) * row[row.length / 2 + i]),
 };
 
-// x W^T + b
-class LinearLayer {
-  constructor(weights, name) {
-    this.weight = weights.matrix(`${name}.weight`);
-    this.bias = weights.vector(`${name}.bias`);
-  }
-
-  apply(x, n) {
-    return this.weight.multiply(x, n, this.bias);
-  }
+/** x W^T + b; of the rows from .. to - 1 of W alone, if these are given. */
+function linear(weights, name, from, to) {
+  const [matrix, bias] = [weights.get(`${name}.weight`), weights.get(`${name}.bias`)];
+  const part = from === undefined ? matrix : matrix.part(from, to);
+  return (x) => part.multiply(x, from === undefined ? bias : bias.subarray(from, to));
 }
 
-// LayerNorm (Ba et al. 2016): (x - mean) / sqrt(variance + eps) * gain + bias. RMSNorm (Zhang and Sennrich 2019) neither
-// centres nor has a bias.
-class Norm {
-  constructor(weights, name, kind) {
-    this.gain = weights.vector(`${name}.weight`);
-    this.centred = kind === "layernorm";
-    if (this.centred) this.bias = weights.vector(`${name}.bias`);
-  }
-
-  apply(x) {
-    const D = this.gain.length;
-    const result = new Float32Array(x.length);
-    for (let start = 0; start < x.length; start += D) {
-      let mean = 0;
-      let variance = 0;
-      for (let i = 0; this.centred && i < D; i++) mean += x[start + i] / D;
-      for (let i = 0; i < D; i++) variance += (x[start + i] - mean) ** 2 / D;
-      const scale = 1 / Math.sqrt(variance + (this.centred ? 1e-5 : 1e-6));
-      for (let i = 0; i < D; i++)
-        result[start + i] = (x[start + i] - mean) * scale * this.gain[i] + (this.bias ? this.bias[i] : 0);
-    }
-    return result;
-  }
+/** LayerNorm (Ba et al. 2016), or RMSNorm (Zhang and Sennrich 2019), which neither centres nor has a bias. */
+function norm(weights, name, kind) {
+  const gain = weights.get(`${name}.weight`);
+  const bias = weights.find(`${name}.bias`);
+  const mean = (row, of) => row.reduce((sum, x) => sum + of(x), 0) / row.length;
+  return (x) =>
+    x.map((row) => {
+      const centre = kind === "layernorm" ? mean(row, (x) => x) : 0;
+      const variance = mean(row, (x) => (x - centre) ** 2);
+      const scale = 1 / Math.sqrt(variance + (kind === "layernorm" ? 1e-5 : 1e-6));
+      return row.map((x, i) => (x - centre) * scale * gain[i] + (bias ? bias[i] : 0));
+    });
 }
 
-// Post-norm, as in the paper: Norm(x + f(x)). Pre-norm (Xiong et al. 2020): x + f(Norm(x)).
-class Residual {
-  constructor(weights, name, options) {
-    this.norm = new Norm(weights, `${name}.norm`, options.normalization);
-    this.isPre = options.norm === "pre";
-  }
-
-  apply(x, sublayer) {
-    const change = sublayer(this.isPre ? this.norm.apply(x) : x);
-    const sum = x.map((value, i) => value + change[i]);
-    return this.isPre ? sum : this.norm.apply(sum);
-  }
+/** Post-norm, as in the paper: Norm(x + f(x)). Pre-norm (Xiong et al. 2020): x + f(Norm(x)). */
+function residual(weights, name, options) {
+  const normalize = norm(weights, `${name}.norm`, options.normalization);
+  return (x, f) => {
+    const change = f(options.norm === "pre" ? normalize(x) : x);
+    const sum = x.map((row, n) => row.map((value, i) => value + change[n][i]));
+    return options.norm === "pre" ? sum : normalize(sum);
+  };
 }
 
-// FFN(x) = f(x W_1 + b_1) W_2 + b_2; SwiGLU has silu(x W + b) * (x V + c) in place of f (Shazeer 2020).
-class FeedForward {
-  constructor(weights, name, activation) {
-    this.inner = new LinearLayer(weights, `${name}.inner`);
-    this.outer = new LinearLayer(weights, `${name}.outer`);
-    this.activation = activation;
-  }
-
-  apply(x, n) {
-    const inner = this.inner.apply(x, n);
-    if (this.activation !== "swiglu") return this.outer.apply(inner.map(ACTIVATIONS[this.activation]), n);
-    const F = inner.length / n / 2;
-    const gated = new Float32Array(n * F);
-    for (let row = 0; row < n; row++)
-      for (let i = 0; i < F; i++) gated[row * F + i] = ACTIVATIONS.swish(inner[row * 2 * F + i]) * inner[row * 2 * F + F + i];
-    return this.outer.apply(gated, n);
-  }
+function feedForward(weights, name, { activation }) {
+  const [inner, outer] = ["inner", "outer"].map((part) => linear(weights, `${name}.${part}`));
+  return (x) => outer(inner(x).map(ACTIVATIONS[activation])); // (N, D) -> (N, F) -> (N, D)
 }
 
-// softmax(q K^T / sqrt(K)) V in H heads, for one query at a time.
+/** softmax(q K^T / sqrt(K)) V in H heads. A memory is an array of positions, each {key (K), value (V)} of every head. */
 class Attention {
   constructor(weights, name, options) {
     const { heads, d_model, d_v } = options;
-    Object.assign(this, { heads, keyWidth: d_model / heads, valueWidth: d_v });
-    this.allKeys = d_model; // H * K
-    this.allValues = heads * d_v; // H * V
-    this.output = new LinearLayer(weights, `${name}.output`);
-    this.rotary = options.positions === "rotary";
+    Object.assign(this, { heads: [...Array(heads).keys()], keyWidth: d_model / heads, valueWidth: d_v });
+    const isSelf = weights.find(`${name}.query_key_value.weight`); // W_Q, W_K and W_V in one matrix
+    const fused = `${name}.query_key_value`;
+    this.query = isSelf ? linear(weights, fused, 0, d_model) : linear(weights, `${name}.query`);
+    this.keyValue = isSelf ? linear(weights, fused, d_model, 2 * d_model + heads * d_v) : linear(weights, `${name}.key_value`);
+    this.output = linear(weights, `${name}.output`);
+    this.empty = [];
+    this.isRotary = isSelf && options.positions === "rotary";
+    // A dot product of K terms of variance 1 has variance K: unscaled, the softmax would saturate.
+    this.score = (query, key) => dot(query, key) / Math.sqrt(this.keyWidth);
   }
 
-  // One query's context, from its place in `queries`; entries: of each position {key: (H * K), value: (H * V)}.
-  // attention (S): where given, gets the mean of the heads' weights.
-  attend(queries, place, entries, contexts, contextPlace, attention = null) {
-    const { heads, keyWidth, valueWidth } = this;
-    for (let head = 0; head < heads; head++) {
-      const start = head * keyWidth;
-      const scores = new Float32Array(entries.length);
-      entries.forEach(({ key }, j) => {
-        // Of terms with variance 1: unscaled, the softmax would saturate.
-        scores[j] = dot(queries, key, place + start, start, keyWidth) / Math.sqrt(keyWidth);
-      });
-      softmax(scores);
-      entries.forEach(({ value }, j) => {
-        for (let i = head * valueWidth; i < (head + 1) * valueWidth; i++) contexts[contextPlace + i] += scores[j] * value[i];
-        if (attention) attention[j] += scores[j] / heads;
-      });
+  /** A head's part of a row's queries or keys. With rotary positions (Su et al. 2021) each pair of values, as a complex
+   *  number, is rotated by position / 10000^(2i / K), so that scores depend on distances alone. */
+  head(row, head, position) {
+    const vector = row.slice(head * this.keyWidth, (head + 1) * this.keyWidth);
+    for (let i = 0; this.isRotary && i < vector.length; i += 2) {
+      const angle = position * 10000 ** (-i / this.keyWidth);
+      const [a, b] = [vector[i], vector[i + 1]];
+      vector[i] = a * Math.cos(angle) - b * Math.sin(angle);
+      vector[i + 1] = a * Math.sin(angle) + b * Math.cos(angle);
     }
+    return vector;
   }
 
-  // The keys and values of one row of projections, which has them from `place` on.
-  entry(projected, place) {
-    const key = projected.slice(place, place + this.allKeys);
-    return { key, value: projected.slice(place + this.allKeys, place + this.allKeys + this.allValues) };
+  /** Rows (N, D) as N positions of a memory. positions: of the rows, for rotary positions. */
+  remember(x, positions) {
+    const values = this.heads.length * this.keyWidth; // where they begin
+    const value = (row, head) => row.subarray(values + head * this.valueWidth, values + (head + 1) * this.valueWidth);
+    return this.keyValue(x).map((row, n) =>
+      this.heads.map((head) => ({ key: this.head(row, head, positions[n]), value: value(row, head) })),
+    );
   }
 
-  // RoPE (Su et al. 2021): each pair of values, as a complex number, is rotated by position / 10000^(2i / K).
-  rotate(x, start, position) {
-    for (let i = 0; i < this.allKeys; i += 2) {
-      const angle = position * 10000 ** (-(i % this.keyWidth) / this.keyWidth);
-      const [cos, sin, a, b] = [Math.cos(angle), Math.sin(angle), x[start + i], x[start + i + 1]];
-      x[start + i] = a * cos - b * sin;
-      x[start + i + 1] = a * sin + b * cos;
-    }
+  /** (N, D), and of each row the memory that it attends to -> {outputs (N, D), attention: of each row (S), the mean of its heads}. */
+  attend(x, memories, positions) {
+    const attended = this.query(x).map((row, n) =>
+      this.heads.map((head) => {
+        const memory = memories[n].map((heads) => heads[head]);
+        return attend(this.head(row, head, positions[n]), memory, this.score);
+      }),
+    );
+    const mean = (heads) => heads[0].weights.map((_, j) => heads.reduce((sum, { weights }) => sum + weights[j], 0) / heads.length);
+    return { outputs: this.output(attended.map((heads) => join(heads.map(({ context }) => context)))), attention: attended.map(mean) };
+  }
+
+  /** The new positions x (k, D) of k hypotheses, whose prefixes they lengthen. What comes later cannot be attended to. */
+  readPrefix(x, prefixes, positions) {
+    const entries = this.remember(x, positions);
+    const longer = prefixes.map((prefix, n) => [...prefix, entries[n]]);
+    return { longer, outputs: this.attend(x, longer, positions).outputs };
   }
 }
 
-class SelfAttention extends Attention {
-  constructor(weights, name, options) {
-    super(weights, name, options);
-    this.projection = new LinearLayer(weights, `${name}.query_key_value`);
-    this.width = 2 * this.allKeys + this.allValues;
+/** The SSRU in place of a decoder's self-attention (Kim et al. 2019): a prefix is one state c (D). */
+class Ssru {
+  constructor(weights, name) {
+    Object.assign(this, { input: weights.get(`${name}.input.weight`), forget: linear(weights, `${name}.forget`) });
+    this.empty = new Float32Array(this.input.rows);
   }
 
-  // Queries, keys and values of N rows at their positions: {projected (N, 2 H K + H V), entries}.
-  project(x, n, positionOf) {
-    const projected = this.projection.apply(x, n);
-    const entries = [];
-    for (let row = 0; row < n; row++) {
-      const place = row * this.width;
-      if (this.rotary) for (const start of [place, place + this.allKeys]) this.rotate(projected, start, positionOf(row));
-      entries.push(this.entry(projected, place + this.allKeys));
-    }
-    return { projected, entries };
-  }
-
-  // entriesOf: row number -> what that row attends to. (N, D) -> (N, D)
-  contexts(projected, n, entriesOf) {
-    const contexts = new Float32Array(n * this.allValues);
-    for (let row = 0; row < n; row++)
-      this.attend(projected, row * this.width, entriesOf(row), contexts, row * this.allValues);
-    return this.output.apply(contexts, n);
+  /** c_t = f_t c_{t-1} + (1 - f_t) W x_t, f_t = sigmoid(W_f x_t + b); the output is max(0, c_t). */
+  readPrefix(x, prefixes) {
+    const [inputs, gates] = [this.input.multiply(x), this.forget(x)];
+    const mix = (f, before, input) => f * before + (1 - f) * input;
+    const longer = prefixes.map((c, n) => c.map((before, i) => mix(sigmoid(gates[n][i]), before, inputs[n][i])));
+    return { longer, outputs: longer.map(ACTIVATIONS.relu) };
   }
 }
 
-class CrossAttention extends Attention {
-  constructor(weights, name, options) {
-    super(weights, name, options);
-    this.query = new LinearLayer(weights, `${name}.query`);
-    this.keyValue = new LinearLayer(weights, `${name}.key_value`);
-  }
-
-  // Encoder states (S, D) -> keys and values, once per sentence.
-  memory(encoded, length) {
-    const projected = this.keyValue.apply(encoded, length);
-    const width = this.allKeys + this.allValues;
-    return Array.from({ length }, (_, position) => this.entry(projected, position * width));
-  }
-
-  // (k, D) -> {(k, D), weights (S) of each}
-  apply(x, k, memory) {
-    const queries = this.query.apply(x, k);
-    const contexts = new Float32Array(k * this.allValues);
-    const weights = Array.from({ length: k }, () => new Float32Array(memory.length));
-    weights.forEach((each, row) => this.attend(queries, row * this.allKeys, memory, contexts, row * this.allValues, each));
-    return { change: this.output.apply(contexts, k), weights };
-  }
-}
-
-// PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same), or the sines first and then the cosines. In the
-// precision in which the model was trained: angles in fp32 are off by up to 1e-5.
+/**
+ * PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same), or in the other kinds first all sines and then all
+ * cosines. Angles are rounded as in training.
+ */
 function sinusoid(position, width, kind) {
   const vector = new Float32Array(width);
-  const half = Math.floor(width / 2);
-  const isFairseq = kind === "sinusoidal_fairseq"; // counts positions from 2, with exponents i / (D / 2 - 1)
-  for (let i = 0; i < (isFairseq ? half : width / 2); i++) {
-    const exponent = isFairseq ? i * Math.fround(-Math.log(10000) / (half - 1)) : 2 * i * Math.fround(-Math.log(10000) / width);
-    let angle = Math.fround((position + 2 * isFairseq) * Math.fround(Math.exp(Math.fround(exponent))));
-    if (kind === "sinusoidal_halves") angle = position / 10000 ** ((2 * i) / width);
-    const [sine, cosine] = kind === "sinusoidal" ? [2 * i, 2 * i + 1] : [i, i + (isFairseq ? half : Math.ceil(width / 2))];
-    vector[sine] = Math.sin(angle);
+  const isFairseq = kind === "sinusoidal_fairseq"; // positions from 2, exponents i / (D / 2 - 1), and of an odd D a last 0
+  const isMarian = kind === "sinusoidal_marian"; // exponents 2i / (D - 2), and of an odd D no first cosine
+  const half = isFairseq ? Math.floor(width / 2) : Math.ceil(width / 2);
+  const exponent = Math.fround(-Math.log(10000) / (isFairseq ? half - 1 : isMarian ? width - 2 : width));
+  for (let i = half - 1; i >= 0; i--) {
+    const rate = Math.fround(Math.exp(Math.fround((isFairseq ? i : 2 * i) * exponent)));
+    const isExact = kind === "sinusoidal_halves";
+    const angle = isExact ? position / 10000 ** ((2 * i) / width) : Math.fround((isFairseq ? position + 2 : position) * rate);
+    const [sine, cosine] = kind === "sinusoidal" ? [2 * i, 2 * i + 1] : [i, half + i - (isMarian ? width % 2 : 0)];
     if (cosine < width) vector[cosine] = Math.cos(angle);
+    vector[sine] = Math.sin(angle);
   }
   return vector;
 }
@@ -210,96 +158,79 @@ export class TransformerModel {
   constructor(options, weights) {
     this.options = options;
     this.embeddings = weights.embeddings(options.share_embeddings);
-    this.outputBias = options.output_bias ? weights.vector("output_bias") : null;
-    this.scale = options.scale_embeddings ? Math.sqrt(options.d_model) : 1;
-    this.learned = {};
-    if (options.positions === "learned")
-      for (const side of ["source", "target"]) this.learned[side] = weights.matrix(`${side}_positions.embedding.weight`);
-    const residual = (name) => new Residual(weights, name, options);
-    const layer = (name) => ({
-      attention: new SelfAttention(weights, `${name}.attention`, options),
-      aroundAttention: residual(`${name}.around_attention`),
-      feedforward: new FeedForward(weights, `${name}.feedforward`, options.activation),
-      aroundFeedforward: residual(`${name}.around_feedforward`),
+    this.outputBias = weights.find("output_bias");
+    this.learned = { source: "source_positions", target: "target_positions" };
+    for (const side in this.learned) this.learned[side] = weights.find(`${this.learned[side]}.embedding.weight`);
+    const layer = (name, isRecurrent) => ({
+      attention: isRecurrent ? new Ssru(weights, `${name}.ssru`) : new Attention(weights, `${name}.attention`, options),
+      aroundAttention: residual(weights, `${name}.around_attention`, options),
+      feedForward: feedForward(weights, `${name}.feedforward`, options),
+      aroundFeedForward: residual(weights, `${name}.around_feedforward`, options),
     });
     this.encoder = Array.from({ length: options.layers }, (_, number) => layer(`encoder.${number}`));
     this.decoder = Array.from({ length: options.decoder_layers }, (_, number) => ({
-      ...layer(`decoder.${number}`),
-      cross: new CrossAttention(weights, `decoder.${number}.cross`, options),
-      aroundCross: residual(`decoder.${number}.around_cross`),
+      ...layer(`decoder.${number}`, options.decoder === "ssru"),
+      cross: new Attention(weights, `decoder.${number}.cross`, options),
+      aroundCross: residual(weights, `decoder.${number}.around_cross`, options),
     }));
-    const last = (name) => (options.norm === "pre" ? new Norm(weights, name, options.normalization) : null);
-    this.norms = { source: last("encoder_norm"), target: last("decoder_norm") };
+    // With pre-norm no layer normalises the sum of its changes, so that each stack ends with a norm.
+    const last = (name) => (options.norm === "pre" ? norm(weights, name, options.normalization) : (x) => x);
+    [this.encoderNorm, this.decoderNorm] = [last("encoder_norm"), last("decoder_norm")];
   }
 
-  // sqrt(D) * embedding + position. ids (N) -> (N, D)
-  embed(ids, side, positionOf) {
-    const { positions, d_model, max_positions } = this.options;
-    return concatenateRows(
-      ids.map((id, row) => {
-        const vector = this.embeddings[side].row(id).map((value) => value * this.scale);
-        if (positions === "rotary") return vector; // inside of attention instead
-        const position = positionOf(row);
-        const added = this.learned[side]
-          ? this.learned[side].row(Math.min(position, max_positions - 1)) // later ones share the last
-          : sinusoid(position, d_model, positions);
-        return vector.map((value, i) => value + added[i]);
-      }),
-    );
-  }
-
-  // Encode a source; return the state of one hypothesis before the first token.
-  start(source) {
-    const length = source.length;
-    let x = this.embed(source, "source", (row) => row);
-    for (const layer of this.encoder) {
-      x = layer.aroundAttention.apply(x, (y) => {
-        const { projected, entries } = layer.attention.project(y, length, (row) => row);
-        return layer.attention.contexts(projected, length, () => entries); // every token attends to all
-      });
-      x = layer.aroundFeedforward.apply(x, (y) => layer.feedforward.apply(y, length));
-    }
-    if (this.norms.source) x = this.norms.source.apply(x);
-    return new TransformerState(this.decoder.map(({ cross }) => cross.memory(x, length)));
-  }
-
-  // The last token of each of k hypotheses -> features (k, D) of the next one; the state is changed.
-  step(tokens, state) {
-    const k = tokens.length;
-    const start = this.options.decoder_start === "eos" ? EOS : BOS; // what the decoder reads in place of <s>
-    let x = this.embed(tokens.map((token) => (token === BOS ? start : token)), "target", () => state.position);
-    this.decoder.forEach((layer, number) => {
-      x = layer.aroundAttention.apply(x, (y) => {
-        const { projected, entries } = layer.attention.project(y, k, () => state.position);
-        const cache = state.caches[number];
-        entries.forEach((entry, row) => cache[row].push(entry));
-        return layer.attention.contexts(projected, k, (row) => cache[row]); // only what comes before, and itself
-      });
-      x = layer.aroundCross.apply(x, (y) => {
-        const { change, weights } = layer.cross.apply(y, k, state.memories[number]);
-        state.attention = weights;
-        return change;
-      });
-      x = layer.aroundFeedforward.apply(x, (y) => layer.feedforward.apply(y, k));
+  /** sqrt(D) * embedding + position, (N, D). In place of <s> the decoder may read </s>, or a vector of zeros. */
+  embed(ids, side, positions) {
+    const { d_model, scale_embeddings, max_positions, positions: kind, decoder_start } = this.options;
+    return ids.map((id, n) => {
+      const scale = id === BOS && decoder_start === "zero" ? 0 : scale_embeddings ? Math.sqrt(d_model) : 1;
+      const vector = this.embeddings[side].row(id === BOS && decoder_start === "eos" ? EOS : id).map((value) => value * scale);
+      if (kind === "rotary") return vector; // which act inside of attention
+      const learned = this.learned[side]?.row(Math.min(positions[n], max_positions - 1)); // later ones share the last
+      const added = learned ?? sinusoid(positions[n], d_model, kind);
+      return vector.map((value, i) => value + added[i]);
     });
-    state.position++;
-    return this.norms.target ? this.norms.target.apply(x) : x;
   }
 
-  // Features (k, D) -> logits (k, V): dot products with the output embeddings, plus the bias.
-  logits(features, k) {
-    return this.embeddings.output.multiply(features, k, this.outputBias);
+  /** Encode a source: the state of a hypothesis without tokens, and the memories that all hypotheses attend to. */
+  start(source) {
+    const positions = [...source.keys()];
+    let x = this.embed(source, "source", positions); // (S, D)
+    for (const { attention, aroundAttention, feedForward, aroundFeedForward } of this.encoder) {
+      x = aroundAttention(x, (y) => {
+        const memory = attention.remember(y, positions);
+        return attention.attend(y, positions.map(() => memory), positions).outputs; // every token attends to all
+      });
+      x = aroundFeedForward(x, feedForward);
+    }
+    x = this.encoderNorm(x);
+    const memory = this.decoder.map(({ cross }) => cross.remember(x, positions));
+    return { memory, state: { position: 0, prefixes: this.decoder.map(({ attention }) => attention.empty) } };
   }
-}
 
-// Keys and values: of each layer and hypothesis its prefix's, and of each layer the source's.
-class TransformerState {
-  constructor(memories) {
-    Object.assign(this, { memories, caches: memories.map(() => [[]]), position: 0, attention: null });
-  }
-
-  // Keep, repeat or drop hypotheses: the new ones continue those numbered `parents`, and share their entries.
-  select(parents) {
-    this.caches = this.caches.map((cache) => parents.map((parent) => [...cache[parent]]));
+  /** The last tokens of k hypotheses and their states -> of each the features (D) of the next token, and what is new. */
+  step(tokens, states, memory) {
+    const positions = states.map(({ position }) => position);
+    let x = this.embed(tokens, "target", positions); // (k, D)
+    let attention;
+    const prefixes = this.decoder.map((layer, number) => {
+      let longer;
+      x = layer.aroundAttention(x, (y) => {
+        const read = layer.attention.readPrefix(y, states.map(({ prefixes }) => prefixes[number]), positions);
+        longer = read.longer;
+        return read.outputs;
+      });
+      x = layer.aroundCross(x, (y) => {
+        const attended = layer.cross.attend(y, states.map(() => memory[number]), positions);
+        attention = attended.attention;
+        return attended.outputs;
+      });
+      x = layer.aroundFeedForward(x, layer.feedForward);
+      return longer;
+    });
+    return this.decoderNorm(x).map((features, n) => ({
+      features,
+      state: { position: positions[n] + 1, prefixes: prefixes.map((longer) => longer[n]) },
+      attention: attention[n],
+    }));
   }
 }

@@ -15,7 +15,7 @@ const translator = openModel(about, bytes.buffer, { simd });
 const normalize = (text) => normalizeSource(text, about.characters, direction.source);
 
 if (lines) {
-  const texts = lines.map((line) => translator.translate(normalize(line), { direction, settings: search }).text);
+  const texts = lines.map((line) => translator.translate(normalize(line), { direction, search }).text);
   process.stdout.write(JSON.stringify(texts));
 } else {
   const logits = forced.flatMap(([source, ids]) => translator.forcedLogits(normalize(source), ids, direction));
