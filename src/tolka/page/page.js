@@ -118,6 +118,7 @@ function send(wishes) {
 
 function translate() {
   light(null);
+  page.alternatives.close();
   if (!engine) return; // `opened` comes back here
   const text = page.source.value;
   current = { text, isDone: false, id: send({ text, alternatives: 0, attention: true }) };
@@ -338,7 +339,7 @@ page.translation.onpointerover = lightAt;
 page.translation.onpointerleave = ({ pointerType }) => pointerType === "mouse" && light(null);
 document.addEventListener("focusin", ({ target }) => page.alternatives.contains(target) || light(sentenceOf(target)));
 page.translation.onclick = (event) => {
-  if (sentenceOf(event.target)) openAlternatives(sentenceOf(event.target));
+  if (sentenceOf(event.target) && getSelection().isCollapsed) openAlternatives(sentenceOf(event.target));
   lightAt(event);
 };
 page.translation.onkeydown = (event) => {
