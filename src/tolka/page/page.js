@@ -45,7 +45,7 @@ async function open() {
     if (data.kind === "opened") engine = worker;
     RECEIVED[data.kind](data);
   };
-  worker.onerror = ({ message }) => fail(`The translator stopped: ${message}. Please reload the page.`);
+  worker.onerror = ({ message = "" }) => fail(`The translator stopped; this browser may be too old. ${message}`);
   worker.postMessage({ kind: "open", about, weights }, weights);
 }
 
@@ -118,6 +118,7 @@ function send(wishes) {
 
 function translate() {
   light(null);
+  page.alternatives.close();
   if (!engine) return; // `opened` comes back here
   const text = page.source.value;
   current = { text, isDone: false, id: send({ text, alternatives: 0, attention: true }) };
@@ -126,7 +127,7 @@ function translate() {
 const RECEIVED = {
   opened({ simd }) {
     page.notice.hidden = simd !== false;
-    page.notice.textContent = "This browser has no WebAssembly with SIMD, so translating takes longer here.";
+    page.notice.textContent = "Translating takes longer in this browser: it has no WebAssembly with SIMD.";
     translate();
   },
   failed({ id, message }) {
@@ -338,7 +339,7 @@ page.translation.onpointerover = lightAt;
 page.translation.onpointerleave = ({ pointerType }) => pointerType === "mouse" && light(null);
 document.addEventListener("focusin", ({ target }) => page.alternatives.contains(target) || light(sentenceOf(target)));
 page.translation.onclick = (event) => {
-  if (sentenceOf(event.target)) openAlternatives(sentenceOf(event.target));
+  if (sentenceOf(event.target) && getSelection().isCollapsed) openAlternatives(sentenceOf(event.target));
   lightAt(event);
 };
 page.translation.onkeydown = (event) => {

@@ -89,7 +89,10 @@ def test_nothing_in_the_page_asks_for_another_file_or_holds_code_beside_its_scri
 
 def test_models_and_weights_are_read_back(fake_runtime: str) -> None:
     weights = [bytes(range(256)), b"\xff" * 31]
-    models = [{"card": HOSTILE, "tokenizer": {"pieces": ["▁집", HOSTILE, "<"]}}, {"directions": [{"source": "ar"}]}]
+    models: list[dict[str, Any]] = [
+        {"card": HOSTILE, "tokenizer": {"pieces": ["▁집", HOSTILE, "<"]}},
+        {"directions": [{"source": "ar"}]},
+    ]
     elements = Elements(join_page(HOSTILE, models, weights))
     about = json.loads(elements.only("script", id="about")[1])
     assert about["models"] == [{**models[0], "bytes": 256}, {**models[1], "bytes": 31}]
