@@ -22,7 +22,12 @@ PLAIN = {
 OF_INDEX = {"local.get": [0x20], "local.set": [0x21], "br_if": [0x0D]}
 OF_LANE = {"i32x4.extract_lane": [0xFD, 0x1B], "f32x4.extract_lane": [0xFD, 0x1F]}
 # With the power of two that is their natural alignment.
-OF_MEMORY = {"v128.load": ([0xFD, 0], 4), "v128.load8x8_s": ([0xFD, 1], 3), "i32.store": ([0x36], 2), "f32.store": ([0x38], 2)}
+OF_MEMORY = {
+    "v128.load": ([0xFD, 0], 4),
+    "v128.load8x8_s": ([0xFD, 1], 3),
+    "i32.store": ([0x36], 2),
+    "f32.store": ([0x38], 2),
+}
 LOOP, VOID, END, I32_CONST = 0x03, 0x40, 0x0B, 0x41
 
 
@@ -71,7 +76,9 @@ def instruction(node: list[Any], names: dict[str, int], labels: tuple[str, ...])
     if name in PLAIN:
         return operands + bytes(PLAIN[name])
     if name in OF_INDEX:
-        return operands + bytes(OF_INDEX[name]) + unsigned(labels.index(words[0]) if name == "br_if" else names[words[0]])
+        return (
+            operands + bytes(OF_INDEX[name]) + unsigned(labels.index(words[0]) if name == "br_if" else names[words[0]])
+        )
     if name in OF_LANE:
         return operands + bytes([*OF_LANE[name], int(words[0])])
     if name in OF_MEMORY:

@@ -54,7 +54,7 @@ class NodeSide:
         return [result["text"] for result in self.results(lines, search=settings_of(search))]
 
     def results(self, lines: Sequence[str], **options: Any) -> list[dict[str, Any]]:
-        """Return what `Translator.translate` of model.js returns with these options for each line."""
+        """Return what `Translator.steps` of model.js returns with these options for each line."""
         results: list[dict[str, Any]] = json.loads(self.run({"lines": list(lines), "options": options}))
         return results
 

@@ -120,11 +120,7 @@ function quantize(row, integers) {
 /** Vectors side by side, as one. */
 export function join(vectors) {
   const joined = new Float32Array(vectors.reduce((sum, vector) => sum + vector.length, 0));
-  let place = 0;
-  for (const vector of vectors) {
-    joined.set(vector, place);
-    place += vector.length;
-  }
+  vectors.reduce((place, vector) => (joined.set(vector, place), place + vector.length), 0);
   return joined;
 }
 

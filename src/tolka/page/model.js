@@ -13,10 +13,8 @@ const NETWORKS = { rnn: RecurrentModel, transformer: TransformerModel };
 class Weights {
   constructor(tensors, bytes, simd) {
     this.memory = new Memory(tensors, simd);
-    const read = (tensor) => {
-      if (tensor.shape.length === 2) return Matrix.from(this.memory, bytes, tensor);
-      return new Float32Array(bytes, tensor.offset, tensor.shape[0]);
-    };
+    const vector = ({ offset, shape }) => new Float32Array(bytes, offset, shape[0]);
+    const read = (tensor) => (tensor.shape.length === 2 ? Matrix.from(this.memory, bytes, tensor) : vector(tensor));
     this.tensors = new Map(tensors.map((tensor) => [tensor.name, read(tensor)]));
   }
 
@@ -55,29 +53,24 @@ export class Translator {
     this.splitter = new Splitter(about.splitter, about.characters, this.tokenizer);
   }
 
-  /** Translate one sentence, in the model's form of characters; see `steps`. */
-  translate(text, options) {
-    const steps = this.steps(text, options);
-    let step = steps.next();
-    while (!step.done) step = steps.next();
-    return step.value;
-  }
-
   /**
-   * A generator of the translation so far, which returns {text, score, alternatives: [{text, score}], attention}.
-   * alternatives: how many different translations are wanted. attention: whether a map is. search: its settings.
+   * Translate one sentence, in the model's form of characters. A generator of the translation so far, which returns {text,
+   * score, alternatives: [{text, score}], attention}. alternatives: how many different translations are wanted. attention:
+   * whether a map is. search: its settings.
    */
   *steps(text, { direction, alternatives = 0, attention = false, search = this.about.search }) {
     const input = this.input(text, direction);
-    const width = Math.max(search.beam_size, alternatives);
-    const found = yield* this.search(input, text, { ...search, beam_size: width, n_best: alternatives });
-    const rendered = found.map(({ tokens, score }) => ({ text: this.textOf(tokens, text), score }));
+    const settings = { ...search, beam_size: Math.max(search.beam_size, alternatives), n_best: alternatives };
+    const steps = SEARCHES[search.name](this.network, input, settings);
+    let step = steps.next();
+    for (; !step.done; step = steps.next()) yield this.textOf(step.value, text);
+    const found = step.value.map(({ tokens, score }) => ({ text: this.textOf(tokens, text), score }));
     // A text may be spelt in several sequences of subwords: the first of them, the best of a beam, stands for it.
-    const isFirst = ({ text }, n) => n === rendered.findIndex((each) => each.text.trim() === text.trim());
+    const isFirst = ({ text }, n) => n === found.findIndex((each) => each.text.trim() === text.trim());
     return {
-      ...rendered[0],
-      alternatives: rendered.filter(isFirst).slice(0, alternatives),
-      attention: attention ? this.attention(input, found[0].tokens) : null,
+      ...found[0],
+      alternatives: found.filter(isFirst).slice(0, alternatives),
+      attention: attention ? this.attention(input, step.value[0].tokens) : null,
     };
   }
 
@@ -87,13 +80,6 @@ export class Translator {
     const tags = this.tokenizer.tags(direction).source.length;
     const never = [PAD, BOS, ...this.tokenizer.withoutText];
     return { source, tags, length: source.length - tags, beginning: this.tokenizer.beginning(direction), never };
-  }
-
-  *search(input, text, settings) {
-    const steps = SEARCHES[settings.name](this.network, input, settings);
-    let step = steps.next();
-    for (; !step.done; step = steps.next()) yield this.textOf(step.value, text);
-    return step.value;
   }
 
   textOf(tokens, source) {

@@ -1,6 +1,6 @@
 // Runs a page's translator in Node: node translate.mjs PAGE.html < REQUEST. For comparisons with tolka.
 //
-// REQUEST: JSON with the number of a `model`, a `direction`, and either `lines` and `options` of `Translator.translate`, or
+// REQUEST: JSON with the number of a `model`, a `direction`, and either `lines` and `options` of `Translator.steps`, or
 // `forced`: pairs of a source text and target ids. Written are the results as JSON, or logits, little-endian fp32.
 
 import { readFileSync } from "node:fs";
@@ -13,7 +13,11 @@ const about = JSON.parse(element("about")).models[model];
 const bytes = Uint8Array.from(Buffer.from(element(`weights-${model}`), "base64"));
 const translator = openModel(about, bytes.buffer, { simd });
 const normalize = (text) => normalizeSource(text, about.characters, direction.source);
-const results = lines?.map((line) => translator.translate(normalize(line), { direction, ...options }));
+function translate(line) {
+  const steps = translator.steps(normalize(line), { direction, ...options });
+  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
+}
+const results = lines?.map(translate);
 if (lines) process.stdout.write(JSON.stringify(results, (_, value) => (ArrayBuffer.isView(value) ? [...value] : value)));
 for (const [source, ids] of forced)
   for (const row of translator.forcedLogits(normalize(source), ids, direction)) process.stdout.write(new Uint8Array(row.buffer));

@@ -15,40 +15,38 @@ async function readMessages() {
   port1.close();
 }
 
-// post: sends a message to the page. Returns what receives the page's messages.
+/** What receives the page's messages; `post` sends one to the page. */
 export function createWorker(post) {
   let translators = [];
   let current = null; // id of the latest request
   const results = new Map(); // of the latest sentences, the oldest first
-  // Return the translation of a sentence, or null if another request has come.
-  async function translateSentence({ id, model, direction, alternatives, attention }, sentence, onPartial) {
-    const key = JSON.stringify([model, direction, sentence, alternatives, attention]);
+
+  /** The translation of a sentence; null if another request has come. */
+  async function translateSentence({ id, model, direction, alternatives, attention }, source, index) {
+    const key = JSON.stringify([model, direction, source, alternatives, attention]);
     if (results.has(key)) return results.get(key);
-    const steps = translators[model].steps(sentence, { direction, alternatives, attention });
-    let listened = performance.now();
-    for (let step = steps.next(); ; step = steps.next()) {
-      if (step.done) {
-        if (results.size >= CACHED_SENTENCES) results.delete(results.keys().next().value);
-        results.set(key, step.value);
-        return step.value;
-      }
-      if (performance.now() - listened < LISTEN_AFTER) continue;
-      onPartial(step.value);
+    const steps = translators[model].steps(source, { direction, alternatives, attention });
+    let step = steps.next();
+    for (let readAt = performance.now(); !step.done; step = steps.next()) {
+      if (performance.now() - readAt < LISTEN_AFTER) continue;
+      post({ kind: "partial", id, index, text: step.value });
       await readMessages();
       if (current !== id) return null;
-      listened = performance.now();
+      readAt = performance.now();
     }
+    if (results.size >= CACHED_SENTENCES) results.delete(results.keys().next().value);
+    results.set(key, step.value);
+    return step.value;
   }
 
   async function translate(request) {
     const { id, model, text, direction, whole } = request;
-    const { splitter } = translators[model];
-    const { sentences, separators } = whole ? { sentences: [text], separators: ["", ""] } : splitter.split(text, direction);
+    const asOne = { sentences: [text], separators: ["", ""] };
+    const { sentences, separators } = whole ? asOne : translators[model].splitter.split(text, direction);
     post({ kind: "split", id, count: sentences.length, sources: sentences, separators });
     for (const [index, source] of sentences.entries()) {
-      const result = await translateSentence(request, source, (partial) => post({ kind: "partial", id, index, text: partial }));
-      if (result === null) return;
-      post({ kind: "translated", id, index, source, ...result });
+      const result = await translateSentence(request, source, index);
+      if (result) post({ kind: "translated", id, index, source, ...result });
       await readMessages();
       if (current !== id) return;
     }
