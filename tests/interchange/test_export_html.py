@@ -19,9 +19,11 @@ from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.html.weights import check_expressible, pack_weights
 from tolka.interchange import export_html as module
 from tolka.interchange.export_html import NodeSide, export_html, settings_of
+from tolka.interchange.parity import TolkaSide
 from tolka.kernels.quantized import Int8Matrix
 from tolka.model_directory.combine import quantise_model
 from tolka.model_directory.read import SavedModel, load_model
+from tolka.model_directory.weights import read_finite
 from tolka.models.rnn import RnnConfig
 from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.translation.request import Request
@@ -29,7 +31,7 @@ from tolka.translation.translator import Translator
 
 NODE = shutil.which("node") or ""
 needs_node = pytest.mark.skipif(not NODE, reason="node is not on PATH: the page's runtime was not run")
-SHORT = {"max_length_factor": 1.1, "max_length_extra": 5}  # random models seldom end by themselves
+SHORT: dict[str, Any] = {"max_length_factor": 1.1, "max_length_extra": 5}  # random models seldom end by themselves
 
 
 def translator_of(saved: SavedModel, search: SearchConfig) -> Translator[Any]:
@@ -39,13 +41,13 @@ def translator_of(saved: SavedModel, search: SearchConfig) -> Translator[Any]:
 def page_of(folder: Path, monkeypatch: pytest.MonkeyPatch, dtype: str = "fp32") -> Path:
     """A page of the model in `folder`, without the comparison."""
     with monkeypatch.context() as patched:
-        patched.setattr(module.shutil, "which", lambda name: None)
+        patched.setattr(shutil, "which", lambda name: None)
         export_html([folder], folder.with_suffix(f".{dtype}.html"), dtype)
     return folder.with_suffix(f".{dtype}.html")
 
 
 def searches(seed: int) -> list[SearchConfig]:
-    rules = {**SHORT, "no_repeat_ngram": seed % 4, "min_length": seed % 3}
+    rules: dict[str, Any] = {**SHORT, "no_repeat_ngram": seed % 4, "min_length": 1 + seed % 3}
     kind = ("gnmt", "plain", "none")[seed % 3]
     exponent = 1.0 if kind == "none" else (0.6, 1.0, 2.0)[seed // 3 % 3]
     return [GreedyConfig(**rules), BeamConfig(length_normalization=kind, length_penalty=exponent, **rules)]
@@ -60,7 +62,7 @@ def differing(folder: Path, seed: int, count: int, monkeypatch: pytest.MonkeyPat
     for search in searches(seed):
         ours = translator_of(saved, search)(texts)
         theirs = [result["text"] for result in side.results(texts, search=settings_of(search))]
-        assert len({*ours}) >= min(count, 5) - 2, "the model says the same of all"
+        assert len({*ours}) > 1, "the model says the same of all"
         pairs = zip(ours, theirs, strict=True)
         found += [f"{seed} {config}: {one!r} {other!r}" for one, other in pairs if one != other]
     return found
@@ -108,7 +110,7 @@ def test_int8_is_what_its_integers_say_with_and_without_simd(tmp_path: Path, mon
                 parameter.copy_(values * scales[:, None])
     pairs = [(source, source.upper()) for source in lines(3, 2)]
     side = NodeSide(NODE, page_of(tmp_path / "m", monkeypatch, "int8"), 0, saved, DIRECTION)
-    ours, theirs = module.TolkaSide(saved).logits(pairs), side.logits(pairs)
+    ours, theirs = TolkaSide(saved).logits(pairs), side.logits(pairs)
     assert ours is not None
     assert theirs is not None
     for one, other in zip(ours, theirs, strict=True):
@@ -121,7 +123,7 @@ def test_a_model_in_int8_is_taken_as_it_is(tmp_path: Path) -> None:
     config = write_random_model(tmp_path / "m", 5)
     assert config.d_model >= 32
     quantise_model(tmp_path / "m", tmp_path / "q")
-    tensors = module.read_finite(tmp_path / "q" / "model.safetensors")
+    tensors = read_finite(tmp_path / "q" / "model.safetensors")
     listed, content = pack_weights(tensors, "int8")
     of_int8 = {each["name"]: each for each in listed if each["dtype"] == "int8"}
     stored = {name for name, tensor in tensors.items() if tensor.dtype == torch.int8}
@@ -138,7 +140,7 @@ def test_a_model_in_int8_is_taken_as_it_is(tmp_path: Path) -> None:
 def test_without_node_nothing_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_random_model(tmp_path / "m", 0)
     said: list[str] = []
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     export_html([tmp_path / "m", tmp_path / "m"], tmp_path / "new" / "page.html", say=said.append)
     assert [line[:4] for line in said] == ["note"]
     assert "nothing was compared; name it with --node PATH" in said[0]
@@ -159,7 +161,7 @@ def test_the_gate_refuses_another_translation(tmp_path: Path, monkeypatch: pytes
 
     export_html([tmp_path / "m"], tmp_path / "sound.html", "fp32", lines(8, 1))
     monkeypatch.setattr(module, "pack_weights", mixed)
-    with pytest.raises(CheckpointError, match="the page does not translate like tolka: .*First line that differs"):
+    with pytest.raises(CheckpointError, match=r"the page does not translate like tolka: .*First line that differs"):
         export_html([tmp_path / "m"], tmp_path / "page.html", "fp32", lines(8, 1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "sound.html"]
     assert "## Parity" in (tmp_path / "sound.html").read_text(encoding="utf-8")
@@ -191,12 +193,10 @@ def test_what_a_page_cannot_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "_LARGEST", 1000)
     with pytest.raises(ConfigError, match="a page has at most 0; larger models leave by --to ctranslate2, marian or h"):
         export_html([tmp_path / "m"], tmp_path / "page.html")
-    for wrong, message in (
-        ({"dtype": "bfloat16"}, "--dtype .bfloat16. is unknown to a page. Known: int8, fp32"),
-        ({"node": "no-such-program"}, "--node .no-such-program. is not a program"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            export_html([tmp_path / "m"], tmp_path / "page.html", **wrong)
+    with pytest.raises(ConfigError, match=r"--dtype \(bfloat16\) is unknown to a page. Known: int8, fp32"):
+        export_html([tmp_path / "m"], tmp_path / "page.html", "bfloat16")
+    with pytest.raises(ConfigError, match=r"--node \(no-such-program\) is not a program"):
+        export_html([tmp_path / "m"], tmp_path / "page.html", node="no-such-program")
     assert not (tmp_path / "page.html").exists()
 
 
@@ -213,16 +213,18 @@ def test_the_worker_listens_to_the_page(tmp_path: Path, monkeypatch: pytest.Monk
 def test_command(command: Command, tmp_path: Path) -> None:
     write_random_model(tmp_path / "m", 0)
     (tmp_path / "there.html").touch()
-    for words, code, message in (
+    outputs: list[tuple[list[object], int, str]] = [
         (["-o", tmp_path / "there.html"], 2, "is there already; name another file to write"),
         (["-o", tmp_path / "m" / "page.html"], 1, "is inside the model"),
         ([], 2, "needs -o OUT, the file to write"),
-    ):
+    ]
+    for words, code, message in outputs:
         refused = command("mt-train", "export", tmp_path / "m", "--to", "html", *words)
         assert (refused.code, message in refused.err) == (code, True), refused.err
-    for words, message in (
+    others: list[tuple[list[object], str]] = [
         ([tmp_path / "m"], "--to ctranslate2 takes one model; --to html several, for one page"),
         (["--node", "node"], "--node (node) is for --to html"),
-    ):
+    ]
+    for words, message in others:
         refused = command("mt-train", "export", tmp_path / "m", *words, "--to", "ctranslate2", "-o", tmp_path / "c")
         assert (refused.code, message in refused.err) == (2, True), refused.err

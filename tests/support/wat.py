@@ -1,4 +1,4 @@
-"""A small assembler of WebAssembly's text: folded instructions, one memory that is imported, functions that are exported.
+"""A small assembler of WebAssembly's text: folded instructions, an imported memory, exported functions.
 
 Of the core specification (https://webassembly.github.io/spec/core/, chapters 5 and 6) and its SIMD instructions, what
 src/tolka/page/kernels.wat uses.

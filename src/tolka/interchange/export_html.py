@@ -24,6 +24,7 @@ from tolka.model_directory.file_names import WEIGHTS
 from tolka.model_directory.read import SavedModel, load_model
 from tolka.model_directory.settings import find_model_folder, read_settings
 from tolka.model_directory.weights import read_finite
+from tolka.models.options import resolved_options
 from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.system.atomic import partial, replace_bytes
 from tolka.system.progress import Say, silent
@@ -145,7 +146,7 @@ def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
         "verdict": facts.verdict["sentences"][0] if facts.verdict else "",
         "card": model_card(saved.config, on_card, saved.scores, has_config=False, marks_lines=False),
         "search": settings_of(BeamConfig()),  # as mt-translate searches unless another search is typed
-        "model": asdict(saved.model.config),
+        "model": resolved_options(saved.config["model"], saved.tokenizer.shared),
         "tokenizer": about_tokenizer(saved.tokenizer, directions),
         "characters": about_characters(facts.characters, directions),
         "splitter": about_splitter(directions, split, facts.sources.longest),

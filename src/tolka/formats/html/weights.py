@@ -22,12 +22,11 @@ _SCALE = "_scale"  # ends the names of scales in a model directory in int8
 
 def check_expressible(options: ModelConfig, name: str) -> None:
     """Raise ConfigError for an architecture or a cell that the page's runtime does not compute. name: of the model."""
-    kind = vars(options)["name"]
     cell = options.cell if isinstance(options, RnnConfig) else ""
     if type(options) not in (TransformerConfig, RnnConfig) or cell not in ("", *OWN_CELLS):
         raise ConfigError(
-            f"{name}: a page cannot compute model={kind}{cell and f', model.cell={cell}'}; it can compute the "
-            f"Transformer with all of its options, and recurrent models with model.cell={', '.join(OWN_CELLS)} and any attention"
+            f"{name}: a page cannot compute model={vars(options)['name']}{cell and f' with model.cell={cell}'}; it can "
+            f"the Transformer with all of its options, and recurrent models with model.cell={', '.join(OWN_CELLS)}"
         )
 
 
