@@ -141,10 +141,10 @@ def test_without_node_nothing_is_compared(tmp_path: Path, monkeypatch: pytest.Mo
     write_random_model(tmp_path / "m", 0)
     said: list[str] = []
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    export_html([tmp_path / "m", tmp_path / "m"], tmp_path / "new" / "page.html", say=said.append)
+    export_html([tmp_path / "m", tmp_path / "m"], tmp_path / "page.html", say=said.append)
     assert [line[:4] for line in said] == ["note"]
     assert "nothing was compared; name it with --node PATH" in said[0]
-    text = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "made </script>" not in text  # the name of the run
     about = json.loads(re.search(r'id="about">(.*?)</script>', text)[1])  # type: ignore[index]
     assert [model["title"] for model in about["models"]] == ["made </script><!-- & co."] * 2
@@ -222,8 +222,8 @@ def test_command(command: Command, tmp_path: Path) -> None:
         refused = command("mt-train", "export", tmp_path / "m", "--to", "html", *words)
         assert (refused.code, message in refused.err) == (code, True), refused.err
     others: list[tuple[list[object], str]] = [
-        ([tmp_path / "m"], "--to ctranslate2 takes one model; --to html several, for one page"),
-        (["--node", "node"], "--node (node) is for --to html"),
+        ([tmp_path / "m"], "--to ctranslate2 takes one model"),
+        (["--node", "node"], "node: --to ctranslate2 takes one model and no --node"),
     ]
     for words, message in others:
         refused = command("mt-train", "export", tmp_path / "m", *words, "--to", "ctranslate2", "-o", tmp_path / "c")

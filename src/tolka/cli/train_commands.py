@@ -102,10 +102,10 @@ def _export(options: argparse.Namespace) -> None:
     others = [model_path(each) for each in options.others if "=" not in each]
     if settings := load_plugins([each for each in options.others if "=" in each], say):
         raise ConfigError(f"{settings[0]}: mt-train export takes a model, and no settings but plugins")
-    if others and options.to != "html":
-        raise ConfigError(f"{others[0]}: --to {options.to} takes one model; --to html several, for one page")
-    if options.node and options.to != "html":
-        raise ConfigError(f"--node ({options.node}) is for --to html, whose page Node can run")
+    if options.to != "html" and (others or options.node):
+        raise ConfigError(
+            f"{options.node or others[0]}: --to {options.to} takes one model and no --node; --to html does"
+        )
     (model,), sample = options.models, _sample(options)
     if options.to == "html":
         from tolka.interchange.export_html import export_html
@@ -235,7 +235,7 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
     options.typed_models = options.models
     options.models = [model_path(each) for each in options.models]
     if writes:
-        kind = "file" if getattr(options, "to", "") == "html" else "folder"
+        kind = "file" if vars(options).get("to") == "html" else "folder"
         options.output = _new_output(options.output, name, kind, options.models)
     command.run(options)
     if writes:

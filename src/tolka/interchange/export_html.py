@@ -26,7 +26,7 @@ from tolka.model_directory.settings import find_model_folder, read_settings
 from tolka.model_directory.weights import read_finite
 from tolka.models.options import resolved_options
 from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
-from tolka.system.atomic import partial, replace_bytes
+from tolka.system.atomic import whole_file
 from tolka.system.progress import Say, silent
 from tolka.text.direction import Direction
 from tolka.tokenizer.special_tokens import EOS
@@ -44,8 +44,7 @@ class NodeSide:
     def __init__(self, node: str, page: Path, number: int, saved: SavedModel, direction: Direction) -> None:
         """number: of the model in the page."""
         self.name = "the page"
-        self._command, self._page = node, page
-        self._tokenizer = saved.tokenizer
+        self._node, self._page, self._tokenizer = node, page, saved.tokenizer
         self._request = {"model": number, "direction": direction._asdict()}
         self._tags = saved.tokenizer.tags(direction)
 
@@ -71,25 +70,17 @@ class NodeSide:
     def run(self, request: Mapping[str, Any]) -> bytes:
         """Return what translate.mjs writes for a request."""
         with as_file(files("tolka").joinpath("page", "translate.mjs")) as script:
-            result = subprocess.run(
-                [self._command, str(script), str(self._page)],
-                input=json.dumps({**self._request, **request}).encode(),
-                capture_output=True,
-            )
+            content = json.dumps({**self._request, **request}).encode()
+            result = subprocess.run([self._node, str(script), str(self._page)], input=content, capture_output=True)
         if result.returncode:
             reason = result.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {result.returncode}"]
             error = next((line for line in reason if "Error" in line), reason[-1])
-            raise CheckpointError(f"the page's runtime fails in {self._command}: {error}")
+            raise CheckpointError(f"the page's runtime fails in {self._node}: {error}")
         return result.stdout
 
 
 def export_html(
-    folders: Sequence[Path],
-    out: Path,
-    dtype: str = "",
-    lines: Sequence[str] = (),
-    node: str = "",
-    say: Say = silent,
+    folders: Sequence[Path], out: Path, dtype: str = "", lines: Sequence[str] = (), node: str = "", say: Say = silent
 ) -> None:
     """Write models as one HTML file, all or nothing, after a comparison of what it and tolka translate.
 
@@ -119,20 +110,19 @@ def export_html(
         for saved, (tensors, content) in zip(models, packed, strict=True)
     ]
     title = f"Translate {', '.join(dict.fromkeys(str(each) for saved in models for each in _directions(saved)))}"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    tried = partial(out)
-    try:
-        replace_bytes(tried, join_page(title, abouts, weights).encode())
+    with whole_file(out) as stream:
+        stream.write(join_page(title, abouts, weights).encode())
+        stream.flush()
         for number, (saved, about) in enumerate(zip(models, abouts, strict=True)):
             if not program:
                 say("note: Node (https://nodejs.org) is not found: nothing was compared; name it with --node PATH")
                 break
-            side = NodeSide(program, tried, number, saved, direction_to_compare(saved))
+            side = NodeSide(program, Path(stream.name), number, saved, direction_to_compare(saved))
             parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))
             about["card"] += f"\n{parity.check_and_report(_THRESHOLDS[dtype], say)}"
-        replace_bytes(out, join_page(title, abouts, weights).encode())
-    finally:
-        tried.unlink(missing_ok=True)
+        stream.seek(0)
+        stream.truncate()
+        stream.write(join_page(title, abouts, weights).encode())
 
 
 def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
