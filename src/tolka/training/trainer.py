@@ -310,7 +310,7 @@ class Trainer:
             "written": self.run.written(),
             "store": self._snapshots.store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
-            "round_batches": self.data.batches(self.state),
+            "round_batches": self.loader.batches_at_hand(self.state.epoch),
         }
         return ResumeState(tensors, own | facts)
 
