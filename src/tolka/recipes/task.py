@@ -173,10 +173,8 @@ class RecipeTask:
         # What an interrupted one has written counts.
         options = {"decoding.source": direction.source, "decoding.target": direction.target, "output.resume": "true"}
         plugins = [each for each in self.typed if each.startswith("plugins=")]
-        trainer = self.config.trainer
-        options |= {
-            f"decoding.{key}": str(getattr(trainer, key)) for key in _OF_BOTH if self.has_typed(f"trainer.{key}")
-        }
+        shared = [key for key in _OF_BOTH if self.has_typed(f"trainer.{key}")]
+        options |= {f"decoding.{key}": str(getattr(self.config.trainer, key)) for key in shared}
         named = [f"{key}={value}" for key, value in {**options, **settings}.items()]
         command = ["translate", model, str(text), "-o", str(out), *plugins, *named]
         return Step(name, title, [*models_of(model), text], [out], command)
