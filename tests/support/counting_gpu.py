@@ -382,7 +382,9 @@ _CUDA: dict[str, Callable[..., Any]] = {
     "is_initialized": lambda: True,
     "get_device_name": lambda *_: "counting GPU",
     "current_stream": lambda *_: None,
-    "Event": lambda **_: types.SimpleNamespace(record=lambda *_: None, query=lambda: True),
+    "Event": lambda **_: types.SimpleNamespace(
+        **{name: lambda *_: None for name in ("record", "synchronize")}, query=lambda: True, elapsed_time=lambda _: 1.0
+    ),
     "get_device_capability": lambda *_: (9, 0),
     "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, uuid="one"),
     "mem_get_info": lambda *_: (139 * 2**30, 139 * 2**30),
