@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from tolka.errors import ConfigError
+from tolka.system.number_format import count_text
 
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 _MATRIX, _MATMULS = 4096, 10
@@ -107,6 +108,5 @@ def describe(device: torch.device) -> str:
     """Return a phrase for logs and model cards: the device, and the threads of a CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    counted = f"{threads} thread{'s' if threads > 1 else ''}"
-    return f"{platform.machine()} CPU ({torch.backends.cpu.get_cpu_capability()}), {counted}"
+    threads = count_text(torch.get_num_threads(), "thread")
+    return f"{platform.machine()} CPU ({torch.backends.cpu.get_cpu_capability()}), {threads}"

@@ -52,8 +52,7 @@ class TrainingLog:
         is_due = state.update % self._config.log_every == 0
         # Somebody may wonder whether training works, before `log_every` updates are done. Only the log has that line:
         # metrics.jsonl does not depend on the time.
-        is_first = not self._has_line
-        is_awaited = is_first and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
+        is_awaited = not self._has_line and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
         line = self._line(state, rate) if is_due or is_awaited else None
         if line is not None:
             ends = self._last_updates(state)
