@@ -121,9 +121,8 @@ class SentencePiece {
     this.normalizer = new Normalizer(about.normalizer, symbols, about.blankIsSuffix);
     this.denormalizer = about.denormalizer.charsmap ? new Normalizer(about.denormalizer) : null;
     this.longest = this.pieces.reduce((longest, piece) => Math.max(longest, piece.length), 1);
-    const normal = this.scores.filter((_, id) => this.types[id] === NORMAL);
-    this.lowest = normal.reduce((one, other) => Math.min(one, other), Infinity);
-    this.highest = normal.reduce((one, other) => Math.max(one, other), 0);
+    const scores = this.scores.filter((_, id) => this.types[id] === NORMAL);
+    this.lowest = scores.reduce((one, other) => Math.min(one, other), Infinity);
   }
 
   /** The pieces of a text as [piece, id]; of an unknown character one for each of its bytes, if the model has those. */
@@ -204,7 +203,7 @@ class SentencePiece {
         const id = this.spelling.get(piece);
         if (id === undefined) continue;
         isKnown ||= length === size;
-        const ofSymbol = utf8Encoder.encode(piece).length * this.highest - 0.1; // more than any other has
+        const ofSymbol = Math.fround(0.1 * (utf8Encoder.encode(piece).length - 1)); // no logarithm is above 0
         improve(start, start + length, id, this.symbols.has(piece) ? ofSymbol : this.scores[id]);
       }
       if (!isKnown) improve(start, start + size, this.unknown, this.lowest - UNKNOWN_PENALTY);
