@@ -57,7 +57,8 @@ class Trainer:
         self._skipped = SkippedUpdates(data, run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         last_updates = self._stopping.last_updates
-        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback)
+        peak = step.tokens_at_peak()
+        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback, peak)
         self._keeper = CheckpointWriter(run, callback.on_save)
         self._selection = ModelSelection(
             config,
