@@ -5,7 +5,6 @@
 const page = {}; // the elements, by id
 for (const element of document.querySelectorAll("[id]")) page[element.id] = element;
 
-const TYPING_PAUSE = 250; // milliseconds without a key before a text is translated
 const WITHOUT_SPACES = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 const RIGHT_TO_LEFT = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg", "Mand", "Samr"];
 let engine = null; // until its models are open
@@ -117,6 +116,7 @@ function send(wishes) {
 }
 
 function translate() {
+  clearTimeout(timer);
   light(null);
   page.alternatives.close();
   if (!engine) return; // `opened` comes back here
@@ -316,7 +316,7 @@ const lightAt = ({ target }) => {
 let timer = 0;
 page.source.oninput = () => {
   clearTimeout(timer);
-  timer = setTimeout(translate, TYPING_PAUSE);
+  timer = setTimeout(translate, 250); // milliseconds without a key
   light(null);
 };
 page.direction.onchange = () => choose(directions[page.direction.value]);
