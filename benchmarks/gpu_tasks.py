@@ -33,7 +33,7 @@ from tolka.optim.optimizers.base import OPTIMIZERS
 from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
-from tolka.system.device import Precision, choose_device, has_fast_bf16
+from tolka.system.device import Precision, choose_device, device_memory, has_fast_bf16
 from tolka.system.memory import is_out_of_memory
 from tolka.training.options import TrainerConfig
 from tolka.training.state import Window
@@ -238,7 +238,7 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
     store = random_store(vocabulary, enough)
     rows = [store.source(number).tolist() for number in range(DECODED[size])]
     batches = longest_first(
-        [len(row) + 1 for row in rows], DecodingConfig().batch_tokens(device.type == "cuda") // beam
+        [len(row) + 1 for row in rows], DecodingConfig().batch_tokens(device_memory(device)) // beam
     )
     given = [Flat.of([rows[number] for number in batch]).with_eos() for batch in batches]
     options: dict[str, Any] = {"max_length_factor": 1.0, "max_length_extra": 0}

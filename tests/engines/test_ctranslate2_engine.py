@@ -1,5 +1,6 @@
 """The CTranslate2 engine, with a model whose answers are written by hand."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +98,37 @@ def test_devices_are_named_as_ctranslate2_does() -> None:
 
 
 def test_fp32_keeps_the_dtype_of_an_exported_model() -> None:
-    assert _compute_type(DecodingConfig(), "float32") == "float32"
-    assert _compute_type(DecodingConfig(), "bfloat16") == "default"
-    assert _compute_type(DecodingConfig(precision="int8"), "int8") == "int8"
+    assert _compute_type(DecodingConfig(), "float32", "cpu", ["float32"]) == "float32"
+    assert _compute_type(DecodingConfig(), "bfloat16", "cpu", ["float32"]) == "default"
+    assert _compute_type(DecodingConfig(precision="int8"), "int8", "cpu", ["int8"]) == "int8"
+
+
+def test_auto_is_half_precision_on_a_gpu() -> None:
+    assert _compute_type(DecodingConfig(), "float32", "cuda", ["bfloat16", "float16"]) == "bfloat16"
+    assert _compute_type(DecodingConfig(), "float32", "cuda", ["float16", "float32"]) == "float16"
+
+
+def test_without_the_libraries_of_cuda_it_computes_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTranslate2 finds the GPU without them, and fails in the first translation."""
+
+    class OnDevice(FakeTranslator):
+        def __init__(self, folder: str, device: str, **_: Any) -> None:
+            super().__init__([[("▁a </s>", -1.0)]])
+            self.device = device
+
+        def translate_batch(self, *arguments: Any, **options: Any) -> Any:
+            if self.device == "cuda":
+                raise RuntimeError("Library libcublas.so.12 is not found or cannot be loaded")
+            return super().translate_batch(*arguments, **options)
+
+    monkeypatch.setattr("ctranslate2.Translator", OnDevice)
+    monkeypatch.setattr("ctranslate2.get_cuda_device_count", lambda: 1)
+    monkeypatch.setattr("ctranslate2.get_supported_compute_types", lambda *_: ["float16", "float32"])
+    notes: list[str] = []
+    arguments = Path("model"), VOCABULARY, "float32"
+    engine = CTranslate2Engine.of(*arguments, DecodingConfig(threads=2), Path("model"), notes.append)
+    assert engine.cpu_threads == 2
+    assert "computes on the CPU" in notes[0]
+    assert "libcublas.so.12" in notes[0]
+    with pytest.raises(ConfigError, match=r"decoding\.device=cuda: .*libcublas\.so\.12"):
+        CTranslate2Engine.of(*arguments, DecodingConfig(device="cuda"), Path("model"), notes.append)

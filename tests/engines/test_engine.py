@@ -10,6 +10,7 @@ from copying_model import facts
 
 from tolka.data.batch import BOS, EOS
 from tolka.engines.engine import Engine
+from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.models.base import ModelConfig
 from tolka.models.rnn.config import RnnConfig
@@ -101,3 +102,12 @@ def test_a_large_vocabulary_is_scored_in_little_memory(monkeypatch: pytest.Monke
     assert [len(row) for row in scores] == [3] * 40
     assert max(largest) <= 2**22
     assert sum(largest) == 120 * size
+
+
+@pytest.mark.parametrize(("gigabytes", "tokens"), [(0, 16384), (8, 32768), (16, 65536), (139, 262144)])
+def test_batches_and_windows_follow_the_memory_of_a_gpu(gigabytes: int, tokens: int) -> None:
+    decoding = DecodingConfig()
+    assert decoding.batch_tokens(gigabytes * 2**30) == tokens
+    assert DecodingConfig(tokens=100, window=7).batch_tokens(gigabytes * 2**30) == 100
+    assert decoding.window_lines(on_gpu=gigabytes > 0) == (20_000 if gigabytes else 2000)
+    assert DecodingConfig(window=7).window_lines(on_gpu=True) == 7

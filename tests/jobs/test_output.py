@@ -108,7 +108,7 @@ def test_rows_that_are_done_may_not_change(tmp_path: Path, rows: list[Pair]) -> 
     [
         ({"search": BeamConfig()}, "search"),
         ({"search": GreedyConfig(min_length=3)}, "search.min_length was 0 .* and is 3 now"),
-        ({"decoding": DecodingConfig(window=3)}, "decoding.window was 2000"),
+        ({"decoding": DecodingConfig(window=3)}, "decoding.window was 0"),
         ({"input": InputConfig(format="text")}, "input.format was 'auto'"),
         ({"output": OutputConfig("jsonl", resume=True)}, "output.format was 'text' .* and is 'jsonl' now"),
     ],

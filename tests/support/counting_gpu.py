@@ -382,7 +382,9 @@ _CUDA: dict[str, Callable[..., Any]] = {
     "is_initialized": lambda: True,
     "get_device_name": lambda *_: "counting GPU",
     "current_stream": lambda *_: None,
-    "Event": lambda **_: types.SimpleNamespace(record=lambda *_: None, query=lambda: True),
+    "Event": lambda **_: types.SimpleNamespace(
+        **{name: lambda *_: None for name in ("record", "synchronize")}, query=lambda: True, elapsed_time=lambda _: 1.0
+    ),
     "get_device_capability": lambda *_: (9, 0),
     "get_device_properties": lambda *_: types.SimpleNamespace(total_memory=139 * 2**30, uuid="one"),
     "mem_get_info": lambda *_: (139 * 2**30, 139 * 2**30),
@@ -412,6 +414,8 @@ def counting_gpu(has_bf16: bool = True) -> Iterator[Work]:
         mock.patch.object(optimizer, "_foreach_supported_types", [*optimizer._foreach_supported_types, GpuTensor]),
         # oneDNN's kernels are the CPU's alone.
         mock.patch("tolka.kernels.packing.row_counts_are_compiled", return_value=False),
+        # Its peak is measured with matrices that take a CPU minutes.
+        mock.patch("tolka.system.device._MATRIX", 8),
         # A wrapper made in inference mode could not be used outside.
         mock.patch.object(torch, "inference_mode", _no_grad),
     ]

@@ -340,7 +340,7 @@ def test_side_by_side_all_have_about_as_much_to_do() -> None:
 
 def test_a_batch_is_larger_on_a_gpu_unless_it_is_typed() -> None:
     class OnGpu(TorchEngine):
-        cpu_threads = 0
+        gpu_memory = 16 * 2**30
 
     engine = OnGpu(Copy(TOKENIZER.target_size), torch.device("cpu"))
 

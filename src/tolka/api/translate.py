@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -15,7 +14,6 @@ from tolka.jobs.translation import Job
 from tolka.model_directory.settings import Folders, listed_folders
 from tolka.system.progress import Say, say
 from tolka.text.lines import user_path
-from tolka.text.windows import full_windows
 from tolka.translation.batch_decoder import Tick
 from tolka.translation.opening import open_model
 from tolka.translation.results import Translation
@@ -58,8 +56,7 @@ def translate(
     config = _complete(config, settings, say)
     if not isinstance(lines, Iterable):
         raise TypeError(f"lines must be a str or several of them, as in ['A sentence.'], not {type(lines).__name__}")
-    windows = full_windows([lines] if isinstance(lines, str) else lines, config.decoding.window)
-    return chain.from_iterable(_translate_windows(model, windows, config, tick, say))
+    return _translate_lines(model, lines, config, tick, say)
 
 
 def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
@@ -122,10 +119,8 @@ def _complete(config: TranslateConfig | Settings, settings: dict[str, Any], say:
     return config
 
 
-def _translate_windows(
-    model: Folders, windows: Iterable[list[str]], config: TranslateConfig, tick: Tick, say: Say
-) -> Iterator[list[Translation]]:
-    """Yield the translations of each window; the model is loaded with the first."""
-    translator = open_model(model, config.search, config.decoding, say=say)
-    for window in windows:
-        yield translator.translate(window, tick=tick)
+def _translate_lines(
+    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick, say: Say
+) -> Iterator[Translation]:
+    """Yield the translations; the model is loaded when the first one is asked for."""
+    yield from open_model(model, config.search, config.decoding, say=say).stream(lines, tick=tick)

@@ -64,7 +64,7 @@ SIZES = {
         TextSize(500_000, "transformer_tiny", 128, 3, 0.2, 4000, 2048, 0.003, 400, 30),
         TextSize(3_000_000, "transformer_tiny", 128, 3, 0.1, 8000, 2048, 0.003, 400, 20),
         TextSize(30_000_000, "transformer_small", 256, 3, 0.1, 8000, 4096, 0.001, 400, 15),
-        TextSize(math.inf, "transformer_base", 512, 6, 0.1, 16000, 8192, 0.0007, 4000, 7),
+        TextSize(math.inf, "transformer_base", 512, 6, 0.1, 16000, 25_000, 0.0007, 4000, 7),
     ],
 }
 # A recurrent model with attention was better than a Transformer where a word comes as often as this, up to 1 144 700

@@ -40,13 +40,11 @@ class Mixture:
         if not weights and temperature == 1:
             return cls(tuple(rows), tuple(rows))
         groups = directions if len({*directions}) > 1 else range(len(rows))
-        sizes = Counter[object]()
-        for group, n in zip(groups, rows, strict=True):
+        grouped, sizes = [*zip(groups, rows, strict=True)], Counter[object]()
+        for group, n in grouped:
             sizes[group] += n
         # T = 1 draws from each text by its size, a large T from all alike: small texts are drawn from more often.
-        shares = np.array(
-            [n and n / sizes[group] * sizes[group] ** (1 / temperature) for group, n in zip(groups, rows, strict=True)]
-        )
+        shares = np.array([n and n / sizes[group] * sizes[group] ** (1 / temperature) for group, n in grouped])
         if weights:
             shares = np.array(weights, dtype=np.float64) * (np.array(rows) > 0)
         if not shares.sum():

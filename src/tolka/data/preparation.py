@@ -309,7 +309,7 @@ class _Workshop:
         tokenizer = Tokenizer.load(self._work)
         tokenizer.save(final)
         sizes = tokenizer.source_size, tokenizer.target_size
-        pairs = write_store(final, (shard.store() for shard in self._shards), sizes)
+        pairs = write_store(final, (TokenStore.open(shard.folder) for shard in self._shards), sizes)
         cleaned, encoded = ([shard.tally(step) for shard in self._shards] for step in ("cleaned", "encoded"))
         tally = replace(sum([*cleaned, *encoded], Tally()), kept=pairs)
         assert tally.total == sum(shard.count for shard in self._shards)

@@ -72,7 +72,7 @@ class Shard:
             if key := duplicate_key(task.cleaning):
                 np.save(new / "marks.npy", marks_of(pairs, key))
             tally.kept = len(pairs)
-            _write_tally(new / "cleaned.json", tally)
+            (new / "cleaned.json").write_text(json.dumps(tally.as_dict()), encoding="utf-8")
         # Not read again: the text is on the disk once, not twice.
         (self.folder / "raw").unlink(missing_ok=True)
 
@@ -123,11 +123,7 @@ class Shard:
                 fitting = list(fitting_rows(new_pairs, tokenizer, self.direction, task.max_length, tally, rejects))
             store = TokenStore.from_rows([source for source, _ in fitting], [target for _, target in fitting])
             tally.kept = write_store(new, [store], (tokenizer.source_size, tokenizer.target_size))
-            _write_tally(new / "encoded.json", tally)
-
-    def store(self) -> TokenStore:
-        """Return the token store that `encode` wrote."""
-        return TokenStore.open(self.folder)
+            (new / "encoded.json").write_text(json.dumps(tally.as_dict()), encoding="utf-8")
 
     def tally(self, step: str) -> Tally:
         """Return the tally of a completed step: cleaned, encoded."""
@@ -192,10 +188,6 @@ def _rejects_file(path: Path) -> Iterator[Reject]:
             stream.write("\t".join(_CELL_BREAK.sub(" ", text) for text in (reason, pair.source, pair.target)) + "\n")
 
         yield write
-
-
-def _write_tally(path: Path, tally: Tally) -> None:
-    path.write_text(json.dumps(tally.as_dict()), encoding="utf-8")
 
 
 def _read_pairs(path: Path) -> Iterator[Pair]:

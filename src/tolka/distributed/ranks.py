@@ -119,7 +119,8 @@ def process_group() -> Iterator[Ranks]:
     if torch.cuda.is_available():
         # Slurm may show each process its own GPU alone, as number 0.
         torch.cuda.set_device(place.local_rank % torch.cuda.device_count())
-        # Decisions are taken on the CPU, without waiting for the GPU.
+        # Decisions are taken on the CPU, without waiting for the GPU. NCCL connects when it is used: with `device_id`
+        # it would now, also for a training on the CPU, and before two processes on one GPU are told so.
         backend = "cpu:gloo,cuda:nccl"
     try:
         # torchrun's store outlives restarts and earlier trainings: each has names of its own in it, or a rank would

@@ -3,9 +3,10 @@
 import logging
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ def unavailable_reason(decoding: DecodingConfig, dtype: str = "float32") -> str:
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
     except ConfigError as error:
         return str(error)
-    if _compute_type(decoding, dtype) in ("default", *ctranslate2.get_supported_compute_types(device, index)):
+    supported = ctranslate2.get_supported_compute_types(device, index)
+    if _compute_type(decoding, dtype, device, supported) in ("default", *supported):
         return ""
     return (
         f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
@@ -72,7 +74,7 @@ class CTranslate2Engine(Engine):
         if reason := unavailable_reason(decoding, dtype):
             raise ConfigError(reason)
         device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
-        kind = _compute_type(decoding, dtype)
+        kind = _compute_type(decoding, dtype, device, ctranslate2.get_supported_compute_types(device, index))
         # BatchDecoder translates two batches in parallel: each has half of the threads.
         variable = os.environ.get("OMP_NUM_THREADS", "")
         threads = decoding.threads or (int(variable) if variable.isdecimal() else 0) or cores()
@@ -86,6 +88,11 @@ class CTranslate2Engine(Engine):
             raise CheckpointError(f"{name}: CTranslate2 cannot load it ({' '.join(str(error).split())})") from None
         finally:
             ctranslate2.set_log_level(level)
+        if device == "cuda" and (reason := _failure(translator, vocabulary)):
+            if decoding.device != "auto":
+                raise ConfigError(f"decoding.device={decoding.device}: CTranslate2 cannot compute on it ({reason})")
+            say(f"note: CTranslate2 computes on the CPU, as it cannot on the GPU ({reason})")
+            return cls.of(folder, vocabulary, dtype, replace(decoding, device="cpu"), name, say)
         if kind == "default" and not (actual := translator.compute_type).startswith(dtype):
             say(f"note: the weights are in {dtype}, and CTranslate2 computes in {actual} on this {device}")
         return cls(translator, vocabulary, threads if device == "cpu" else 0)
@@ -187,10 +194,22 @@ class CTranslate2Engine(Engine):
         return scores is None or all(math.isfinite(value) and value >= NEVER for value in scores[0])
 
 
-def _compute_type(decoding: DecodingConfig, dtype: str) -> str:
-    """Return CTranslate2's name of the dtype to compute in. dtype: of the weights."""
-    # Weights exported in another dtype keep it.
-    return "default" if decoding.precision == "auto" and dtype != "float32" else _COMPUTE_TYPES[decoding.precision]
+def _failure(translator: Any, vocabulary: Vocabularies) -> str:
+    """Return why a translator on a GPU cannot translate, "" if it can: it loads CUDA's libraries only then."""
+    try:
+        translator.translate_batch(spell(vocabulary.source, [[EOS]]), beam_size=1, max_decoding_length=1)
+    except RuntimeError as error:
+        return " ".join(str(error).split())
+    return ""
+
+
+def _compute_type(decoding: DecodingConfig, dtype: str, device: str, supported: Collection[str]) -> str:
+    """Return CTranslate2's name of the dtype to compute in. dtype: of the weights. supported: by the device."""
+    if decoding.precision == "auto" and dtype != "float32":
+        return "default"  # weights exported in another dtype keep it
+    if decoding.precision == "auto" and device == "cuda":
+        return "bfloat16" if "bfloat16" in supported else "float16"
+    return _COMPUTE_TYPES[decoding.precision]
 
 
 def _device(name: str, gpus: int) -> tuple[str, int]:

@@ -27,6 +27,11 @@ class Engine(ABC):
     def cpu_threads(self) -> int:
         """Number of threads on a CPU; 0 on another device, which computes one batch at a time."""
 
+    @property
+    def gpu_memory(self) -> int:
+        """Bytes of memory of the GPU that it computes on, a common size where that is not known; 0 on a CPU."""
+        return 0 if self.cpu_threads else 16 * 2**30
+
     def lacks(self, search: SearchConfig) -> str:
         """Return why the engine does not support a search; "" if it does."""
         return ""

@@ -9,8 +9,10 @@ from tolka.text.lines import LineLimit
 BACKENDS = ("torch", "ctranslate2", "auto")
 SPLITS = ("auto", "sentences", "length", "never")
 _FEW = 0.1  # share of training lines with several sentences below which a model counts as one of single sentences
-# On an H200, beam search with 65536 was 2.9 times as fast as with 16384, in 14.5 GB instead of 6.5.
-_TOKENS, _GPU_TOKENS = 16384, 65536
+_TOKENS, _WINDOW = 16384, 2000
+# On an H200, beam search of a base model with 65536 tokens was 2.9 times as fast as with 16384, in 14.5 GB instead of
+# 6.5. A token has 256 KiB of a GPU's memory, and a batch so many tokens at most; a window holds several batches.
+_BYTES_PER_TOKEN, _MOST_TOKENS, _GPU_WINDOW = 2**18, 2**18, 20_000
 DTYPES = ("auto", "fp32", "bf16", "fp16", "int8")
 
 
@@ -25,9 +27,9 @@ class DecodingConfig:
     precision: str = "auto"
     """while translating: auto (fp32; GPU: bf16 or fp16), fp32, bf16, fp16, int8 (a CPU; from d_model 256); PPL: fp32"""
     tokens: int = 0
-    """ceiling on a batch: padded source tokens times hypotheses; 0 = 16384 (no PPL for longer pairs), on a GPU 65536"""
-    window: int = 2000
-    """lines read before translating; within a window lines are sorted by length, their order is restored"""
+    """ceiling on a batch: padded source tokens times hypotheses; 0 = 16384 (no PPL for longer pairs); GPU: by memory"""
+    window: int = 0
+    """lines read and sorted by length before translating (their order is restored); 0 = 2000, on a GPU 20000"""
     max_line_bytes: int = LineLimit.max_bytes
     """ceiling on a line of a file that is read: a longer one is an error, not a sentence"""
     max_length: int = 0
@@ -42,8 +44,8 @@ class DecodingConfig:
     """what computes: torch, ctranslate2 (an extra), or auto = that on one model where it can do what is asked"""
 
     def __post_init__(self) -> None:
-        zero_or_more(self, "decoding", "by the device", "tokens")
-        at_least(self, "decoding", 1, "window", "max_line_bytes")
+        zero_or_more(self, "decoding", "by the device", "tokens", "window")
+        at_least(self, "decoding", 1, "max_line_bytes")
         one_of(self, "decoding", "precision", DTYPES)
         one_of(self, "decoding", "split", SPLITS)
         one_of(self, "decoding", "backend", BACKENDS)
@@ -51,9 +53,13 @@ class DecodingConfig:
         zero_or_more(self, "decoding", "as trained", "max_length")
         zero_or_more(self, "decoding", "torch's own choice", "threads")
 
-    def batch_tokens(self, gpu: bool = False) -> int:
-        """Return the ceiling on a batch. gpu: whether one translates, at which a step costs about the same for more."""
-        return self.tokens or (_GPU_TOKENS if gpu else _TOKENS)
+    def batch_tokens(self, gpu_memory: int = 0) -> int:
+        """Return the ceiling on a batch. gpu_memory: bytes of the GPU that translates, 0 without one."""
+        return self.tokens or (min(gpu_memory // _BYTES_PER_TOKEN, _MOST_TOKENS) if gpu_memory else _TOKENS)
+
+    def window_lines(self, on_gpu: bool) -> int:
+        """Return the lines of a window."""
+        return self.window or (_GPU_WINDOW if on_gpu else _WINDOW)
 
     @property
     def line_limit(self) -> LineLimit:

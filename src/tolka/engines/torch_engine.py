@@ -19,7 +19,7 @@ from tolka.models.quantization import is_quantized, quantizable_layers, quantize
 from tolka.models.tagged import Tagged
 from tolka.search.base import SearchConfig
 from tolka.search.hypothesis import Hypothesis, Wish
-from tolka.system.device import choose_device, half_precision, use_threads
+from tolka.system.device import choose_device, device_memory, half_precision, use_threads
 from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
@@ -63,6 +63,10 @@ class TorchEngine(Engine):
     @property
     def cpu_threads(self) -> int:
         return torch.get_num_threads() if self.device.type == "cpu" else 0
+
+    @property
+    def gpu_memory(self) -> int:
+        return device_memory(self.device)
 
     def translate(
         self,

@@ -129,8 +129,7 @@ class PerplexityMeter:
                     tokens += sums.tokens
                 tick()
         # Sums and counts of all ranks, divided once: a mean of means would weigh short batches too much.
-        sums_of_ranks = ranks.gather((nll, tokens))
-        nll, tokens = sum(each[0] for each in sums_of_ranks), sum(each[1] for each in sums_of_ranks)
+        nll, tokens = map(sum, zip(*ranks.gather((nll, tokens)), strict=True))
         return Perplexity(nll, tokens, self._words, self._characters, len(self._store), self._skipped)
 
     def _sums(self, objective: Objective, batch: Batch, device: torch.device) -> Iterator[LossSum]:

@@ -126,9 +126,8 @@ def measure(
         for name, before, after in _changes(chosen, translated, direction)
         if after
     ]
-    return Robustness(
-        sorted(costs, key=lambda cost: cost.after - cost.before), len(chosen), metric.signature(_RESAMPLES)
-    )
+    costs.sort(key=lambda cost: cost.after - cost.before)
+    return Robustness(costs, len(chosen), metric.signature(_RESAMPLES))
 
 
 def _changes(

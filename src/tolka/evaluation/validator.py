@@ -67,9 +67,8 @@ class Validator:
         # By the first rank alone: a command may take minutes, and need not print the same again.
         scores = self._ranks.outcomes(lambda: self._scores(hypotheses) if self._ranks.is_first else None)[0]
         values = self._mean(losses, scores, [*self._sets])
-        signatures = [
-            dict.fromkeys(each.signature for each in of_metric) for of_metric in zip(*scores.values(), strict=True)
-        ]
+        of_metrics = zip(*scores.values(), strict=True)
+        signatures = [dict.fromkeys(each.signature for each in of_metric) for of_metric in of_metrics]
         title = f"update {update}, {what}" if what else f"update {update}"
         texts = list(chain.from_iterable(hypotheses.values()))
         is_single = len(self._sets) == 1

@@ -29,8 +29,6 @@ FEW_LINES = 100
 """Lines of a test set; fewer leave a level in doubt, as does a wide interval."""
 _WIDE = 10.0  # points
 
-Interval = Sequence[float] | None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
@@ -65,7 +63,7 @@ class Evidence:
     scale: str
     bleu: float
     chrf: float
-    interval: Interval
+    interval: Sequence[float] | None
     copy_chrf: float
     over_copy: Sequence[float]
     line_chrf: float

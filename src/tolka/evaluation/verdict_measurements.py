@@ -88,7 +88,7 @@ def measure_fit(material: Material) -> dict[str, Any]:
     bleu, chrf = material.scores(range(len(material.tested)))
     valid_ids = material.encoded(_some(material.validation))
     trained, validated = (Losses(material.translator, each) for each in (_some(material.training), valid_ids))
-    targets = [target for _, target in material.training]
+    targets, valid_targets = ([target for _, target in ids] for ids in (material.training, valid_ids))
     return {
         "lines": len(pairs),
         "scale": material.scale,
@@ -103,9 +103,7 @@ def measure_fit(material: Material) -> dict[str, Any]:
         "commonest": (_commonest(texts)[1] - _commonest(references)[1]) / len(pairs),
         "train_loss": trained.own,
         "valid_loss": validated.own,
-        "unigram_loss": unigram_loss(
-            targets, [target for _, target in valid_ids], material.translator.tokenizer.target_size
-        ),
+        "unigram_loss": unigram_loss(targets, valid_targets, material.translator.tokenizer.target_size),
         "gain": validated.other - validated.own,
         "train_gain": trained.other - trained.own,
         "unrelated": trained.unrelated,

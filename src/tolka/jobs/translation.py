@@ -119,12 +119,12 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
 
     options = {"--score": job.are_given, "--attention": job.attention is not None}
     with open_output(job.output, job.stdout, config, job.models, options, say) as out:
-        journal = Journal(out, config.decoding.window)
         translator = open_model(job.models, config.search, config.decoding, job.needs_attention(config), say)
+        journal = Journal(out, translator.window)
         replaced_tags = translator.tokenizer.replaced_tags(translator.direction)
         tally = UnusualLines(translator.direction, job.are_given, journal.tally, replaced_tags)
         form = _format(job, config, translator, journal.done)
-        size, is_awaited = config.decoding.window, job.output is None and texts.are_still_written
+        size, is_awaited = translator.window, job.output is None and texts.are_still_written
         windows = texts.arriving(size) if is_awaited else full_windows(journal.remaining(texts.read()), size)
         if not journal.done:
             out.write(form.head.encode())

@@ -71,11 +71,9 @@ def exchanged_sums(
     coins = np.random.default_rng(seed)
     lines = len(systems[0][0])
 
-    def stays(rows: int) -> _Weights:
-        return coins.integers(2, size=(rows, lines), dtype=bool)
-
     # numpy takes 32 coins from one random number, and drops what is left of it at the end of a call.
-    gains = _weighted_sums([a - b for a, b in systems], stays, trials, 32)
+    differences = [a - b for a, b in systems]
+    gains = _weighted_sums(differences, lambda rows: coins.integers(2, size=(rows, lines), dtype=bool), trials, 32)
     firsts = [gain + totals(b) for gain, (_, b) in zip(gains, systems, strict=True)]
     both = (np.add(totals(a), totals(b)) for a, b in systems)
     return [(first, total - first) for first, total in zip(firsts, both, strict=True)]

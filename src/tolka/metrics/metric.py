@@ -139,9 +139,8 @@ class Ratio(Metric):
 
 def exact_matches(system: Sequence[str], references: References) -> list[tuple[float, float]]:
     """Return for each line 1 if it is one of its references, else 0, and 1."""
-    return [
-        (float(line in wanted), 1.0) for line, wanted in zip(system, zip(*references.lists, strict=True), strict=True)
-    ]
+    of_lines = zip(*references.lists, strict=True)
+    return [(float(line in wanted), 1.0) for line, wanted in zip(system, of_lines, strict=True)]
 
 
 def lengths(system: Sequence[str], references: References) -> list[tuple[float, float]]:

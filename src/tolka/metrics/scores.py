@@ -171,9 +171,8 @@ def metrics_of(config: MetricsConfig, language: str) -> list[Metric]:
         "bleu-lc": lambda: bleu("bleu-lc", lowercase=True, smooth_method="none"),
         "exact": lambda: Ratio(PRINTED_NAMES["exact"], exact_matches, "line", 100.0),
         "length": lambda: Ratio(PRINTED_NAMES["length"], lengths, "characters", 100.0),
-        **{name: lambda name=name: _registered(name) for name in REGISTERED},  # type: ignore[misc]
     }
-    found = [make[name]() for name in config.names]
+    found = [_registered(name) if name in REGISTERED else make[name]() for name in config.names]
     return [*found, command_metric(COMMAND, config.command)] if config.command else found
 
 

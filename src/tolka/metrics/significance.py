@@ -64,9 +64,8 @@ def compare(
     found: list[Comparison] = []
     for number, (metric, own) in enumerate(zip(metrics, statistics, strict=True)):
         resampled = [metric.values(sums) for sums in samples[number * len(systems) :][: len(systems)]]
-        scores = [
-            score_of(metric, counts, interval_of(each), len(each)) for counts, each in zip(own, resampled, strict=True)
-        ]
+        measured = zip(own, resampled, strict=True)
+        scores = [score_of(metric, counts, interval_of(each), len(each)) for counts, each in measured]
         of_metric = [
             _comparison(metric, pair, scores, resampled, exchanged)
             for pair, exchanged in zip(pairs, trials[number * len(pairs) :][: len(pairs)], strict=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tolka.model_directory.verify import TrainingSources
 from tolka.text.characters import KEEP, CharacterForm
-from tolka.text.direction import UNDETERMINED, UNKNOWN, Direction
+from tolka.text.direction import UNDETERMINED, Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 
 
@@ -30,9 +30,7 @@ class ModelFacts:
     def usual_direction(self) -> Direction:
         """The direction of a request that names none; of several, languages that they do not share are undetermined."""
         sides = [dict.fromkeys(codes) for codes in zip(*self.directions, strict=True)]
-        return (
-            Direction(*("".join(codes) if len(codes) == 1 else UNDETERMINED for codes in sides)) if sides else UNKNOWN
-        )
+        return Direction(*("".join(codes) if len(codes) == 1 else UNDETERMINED for codes in sides))
 
     def direction(self, source: str = "", target: str = "") -> Direction:
         """Return the direction of the languages that are named; one that is not is that of the only one that fits."""

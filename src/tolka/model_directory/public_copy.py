@@ -113,7 +113,11 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
     """
     folder = find_model_folder(folder)
     manifest = verified_manifest(folder)
-    config, scores = _read_config(folder / CONFIG), read_json(folder / SCORES)
+    # Without building its options: a plugin's model need not be importable to be copied.
+    config = read_yaml(folder / CONFIG)
+    if not isinstance(config, dict) or not all(isinstance(config.get(group), dict) for group in ("run", "corpus")):
+        raise CheckpointError(f"{folder / CONFIG} does not describe a training (run, corpus)")
+    scores = read_json(folder / SCORES)
     facts = facts_of(folder, scores)
     made = PublicCopy(facts.get(DATA_SET, ""))
     for name in sorted(manifest.files):
@@ -141,11 +145,3 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
 def _last_name(path: str) -> str:
     """Return the last name of a path; the whole name of a model on the Hub."""
     return path if _ON_THE_HUB.fullmatch(path) else re.split(r"[/\\]", path.strip('"').rstrip("/\\"))[-1]
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    """Read config.yaml without building its options: a plugin's model need not be importable to be copied."""
-    config = read_yaml(path)
-    if not isinstance(config, dict) or not all(isinstance(config.get(group), dict) for group in ("run", "corpus")):
-        raise CheckpointError(f"{path} does not describe a training (run, corpus)")
-    return config

@@ -82,10 +82,8 @@ def choose(task: RecipeTask, before: str, after: str, words: Callable[[], str]) 
         task.say(f"{task.best} is the model of the step {after if is_gain else before}: {found}")
         report = task.config.report
         if report.page:
-            runs = [
-                read_run(task.steps / step, words)
-                for step, words in ((before, "without the recipe"), (after, "with it"))
-            ]
+            labels = {before: "without the recipe", after: "with it"}
+            runs = [read_run(task.steps / step, label) for step, label in labels.items()]
             task.say(f"both side by side: {write_page(task.folder, task.folder.name, runs, {}, report.plots)}")
         return {"chosen": after if is_gain else before, "tests": {n: [*map(asdict, each)] for n, each in tests.items()}}
 
@@ -108,16 +106,14 @@ def deliver(task: RecipeTask, teacher: str, student: str, forms: Mapping[str, Pa
         texts = {name: [*read_lines(task.at("outcome", f"{name}.txt"))] for name in models}
         references, rows = _references(test, task.direction), list[list[str]]()
         for name in models:
-            changes = compare([texts["teacher"], texts[name]], references, task.config.metrics, task.direction.target)
-            scores = [
-                f"{each.b.value:.2f}" + ("" if name == "teacher" else f" (p {each.p_value:.3f})")
-                for each in changes[:2]
-            ]
-            rows.append(
-                [name, _megabytes(models[name]), f"{rates[name]:.0f}", f"{rates[name] / rates['teacher']:.1f}", *scores]
-            )
-        header = ["", "MB", "lines/s", "times", *(each.name for each in changes[:2])]
-        signatures = [f"{each.name}: {each.signature}" for each in changes[:2]]
+            both = [texts["teacher"], texts[name]]
+            changes = compare(both, references, task.config.metrics, task.direction.target)[:2]
+            p_values = ["" if name == "teacher" else f" (p {each.p_value:.3f})" for each in changes]
+            scores = [f"{each.b.value:.2f}{p}" for each, p in zip(changes, p_values, strict=True)]
+            speed = [f"{rates[name]:.0f}", f"{rates[name] / rates['teacher']:.1f}"]
+            rows.append([name, _megabytes(models[name]), *speed, *scores])
+        header = ["", "MB", "lines/s", "times", *(each.name for each in changes)]
+        signatures = [f"{each.name}: {each.signature}" for each in changes]
         task.say("\n".join([table(rows, header, f"l{'r' * len(header[1:])}"), *signatures]))
         return {"rows": rows, "lines per second": rates}
 
@@ -131,9 +127,8 @@ def _compare_steps(task: RecipeTask, before: str, after: str, metrics: MetricsCo
         tests = read_json(task.model(step) / SCORES)["test"]
         names[step] = [name for name, each in tests.items() if each["direction"] == [*task.direction]]
     for *both, prefix in zip(names[before], names[after], task.texts.sets["test"], strict=True):
-        a, b = (
-            [*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step, name in zip(names, both, strict=True)
-        )
+        tested = zip(names, both, strict=True)
+        a, b = ([*read_lines(task.at(step, f"samples/{name}.{target}.txt"))] for step, name in tested)
         found[both[1]] = compare([a, b], _references(prefix, task.direction), metrics, target)
     return found
 

@@ -150,9 +150,8 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     old, new = before["command"], now["command"]
     words = [word for word in (*old, *new) if (word in old) != (word in new)]
     others = [key for key in now if key not in ("command", "reads") and now[key] != before.get(key)]
-    files = [
-        path for (path, digest), (_, was) in zip(now["reads"], before["reads"], strict=False) if digest not in ("", was)
-    ]
+    both = zip(now["reads"], before["reads"], strict=False)
+    files = [path for (path, digest), (_, was) in both if digest not in ("", was)]
     names = [[path for path, _ in each["reads"]] for each in (before, now)]
     return [*words, *others, *(files if names[0] == names[1] else ["other files"])]
 

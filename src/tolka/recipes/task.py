@@ -130,7 +130,8 @@ class RecipeTask:
         own = {"corpus": "files", "run.dir": str(self.steps / name)}
         for key, named in {"train": texts, **self.texts.sets}.items():
             entries = [*product(named, languages), *((text, direction) for text in one_way if key == "train")]
-            own[f"corpus.{key}"] = _listed(entries)
+            quoted = [f"{{text:{quote_value(str(text))},source:{a},target:{b}}}" for text, (a, b) in entries]
+            own[f"corpus.{key}"] = f"[{','.join(quoted)}]"
         # An experiment names files of its own.
         own |= {"corpus.root": "", "corpus.columns": "[]"} if self.has_typed("experiment") else {}
         kept = [each for each in self.typed if not split_setting(each).key.startswith(_OWN)]
@@ -172,16 +173,8 @@ class RecipeTask:
         # What an interrupted one has written counts.
         options = {"decoding.source": direction.source, "decoding.target": direction.target, "output.resume": "true"}
         plugins = [each for each in self.typed if each.startswith("plugins=")]
-        trainer = self.config.trainer
-        options |= {
-            f"decoding.{key}": str(getattr(trainer, key)) for key in _OF_BOTH if self.has_typed(f"trainer.{key}")
-        }
+        shared = [key for key in _OF_BOTH if self.has_typed(f"trainer.{key}")]
+        options |= {f"decoding.{key}": str(getattr(self.config.trainer, key)) for key in shared}
         named = [f"{key}={value}" for key, value in {**options, **settings}.items()]
         command = ["translate", model, str(text), "-o", str(out), *plugins, *named]
         return Step(name, title, [*models_of(model), text], [out], command)
-
-
-def _listed(entries: Sequence[tuple[Path, Direction]]) -> str:
-    """Return texts with their languages as they are typed."""
-    each = [f"{{text:{quote_value(str(text))},source:{one},target:{other}}}" for text, (one, other) in entries]
-    return f"[{','.join(each)}]"

@@ -82,9 +82,7 @@ def _learning(runs: Sequence[FinishedRun], key: str, folder: Path) -> Iterator[P
     """
     is_alone, is_bleu = len(runs) == 1, key == "bleu"
     runs = runs[0].by_direction() if is_alone else runs
-    with_training = (
-        is_alone and not is_bleu and len(runs) == 1 and any("train_loss" in each for each in runs[0].metrics)
-    )
+    with_training = not is_bleu and len(runs) == 1 and any("train_loss" in each for each in runs[0].metrics)
     by_update = (_BLEU if is_bleu else _LOSS) + (" Dotted: in training." if with_training else "")
     by_time = f"The same over the time that training took; {'higher' if is_bleu else 'lower'} and earlier is better."
     greedy = sorted({line["signatures"]["bleu"] for run in runs for line in run.validations if "signatures" in line})

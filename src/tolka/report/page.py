@@ -66,9 +66,8 @@ def write_page(
     }
     used = {anchor for name in ("scores", "changes", "sweep") for table in tables[name] for anchor in table.terms}
     used |= tables["costs"].terms | {picture.term.anchor for picture in pictures}
-    used |= {term.anchor for term in texts["map_terms"]} | (
-        {"p"} if tables["changes"] or any(each["chance"] for each in head["ranking"]) else set()
-    )
+    used |= {term.anchor for term in texts["map_terms"]}
+    used |= {"p"} if tables["changes"] or any(each["chance"] for each in head["ranking"]) else set()
     values |= {"glossary": [term for term in ordered_terms(used) if term.more]}
     for name, template in ((SHORT_PAGE, "page.md"), (PAGE, "page.html")):
         replace_text(folder / name, render(template, **values))
@@ -130,9 +129,7 @@ def _tables(runs: Sequence[FinishedRun]) -> dict[str, Any]:
         "cost_terms": ordered_terms(costs.terms),
         "sweep": sweep_tables(runs),
         "changes": [table for run in runs for table in change_tables(run.tests, run.label if len(runs) > 1 else "")],
-        "origins": list(
-            dict.fromkeys(origin for run in runs if (origin := run.config.get("run", {}).get("init_from")))
-        ),
+        "origins": list(dict.fromkeys(filter(None, (run.config.get("run", {}).get("init_from") for run in runs)))),
         "p": entry("p"),
     }
 
@@ -164,10 +161,8 @@ def _test_lines(run: FinishedRun, test: str) -> dict[str, Any]:
 def _signatures(runs: Sequence[FinishedRun], pictures: Sequence[Picture]) -> dict[str, list[str]]:
     """Return name of a score -> its signatures, one unless the runs are scored differently."""
     signatures: dict[str, dict[str, None]] = {}  # keys of a dict have an order, and no duplicates
-    for run in runs:
-        for test in run.tests.values():
-            for scored in test["metrics"]:
-                signatures.setdefault(scored["name"], {})[scored["signature"]] = None
+    for scored in (each for run in runs for test in run.tests.values() for each in test["metrics"]):
+        signatures.setdefault(scored["name"], {})[scored["signature"]] = None
     # Validation is greedy and has one signature for all of its curves: named only where it differs from the tests'.
     of_tests = {signature for each in signatures.values() for signature in each}
     for picture in pictures:

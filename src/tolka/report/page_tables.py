@@ -51,9 +51,8 @@ class ScoreTable:
             [row.label, *(cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})" for cell in row.cells)]
             for row in self.rows
         ]
-        return "\n".join(
-            [*filter(None, [self.title]), table(rows, [self.heading, *self.columns], f"l{'r' * len(self.columns)}")]
-        )
+        text = table(rows, [self.heading, *self.columns], f"l{'r' * len(self.columns)}")
+        return f"{self.title}\n{text}" if self.title else text
 
 
 def score_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:

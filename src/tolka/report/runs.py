@@ -115,7 +115,7 @@ def read_run(folder: Path, label: str) -> FinishedRun:
             label,
             yaml.safe_load(read_text(folder / "config.yaml")),
             json.loads(read_text(folder / "best" / "scores.json")),
-            read_metrics(folder),
+            [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()],
             [json.loads(read_text(path)) for path in sorted((folder / EXAMPLES).glob("*.json"))],
             # Not splitlines, which also cuts where a text has U+2028.
             [json.loads(each) for path in (folder / EXAMPLES).glob(LINES) for each in read_text(path).split("\n")[:-1]],
@@ -124,8 +124,3 @@ def read_run(folder: Path, label: str) -> FinishedRun:
         raise CheckpointError(f"{folder} is not a finished run: {error.filename} cannot be read") from None
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise CheckpointError(f"{folder} is damaged ({' '.join(str(error).split())})") from None
-
-
-def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """Return every line of a run's metrics.jsonl."""
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

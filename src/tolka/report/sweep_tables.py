@@ -100,6 +100,5 @@ def sweep_tables(runs: Sequence[FinishedRun]) -> list[ScoreTable]:
         return []
     order = sorted(range(len(runs)), key=lambda number: values[number], reverse=metric not in MINIMIZED)
     name = f"{metric.upper() if metric == 'bleu' else metric}, validation"
-    found = [[number_text(values[i]), *(texts[i] for texts in settings.values())] for i in order]
-    rows = [Row(runs[i].label, cells) for i, cells in zip(order, found, strict=True)]
+    rows = [Row(runs[i].label, [number_text(values[i]), *(texts[i] for texts in settings.values())]) for i in order]
     return [ScoreTable("from the best to the worst", "training", [name, *settings], rows)]

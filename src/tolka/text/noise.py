@@ -155,17 +155,10 @@ def emoji(pair: Pair, draw: random.Random) -> Pair:
     return Pair(f"{pair.source} {picture}", f"{pair.target} {picture}")
 
 
-NOISES: dict[str, Noise] = {
-    "upper": upper,
-    "title": title,
-    "no_end": no_end,
-    "typos": typos,
-    "words": words,
-    "tags": tags,
-    "numbers": numbers,
-}
+_TRAINED: tuple[Noise, ...] = upper, title, no_end, typos, words, tags, numbers
+NOISES = {noise.__name__: noise for noise in _TRAINED}
 """Name -> what changes one pair."""
-UNTRAINED: dict[str, Noise] = {"blanks": blanks, "names": names, "urls": urls, "emoji": emoji}
+UNTRAINED: dict[str, Noise] = {noise.__name__: noise for noise in (blanks, names, urls, emoji)}
 """The same of further noises, by which models are tested alone."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tolka.metrics.tables import table
 from tolka.metrics.validation import Sample, Validation
 from tolka.system.atomic import replace_text
 from tolka.system.memory import memory_in_use
@@ -154,10 +155,8 @@ class Tracker(Callback, ABC):
 
 def samples_table(samples: Sequence[Sample]) -> str:
     """Return the samples as a table in Markdown."""
-    rows = [("source", "translation", "reference"), ("---",) * 3]
-    # \| is a bar that does not end a cell.
-    rows += [(sample.source, sample.translation, sample.reference) for sample in samples]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
+    rows = [(sample.source, sample.translation, sample.reference) for sample in samples]
+    return table(rows, ["source", "translation", "reference"], "lll", "markdown") + "\n"
 
 
 def _kind(line: Mapping[str, Any]) -> str:

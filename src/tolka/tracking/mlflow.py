@@ -52,9 +52,8 @@ class MLflow(Tracker):
 
         # One request for a line of metrics.jsonl, which has far fewer than the 1000 metrics that a server takes.
         now = int(time.time() * 1000)
-        self._client.log_batch(
-            self._run, [Metric(_valid_name(name), value, now, update) for name, value in values.items()]
-        )
+        points = [Metric(_valid_name(name), value, now, update) for name, value in values.items()]
+        self._client.log_batch(self._run, points)
 
     def note(self, name: str, text: str, update: int) -> None:
         self._client.set_tag(self._run, _valid_name(name), text)

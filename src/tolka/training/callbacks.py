@@ -14,7 +14,7 @@ A callback of one's own is a class in a module that `plugins=` imports; `trackin
 """
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,23 +23,21 @@ from typing import Any
 from tolka.errors import TolkaError
 from tolka.metrics.validation import Validation
 from tolka.options.registry import Registry
+from tolka.system.progress import Say, silent
 from tolka.training.run_folder import RunFolder
-
-Log = Callable[[str], None]
-"""Writes a line to the run's log."""
 
 
 @dataclass(frozen=True)
 class Beginning:
     """A training begins, or is resumed.
 
-    folder: the run's. config: all settings, as config.yaml has them. update: the last one that is done (0 for a new
-    run). history: the lines of metrics.jsonl up to it.
+    folder: the run's. config: all settings, as config.yaml has them. log: writes a line to the run's log. update: the
+    last one that is done (0 for a new run). history: the lines of metrics.jsonl up to it.
     """
 
     folder: Path
     config: Mapping[str, Any]
-    log: Log
+    log: Say
     update: int = 0
     history: Sequence[Mapping[str, Any]] = ()
 
@@ -111,7 +109,7 @@ class Callbacks(Callback):
     """Several callbacks as one, told in order; an exception of one that `tracking=` chose does not end the training."""
 
     def __init__(
-        self, callbacks: Sequence[Callback], chosen: Mapping[str, Callback] | None = None, log: Log = lambda line: None
+        self, callbacks: Sequence[Callback], chosen: Mapping[str, Callback] | None = None, log: Say = silent
     ) -> None:
         """chosen: by their names in `tracking`; told after the others. log: where their exceptions are reported."""
         self._callbacks = [*(("", callback) for callback in callbacks), *(chosen or {}).items()]

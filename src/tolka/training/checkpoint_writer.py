@@ -91,11 +91,8 @@ def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerC
     nll: update -> validation loss, as far as known; it breaks ties, and then the newer one is better.
     """
     values = {update: value for update, value in checkpoints.items() if value is not None}
-
-    def rank(update: str) -> tuple[tuple[float, float], int]:
-        return model_rank(config.metric, values[update], nll.get(update)), int(update)
-
-    best = sorted(values, key=rank, reverse=True)[: config.keep_best]
+    ranks = {update: (model_rank(config.metric, values[update], nll.get(update)), int(update)) for update in values}
+    best = sorted(ranks, key=lambda update: ranks[update], reverse=True)[: config.keep_best]
     regular = [update for update in checkpoints if config.keep_every and int(update) % config.keep_every == 0]
     wanted = {*to_average(checkpoints, config), *best, *regular}
     return {update: value for update, value in checkpoints.items() if update in wanted}

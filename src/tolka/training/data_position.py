@@ -50,10 +50,6 @@ class DataPosition:
         state.epoch, state.batch = epoch, batch
         return shares
 
-    def batches(self, state: TrainState) -> int | None:
-        """Return the number of batches in the current epoch, to be saved with the position; None before it begins."""
-        return self.loader.batches_at_hand(state.epoch)
-
     def rescale(self, state: TrainState, batches: int | None) -> None:
         """Rescale the position if the epoch now has another number of batches than `batches`."""
         if batches is None or not state.batch or batches == (now := len(self.loader.plan(state.epoch))):

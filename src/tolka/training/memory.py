@@ -28,9 +28,14 @@ def fewest_batches(step: TrainStep, loader: Batches, tokens: int, least: int) ->
     for batches in [*(count for count in counts if count < most), most]:
         loader.resize(-(-tokens // batches))
         with step.memory_filled():
-            if batches == most or step.fits_in_memory(loader.largest()):
+            if batches == most or step.fits_in_memory(_share(step, loader.largest())):
                 break
     return batches
+
+
+def _share(step: TrainStep, batch: Batch) -> Batch:
+    """Return what a rank trains on of a batch: as many of the pairs as any other, or one fewer."""
+    return batch.first(-(-len(batch.source) // step.parallel.ranks.size))
 
 
 def _can_try(step: TrainStep) -> bool:
@@ -79,8 +84,7 @@ def check_memory(step: TrainStep, batch: Batch, decode: Callable[[], object]) ->
     device = step.precision.device
     torch.cuda.reset_peak_memory_stats(device)
     with step.memory_filled():
-        # Each rank has as many of the pairs as any other, or one fewer.
-        splits = step.rehearse(batch.first(-(-len(batch.source) // step.parallel.ranks.size)))
+        splits = step.rehearse(_share(step, batch))
         with step.smoothed():
             decode()
     halved = f"; batches that are too large for it go in parts (halved {splits} times)" if splits else ""

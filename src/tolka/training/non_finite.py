@@ -56,21 +56,19 @@ class SkippedUpdates:
             state.skipped_in_row += 1
             self._report(number, place, state.skipped)
             if self._scaler.is_enabled():
-                self._check_scale(state)
+                if (scale := self._scaler.get_scale()) < _LEAST_SCALE:
+                    raise TolkaError(
+                        f"the gradient was NaN or inf in {state.skipped_in_row} updates in a row, up to update "
+                        f"{state.update}, also with fp16's loss scaled to {scale:.1g}: begin another run with "
+                        "trainer.precision=bf16 or fp32, or a lower optimizer.lr; "
+                        f"{self._run.last} is from before, if it exists"
+                    )
             elif state.skipped_in_row > _MOST_IN_ROW:
                 raise LostError(f"loss or gradient was NaN or inf in {state.skipped_in_row} updates in a row")
 
     def spoils(self, state: TrainState) -> bool:
         """Return whether the weights may be at fault for the latest updates, so that they are not to be saved."""
         return state.skipped_in_row > (_MOST_IN_ROW if self._scaler.is_enabled() else 0)
-
-    def _check_scale(self, state: TrainState) -> None:
-        if (scale := self._scaler.get_scale()) < _LEAST_SCALE:
-            raise TolkaError(
-                f"the gradient was NaN or inf in {state.skipped_in_row} updates in a row, up to update {state.update}, "
-                f"also with fp16's loss scaled to {scale:.1g}: begin another run with trainer.precision=bf16 or fp32, "
-                f"or a lower optimizer.lr; {self._run.last} is from before, if it exists"
-            )
 
     def _report(self, update: int, place: tuple[int, int], so_far: int) -> None:
         self._run.record({"update": update, "skipped": so_far})

@@ -36,12 +36,9 @@ def listening_to_signals(trainer: Trainer) -> Iterator[list[int]]:
             signal.signal(number, previous[number])
             signal.raise_signal(number)
 
-    def save(number: int, frame: object) -> None:
-        trainer.save_soon()
-
     handlers: dict[int, Any] = dict.fromkeys(interrupts.SIGNALS, stop)
     if hasattr(signal, "SIGUSR1"):
-        handlers[signal.SIGUSR1] = save
+        handlers[signal.SIGUSR1] = lambda number, frame: trainer.save_soon()
     previous: dict[int, Any] = {number: signal.getsignal(number) for number in handlers}
     # Ignored signals stay ignored: SIGHUP under nohup. None: a handler that was not set from Python.
     handled = [number for number, handler in previous.items() if handler not in (signal.SIG_IGN, None)]

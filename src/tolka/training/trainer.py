@@ -57,7 +57,8 @@ class Trainer:
         self._skipped = SkippedUpdates(data, run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
         last_updates = self._stopping.last_updates
-        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback)
+        peak = step.tokens_at_peak()
+        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback, peak)
         self._keeper = CheckpointWriter(run, callback.on_save)
         self._selection = ModelSelection(
             config,
@@ -261,10 +262,8 @@ class Trainer:
         self._skipped.forget()
         self._keeper.wait()
         # The first rank alone writes; what it has on disk decides for all.
-        if self._ranks.of_first(self._keeper.has(self.run.last)) or self._beginning is None:
-            saved = self._snapshots.last_state()
-        else:
-            saved = self._beginning
+        has_last = self._ranks.of_first(self._keeper.has(self.run.last))
+        saved = self._snapshots.last_state() if has_last or self._beginning is None else self._beginning
         self.loader.load_state(saved.facts.get("loader", {}))
         self.resume(saved)
         self.state.returns, self.state.skipped, self.state.skipped_in_row = returns, skipped, 0
@@ -310,7 +309,7 @@ class Trainer:
             "written": self.run.written(),
             "store": self._snapshots.store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
-            "round_batches": self.data.batches(self.state),
+            "round_batches": self.loader.batches_at_hand(self.state.epoch),
         }
         return ResumeState(tensors, own | facts)
 

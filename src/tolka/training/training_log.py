@@ -30,10 +30,14 @@ class TrainingLog:
         round_name: str,
         last_updates: Callable[[TrainState], tuple[int, int]],
         callback: Callback,
+        peak: float = 0.0,
     ) -> None:
-        """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Stopping`."""
+        """round_name: what a pass over the text is called, as in `Batches`. last_updates: as in `Stopping`.
+
+        peak: tokens a second at which GPUs would do nothing but multiply matrices, 0 if that is not known.
+        """
         self._config, self._run, self._watch, self._clock = config, run, watch, clock
-        self._round, self._last_updates, self._callback = round_name, last_updates, callback
+        self._round, self._last_updates, self._callback, self._peak = round_name, last_updates, callback, peak
         self.window, self.on_bar = Window(), ""
         self.usual_updates = 0  # after which such a training ends; 0 if nobody knows
         self.begin()
@@ -48,8 +52,7 @@ class TrainingLog:
         is_due = state.update % self._config.log_every == 0
         # Somebody may wonder whether training works, before `log_every` updates are done. Only the log has that line:
         # metrics.jsonl does not depend on the time.
-        is_first = not self._has_line
-        is_awaited = is_first and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
+        is_awaited = not self._has_line and time.perf_counter() - self._began_at > _FIRST_LINE_SECONDS
         line = self._line(state, rate) if is_due or is_awaited else None
         if line is not None:
             ends = self._last_updates(state)
@@ -105,8 +108,9 @@ class TrainingLog:
     def _in_words(self, line: Mapping[str, Any], last: int, left: str) -> str:
         speed, epoch = f"{line['tokens_per_second']:.0f} tok/s", f"{self._round} {line['epoch'] + 1}"
         figures = f"nll {line['train_loss']:.3f}, {speed}, {epoch}, rate {line['lr']:.2g}"
-        if self.window.starved:
-            figures += f", GPU idle before {self.window.starved / self.window.updates:.0%} of updates"
+        if self._peak:
+            idle = self.window.starved / self.window.updates
+            figures += f", {line['tokens_per_second'] / self._peak:.0%} of the GPU's peak, idle before {idle:.0%}"
         times = f"{line['seconds'] / 60:.1f} min, {left} left"
         return f"update {line['update']} of {last}: {figures}, {times}"
 

@@ -84,7 +84,8 @@ class Translator(Generic[E]):
         if not self.tokenizer.languages or all(map(is_named, self.request.direction)):
             self._check_request(self.request)
         self.loaded_by: Callable[[], Translator[E]] | None = None
-        self._decoder = BatchDecoder(engine, self.tokenizer, decoding.batch_tokens(gpu=not engine.cpu_threads), say)
+        self._decoder = BatchDecoder(engine, self.tokenizer, decoding.batch_tokens(engine.gpu_memory), say)
+        self.window = decoding.window_lines(on_gpu=engine.gpu_memory > 0)
         self._terminologies: list[Terminology] = []
         self._calls = SharedCalls(self._translate, lambda call: len(call.texts), _MAX_SHARED, _WAIT_SECONDS)
 
@@ -179,14 +180,18 @@ class Translator(Generic[E]):
         return await asyncio.wrap_future(self._calls.submit(self._call(texts, request, lambda share: None)))
 
     def stream(
-        self, texts: str | Iterable[str], window: int = DecodingConfig.window, request: Request | None = None
+        self,
+        texts: str | Iterable[str],
+        window: int = 0,
+        request: Request | None = None,
+        tick: Tick = lambda share: None,
     ) -> Iterator[Translation]:
-        """Yield the translation of each text, in order; at most `window` texts are read ahead.
+        """Yield the translation of each text, in order; at most `window` texts are read ahead, 0 = decoding.window.
 
-        request: as for `translate`, without prefixes.
+        request, tick: as for `translate`, without prefixes.
         """
-        for each in full_windows([texts] if isinstance(texts, str) else texts, window):
-            yield from self.translate(each, request)
+        for each in full_windows([texts] if isinstance(texts, str) else texts, window or self.window):
+            yield from self.translate(each, request, tick=tick)
 
     def score(self, pairs: Iterable[tuple[str, str]], tick: Tick = lambda share: None) -> list[ScoredPair]:
         """Return the log-probability, in nats, of each target given its source: of the whole and of each token.

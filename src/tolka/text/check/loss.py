@@ -51,14 +51,8 @@ def describe_loss(tally: Tally, cleaning: CleaningConfig, max_length: int) -> st
 def main_reason(tally: Tally, cleaning: CleaningConfig, max_length: int) -> str:
     """Return a phrase about the step that leaves most pairs out: "(9) as 'source copied', by cleaning.copies=true"."""
     reason, count = tally.dropped.most_common(1)[0]
-    setting = _setting_of(reason, cleaning, max_length)
-    known = f", by {setting}" if setting else ""
-    return f"({count}) as '{reason}'{known}" + (" (is it a held-out text?)" if reason.startswith("held-out") else "")
-
-
-def _setting_of(reason: str, cleaning: CleaningConfig, max_length: int) -> str:
-    """Return the setting by which pairs are left out for this reason; "" if it is none."""
-    if reason.endswith(" tokens"):
-        return f"batching.max_length={max_length}"
     key = next((key for words, key in _SETTINGS.items() if reason.startswith(words) or reason.endswith(words)), "")
-    return f"cleaning.{key}={str(getattr(cleaning, key)).lower()}" if key else ""
+    known = f", by cleaning.{key}={str(getattr(cleaning, key)).lower()}" if key else ""
+    if reason.endswith(" tokens"):
+        known = f", by batching.max_length={max_length}"
+    return f"({count}) as '{reason}'{known}" + (" (is it a held-out text?)" if reason.startswith("held-out") else "")

@@ -52,10 +52,12 @@ def find_shift(source: Lengths, target: Lengths, numbers: Sequence[int] | None =
     correlations = np.array([correlation(x[i : i + _WINDOW], y[i : i + _WINDOW]) for i in starts])
     if len(correlations) < 2 or correlations.max() < _HIGH:
         return None
-    begin, end = _longest_run(correlations < _LOW)
-    if begin == end:
+    windows = groupby(range(len(correlations)), key=lambda place: bool(correlations[place] < _LOW))
+    longest = max(([*run] for is_low, run in windows if is_low), key=len, default=[])
+    if not longest:
         return None
-    first, last = begin * _WINDOW, len(x) if end == len(correlations) else end * _WINDOW
+    end = longest[-1] + 1
+    first, last = longest[0] * _WINDOW, len(x) if end == len(correlations) else end * _WINDOW
     # Where the correlation is that of parallel text: without the windows beside the range, which are partly shifted.
     aligned = np.concatenate([np.arange(0, max(0, first - _WINDOW)), np.arange(min(len(x), last + _WINDOW), len(x))])
     if len(aligned) < _WINDOW:
@@ -75,13 +77,6 @@ def correlation(x: Lengths, y: Lengths) -> float:
     if len(x) < 2 or not x.std() or not y.std():
         return 0.0
     return float(np.corrcoef(x, y)[0, 1])
-
-
-def _longest_run(flags: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """Return (begin, end) of the longest run of true values; begin equals end if there is none."""
-    runs = [list(run) for flag, run in groupby(range(len(flags)), key=lambda position: bool(flags[position])) if flag]
-    longest = max(runs, key=len, default=[])
-    return (longest[0], longest[-1] + 1) if longest else (0, 0)
 
 
 def _best_lag(x: Lengths, y: Lengths, first: int) -> int:

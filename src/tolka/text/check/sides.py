@@ -30,7 +30,6 @@ _TOKENISED = (
 _SPELT = "has {name} in {share:.0%} of the lines with either, and that of {other} has not: it is scored as another text"
 _EXCHANGE = "exchange corpus.source and corpus.target, or what names the sides: files, corpus.columns, language codes"
 SWAPPED = "the sides are swapped"
-_IsOther = Callable[[str, int], bool]  # a text and its side, 0 or 1 -> whether it is in the other side's language
 
 
 def spread_sample(source: PairSource) -> Iterator[Pair]:
@@ -79,8 +78,8 @@ def _of(counts: Counter[str], what: str) -> str:
     return f"{counts[what]} of {count_text(counts['pairs'], 'pair')} looked at"
 
 
-def _other_language_test(direction: Direction) -> _IsOther:
-    """Return a test whether a side's text is in the other language: by its letters, or else by py3langid."""
+def _other_language_test(direction: Direction) -> Callable[[str, int], bool]:
+    """Return a test whether a text and its side, 0 or 1, is in the other's language: by letters, or else py3langid."""
     are_known = all(map(is_known, direction))
     if are_known and letters_of(direction[0]) != letters_of(direction[1]):
         return lambda text, side: is_in_other_script(text, direction[side], direction[1 - side])

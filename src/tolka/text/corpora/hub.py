@@ -121,7 +121,7 @@ class HubSplit(PairSource):
     def __init__(self, config: HubConfig, split: str, direction: Direction) -> None:
         """DataError if it cannot be loaded, or a column or a language is missing."""
         self.name, self.direction, self.config = split, direction, config
-        self.load()
+        self.rows = _load(config, split)
         # A stream may not know its columns before a row is read.
         names = self.rows.column_names or list(next(iter(self.rows), {}))
         self._nested = "translation" in names
@@ -132,10 +132,6 @@ class HubSplit(PairSource):
                 raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
             names = list(cells)
         check_columns(direction, names, f"{config.path} ({split})", "Columns are named after the languages")
-
-    def load(self) -> None:
-        """Load the rows, again if they were loaded before."""
-        self.rows = _load(self.config, self.name)
 
     def read(self) -> Iterator[Pair]:
         """Yield a pair per row. Line feeds inside a row become spaces: a sentence is one line."""
@@ -170,7 +166,7 @@ class HubStream(PairStream):
 
     def _begin(self, times: int, position: Any) -> None:
         """Read from `position` on; None for the beginning. times: how often the text was read to its end."""
-        self._split.load()
+        self._split.rows = _load(self.config, self.name)
         if position is not None:
             self._split.rows.load_state_dict(position)
         self._times, self._position, self._pairs = times, position, self._split.read()

@@ -32,7 +32,10 @@ class TsvFile(BothSides):
             if 0 in numbers:
                 raise ConfigError(f"{self.setting.key} ({', '.join(self.columns)}): columns are counted from 1")
         else:
-            numbers = self._column_numbers(*next(rows, (1, [])))
+            line, header = next(rows, (1, []))  # may be the second line of the file
+            names, columns = [" ".join(name.split()) for name in header], self.columns or self.direction
+            check_columns(columns, names, f"{self.path}:{line}", f"{self.setting.names}; {self.setting.numbers}")
+            numbers = [names.index(name) + 1 for name in columns]
         for line, cells in rows:
             if cells == [""]:  # a blank line: cleaning drops and counts it
                 yield Pair("", "")
@@ -60,13 +63,6 @@ class TsvFile(BothSides):
     def _flaw(self, cells: list[str]) -> str:
         """Return the flaw of the cells of a row, or ""; always "" in TSV."""
         return ""
-
-    def _column_numbers(self, line: int, header: list[str]) -> list[int]:
-        """Return the numbers of the columns named in the first line, which may be the second of the file."""
-        names = [" ".join(name.split()) for name in header]
-        columns = self.columns or self.direction
-        check_columns(columns, names, f"{self.path}:{line}", f"{self.setting.names}; {self.setting.numbers}")
-        return [names.index(name) + 1 for name in columns]
 
     def count(self) -> int:
         return super().count() - (not self._by_number)

@@ -91,15 +91,14 @@ class WmtFile(XmlFile):
     units, around, counted = ("doc",), ("dataset", "collection"), ("seg",)
 
     def pairs_of(self, element: Element, unit: Unit) -> Iterator[Pair]:
-        sides = [
+        sources, references = (
             [
                 {segment.get("id", ""): self.text_of(segment, unit) for segment in side.iter("seg")}
                 for side in element.iter(kind)
                 if self.has_language(own := side.get("lang") or language, language or own)
             ]
             for kind, language in zip(("src", "ref"), self.direction, strict=True)
-        ]
-        sources, references = sides
+        )
         for number, source in (sources[0] if sources else {}).items():
             for further, texts in enumerate(references or [{}]):
                 flaw = f"{FURTHER}references not read" if further else ""

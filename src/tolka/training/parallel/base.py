@@ -39,7 +39,8 @@ class Parallel:
 
         A weight without a gradient on any rank has none afterwards either.
         """
-        return nll
+        # DDP and FSDP have summed the gradients in the backward pass.
+        return self.ranks.sum(nll) if self.ranks.size > 1 else nll
 
     def whole(self, ema: Ema | None) -> AbstractContextManager[None]:
         """Give the model of `whole_objective` the weights to translate with during a block; `ema`'s, if it is on."""

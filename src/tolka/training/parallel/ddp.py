@@ -2,7 +2,6 @@
 
 import warnings
 
-from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from tolka.data.batch import Batch
@@ -46,7 +45,3 @@ class Overlapped(Parallel):
                 f"process {self.ranks.rank} is out of memory with a batch of {batch.positions} positions: lower "
                 "batching.tokens, with run.override=true to continue from last/"
             )
-
-    def finish(self, nll: Tensor) -> Tensor:
-        """Return the nll of all ranks; DDP has summed the gradients."""
-        return self.ranks.sum(nll)

@@ -60,10 +60,6 @@ class Sharded(Parallel):
             "batching.tokens and raise trainer.accumulate, or set trainer.recompute=true"
         )
 
-    def finish(self, nll: Tensor) -> Tensor:
-        """Return the nll of all ranks; the gradients are summed already."""
-        return self.ranks.sum(nll)
-
     @contextmanager
     def whole(self, ema: Ema | None) -> Iterator[None]:
         """Fill the twin with the weights, or with their moving average, for the length of a block."""
