@@ -5,13 +5,16 @@
 
 const PAGE_BYTES = 65536; // by which WebAssembly counts its memory
 const MOST_ROWS = 64; // that one multiplication has space for
-const SIZES = { int8: 1, fp32: 4 }; // bytes of a weight
+const DTYPES = {
+  int8: { kernel: "int8Rows", Weights: Int8Array, Activations: Int16Array, Sums: Int32Array },
+  fp32: { kernel: "fp32Rows", Weights: Float32Array, Activations: Float32Array, Sums: Float32Array },
+};
 
 const roundUp = (size) => Math.ceil(size / 16) * 16; // to SIMD registers, and to what one turn of a kernel's loop takes
 
 /** The kernels in JavaScript, for browsers without SIMD and for who reads them: out[n, o] = sum_i W[o, i] x[n, i]. */
 function plainKernels(buffer) {
-  const kernel = (Weights, Activations, Sums) => (w, x, out, rows, stride, n) => {
+  const kernelOf = ({ Weights, Activations, Sums }) => (w, x, out, rows, stride, n) => {
     const [weights, activations, sums] = [new Weights(buffer, w), new Activations(buffer, x), new Sums(buffer, out)];
     const width = stride / Weights.BYTES_PER_ELEMENT;
     for (let row = 0; row < rows; row++)
@@ -21,10 +24,7 @@ function plainKernels(buffer) {
         sums[k * rows + row] = sum;
       }
   };
-  return {
-    int8Rows: kernel(Int8Array, Int16Array, Int32Array),
-    fp32Rows: kernel(Float32Array, Float32Array, Float32Array),
-  };
+  return Object.fromEntries(Object.values(DTYPES).map((dtype) => [dtype.kernel, kernelOf(dtype)]));
 }
 
 /** A memory for all matrices of a model, and, at its beginning, for the activations of one multiplication. */
@@ -35,7 +35,7 @@ export class Memory {
     let bytes = 0;
     for (const { shape: [rows, columns], dtype } of matrices) {
       this.free = Math.max(this.free, roundUp(MOST_ROWS * 4 * (roundUp(columns) + rows)));
-      bytes += rows * roundUp(columns) * SIZES[dtype];
+      bytes += rows * roundUp(columns) * DTYPES[dtype].Weights.BYTES_PER_ELEMENT;
     }
     const pages = Math.ceil((this.free + bytes) / PAGE_BYTES);
     try {
@@ -52,20 +52,20 @@ export class Memory {
   }
 }
 
-/** A matrix W (O, I). In int8, row o is scales[o] times its integers. */
+/** A matrix W (O, I). In int8, row o is scales[o] times its integers; in fp32 there are no scales. */
 export class Matrix {
   constructor(memory, offset, rows, columns, scales) {
-    Object.assign(this, { memory, offset, rows, columns, scales });
+    Object.assign(this, { memory, offset, rows, columns, scales, dtype: scales ? DTYPES.int8 : DTYPES.fp32 });
     this.width = roundUp(columns); // of a row in memory, the last values of which are 0
-    this.stride = this.width * (scales ? 1 : 4); // in bytes
+    this.stride = this.width * this.dtype.Weights.BYTES_PER_ELEMENT;
   }
 
   /** The matrix of the file's `bytes`, where its rows have no space between them, copied into the memory. */
   static from(memory, bytes, { shape: [rows, columns], offset, scales }) {
-    const values = new (scales ? Int8Array : Float32Array)(bytes, offset, rows * columns);
     const matrix = new Matrix(memory, memory.free, rows, columns, scales && new Float32Array(bytes, scales, rows));
-    memory.free += rows * matrix.stride;
+    const values = new matrix.dtype.Weights(bytes, offset, rows * columns);
     for (let row = 0; row < rows; row++) matrix.values(row).set(values.subarray(row * columns, (row + 1) * columns));
+    memory.free += rows * matrix.stride;
     return matrix;
   }
 
@@ -76,7 +76,7 @@ export class Matrix {
   }
 
   values(row) {
-    return new (this.scales ? Int8Array : Float32Array)(this.memory.buffer, this.offset + row * this.stride, this.columns);
+    return new this.dtype.Weights(this.memory.buffer, this.offset + row * this.stride, this.columns);
   }
 
   /** A row in fp32, (I): a subword's embedding. */
@@ -89,21 +89,23 @@ export class Matrix {
   multiply(x, bias = null) {
     if (x.length > MOST_ROWS) return [...this.multiply(x.slice(0, MOST_ROWS), bias), ...this.multiply(x.slice(MOST_ROWS), bias)];
     const { memory, rows, width, scales } = this;
+    const { kernel, Activations, Sums } = this.dtype;
+    const inputs = new Activations(memory.buffer, 0, x.length * width).fill(0);
     const output = MOST_ROWS * 4 * width; // behind the inputs
-    const inputs = new (scales ? Int16Array : Float32Array)(memory.buffer, 0, x.length * width).fill(0);
-    const steps = x.map((row, n) => {
-      if (scales) return quantize(row, inputs.subarray(n * width));
-      inputs.set(row, n * width);
-      return 1;
-    });
-    memory.kernels[scales ? "int8Rows" : "fp32Rows"](this.offset, 0, output, rows, this.stride, x.length);
-    const sums = new (scales ? Int32Array : Float32Array)(memory.buffer, output, x.length * rows);
+    const steps = x.map((row, n) => (scales ? quantize : copy)(row, inputs.subarray(n * width)));
+    memory.kernels[kernel](this.offset, 0, output, rows, this.stride, x.length);
+    const sums = new Sums(memory.buffer, output, x.length * rows);
     return steps.map((step, n) => {
       const result = new Float32Array(rows);
       for (let o = 0; o < rows; o++) result[o] = sums[n * rows + o] * step * (scales ? scales[o] : 1) + (bias ? bias[o] : 0);
       return result;
     });
   }
+}
+
+function copy(row, values) {
+  values.set(row);
+  return 1;
 }
 
 /**
