@@ -1,7 +1,7 @@
 // Matrices of weights in one memory, and their multiplication by rows of activations.
 //
-// Activations are arrays of rows, each a Float32Array. Shapes: N rows (positions of a source, or hypotheses of a beam), I
-// inputs, O outputs.
+// Activations are arrays of rows, each a Float32Array. Shapes: N rows (positions of a source, or hypotheses of a beam),
+// I inputs, O outputs.
 
 const PAGE_BYTES = 65536; // by which WebAssembly counts its memory
 const MOST_ROWS = 64; // that one multiplication has space for
@@ -87,7 +87,8 @@ export class Matrix {
 
   /** x (N, I) -> x W^T + b, (N, O) */
   multiply(x, bias = null) {
-    if (x.length > MOST_ROWS) return [...this.multiply(x.slice(0, MOST_ROWS), bias), ...this.multiply(x.slice(MOST_ROWS), bias)];
+    const [first, others] = [x.slice(0, MOST_ROWS), x.slice(MOST_ROWS)];
+    if (others.length) return [...this.multiply(first, bias), ...this.multiply(others, bias)];
     const { memory, rows, width, scales } = this;
     const { kernel, Activations, Sums } = this.dtype;
     const inputs = new Activations(memory.buffer, 0, x.length * width).fill(0);
@@ -97,7 +98,8 @@ export class Matrix {
     const sums = new Sums(memory.buffer, output, x.length * rows);
     return steps.map((step, n) => {
       const result = new Float32Array(rows);
-      for (let o = 0; o < rows; o++) result[o] = sums[n * rows + o] * step * (scales ? scales[o] : 1) + (bias ? bias[o] : 0);
+      for (let o = 0; o < rows; o++)
+        result[o] = sums[n * rows + o] * step * (scales ? scales[o] : 1) + (bias ? bias[o] : 0);
       return result;
     });
   }

@@ -40,8 +40,9 @@ class Weights {
 /** The Translator of a model: `about` it, and the bytes of its tensors. An Error is a sentence for people. */
 export function openModel(about, bytes, { simd = true } = {}) {
   const Network = NETWORKS[about.model.name];
-  const isWhole = about.tensors.every(({ shape, offset }) => offset + shape.reduce((a, b) => a * b) <= bytes.byteLength);
-  if (!Network || !isWhole) throw new Error("This file is damaged: what it says of its model does not fit the weights.");
+  const endOf = ({ shape, offset }) => offset + shape.reduce((a, b) => a * b);
+  if (!Network || about.tensors.some((tensor) => endOf(tensor) > bytes.byteLength))
+    throw new Error("This file is damaged: what it says of its model does not fit the weights.");
   const weights = new Weights(about.tensors, bytes, simd);
   return new Translator(about, new Network(about.model, weights), weights.memory.simd);
 }
@@ -54,9 +55,9 @@ export class Translator {
   }
 
   /**
-   * Translate one sentence, in the model's form of characters. A generator of the translation so far, which returns {text,
-   * score, alternatives: [{text, score}], attention}. alternatives: how many different translations are wanted. attention:
-   * whether a map is. search: its settings.
+   * Translate one sentence, in the model's form of characters. A generator of the translation so far, which returns
+   * {text, score, alternatives: [{text, score}], attention}. alternatives: how many different translations are wanted.
+   * attention: whether a map is. search: its settings.
    */
   *steps(text, { direction, alternatives = 0, attention = false, search = this.about.search }) {
     const input = this.input(text, direction);

@@ -44,8 +44,8 @@ class RecurrentLayer {
   }
 
   /**
-   * i, f, o = sigmoid(.), C~ = tanh(.), each of x W + h_{t-1} U + b; C_t = f C_{t-1} + i C~; h_t = o tanh(C_t) (Hochreiter
-   * and Schmidhuber 1997): C_t is a sum, along which a network remembers.
+   * i, f, o = sigmoid(.), C~ = tanh(.), each of x W + h_{t-1} U + b; C_t = f C_{t-1} + i C~; h_t = o tanh(C_t)
+   * (Hochreiter and Schmidhuber 1997): C_t is a sum, along which a network remembers.
    */
   lstm(inputs, states) {
     const recurrent = this.u.multiply(states.map(({ h }) => h));
@@ -104,7 +104,7 @@ export class RecurrentModel {
     return { state, memory: x.map((value, j) => ({ key: keys[j], value })) };
   }
 
-  /** The last tokens of k hypotheses and their states -> of each the features (E) of the next token, and what is new. */
+  /** The last tokens of k hypotheses and their states -> of each the features (E) of the next token, and its state. */
   step(tokens, states, memory) {
     const { input_feeding, token_term } = this.options;
     const x = tokens.map((id) => this.embeddings.target.row(id)); // (k, E)
@@ -116,7 +116,8 @@ export class RecurrentModel {
     });
     // s_t asks; the features are [s_t; c_t; x_t] W, or of the terms that there are.
     const queries = memory && this.query ? this.query.multiply(h) : h;
-    const attended = queries.map((query) => (memory ? attend(query, memory, this.score) : { context: [], weights: null }));
+    const nothing = { context: [], weights: null };
+    const attended = queries.map((query) => (memory ? attend(query, memory, this.score) : nothing));
     const terms = x.map((row, n) => join([h[n], attended[n].context, token_term ? row : []]));
     let features = this.readout ? this.readout.multiply(terms) : h; // (k, E)
     if (input_feeding) features = features.map((row) => row.map(Math.tanh)); // Luong et al. 2015, equation 5

@@ -1,7 +1,7 @@
 // Greedy and beam search over any model with `start` and `step`.
 //
-// Generators: they yield the tokens of the best hypothesis so far after every step, so that whoever drives them can show
-// it, and stop. A hypothesis is {tokens, score, state}; score: its log-probability, in the end divided by the penalty.
+// Generators: they yield the tokens of the best hypothesis so far after every step, so that whoever drives them can
+// show it, and stop. A hypothesis is {tokens, score, state}; score: its log-probability, in the end over the penalty.
 // Shapes: k hypotheses of one sentence, V vocabulary.
 
 import { EOS } from "./tokenizer.js";
@@ -109,7 +109,9 @@ function* beamSearch(model, input, settings) {
     active = candidates
       .filter(({ token }) => token !== EOS)
       .slice(0, beam_size)
-      .map(({ parent, token, score }) => ({ tokens: [...active[parent].tokens, token], score, state: next[parent].state }));
+      .map(({ parent, token, score }) => {
+        return { tokens: [...active[parent].tokens, token], score, state: next[parent].state };
+      });
     finished.sort((one, other) => other.score - one.score); // of equal ones the first stays first
     // Log-probabilities only fall, and penalties only rise: this bounds every score that can be reached.
     const bound = active.length ? Math.fround(active[0].score / lastPenalty) : NEVER;

@@ -59,7 +59,7 @@ function feedForward(weights, name, { activation }) {
   return (x) => outer(inner(x).map(ACTIVATIONS[activation])); // (N, D) -> (N, F) -> (N, D)
 }
 
-/** softmax(q K^T / sqrt(K)) V in H heads. A memory is an array of positions, each {key (K), value (V)} of every head. */
+/** softmax(q K^T / sqrt(K)) V in H heads. A memory is an array of positions: {key (K), value (V)} of every head. */
 class Attention {
   constructor(weights, name, options) {
     const { heads, d_model, d_v } = options;
@@ -67,7 +67,8 @@ class Attention {
     const isSelf = weights.find(`${name}.query_key_value.weight`); // W_Q, W_K and W_V in one matrix
     const fused = `${name}.query_key_value`;
     this.query = isSelf ? linear(weights, fused, 0, d_model) : linear(weights, `${name}.query`);
-    this.keyValue = isSelf ? linear(weights, fused, d_model, 2 * d_model + heads * d_v) : linear(weights, `${name}.key_value`);
+    const end = 2 * d_model + heads * d_v;
+    this.keyValue = isSelf ? linear(weights, fused, d_model, end) : linear(weights, `${name}.key_value`);
     this.output = linear(weights, `${name}.output`);
     this.empty = [];
     this.isRotary = isSelf && options.positions === "rotary";
@@ -89,7 +90,7 @@ class Attention {
   }
 
   /** Rows (N, D) as N positions of a memory. positions: of the rows, for rotary positions. */
-  remember(x, positions) {
+  projectMemory(x, positions) {
     const values = this.heads.length * this.keyWidth; // where they begin
     const value = (row, head) => row.subarray(values + head * this.valueWidth, values + (head + 1) * this.valueWidth);
     return this.keyValue(x).map((row, n) =>
@@ -97,23 +98,25 @@ class Attention {
     );
   }
 
-  /** (N, D), and of each row the memory that it attends to -> {outputs (N, D), attention: of each row (S), the mean of its heads}. */
-  attend(x, memories, positions) {
+  /** Rows (N, D), and the memory of each -> outputs (N, D), and attention (S) of each, the mean of its heads. */
+  attendToMemory(x, memories, positions) {
     const attended = this.query(x).map((row, n) =>
       this.heads.map((head) => {
         const memory = memories[n].map((heads) => heads[head]);
         return attend(this.head(row, head, positions[n]), memory, this.score);
       }),
     );
-    const mean = (heads) => heads[0].weights.map((_, j) => heads.reduce((sum, { weights }) => sum + weights[j], 0) / heads.length);
-    return { outputs: this.output(attended.map((heads) => join(heads.map(({ context }) => context)))), attention: attended.map(mean) };
+    const sum = (heads, j) => heads.reduce((sum, { weights }) => sum + weights[j], 0);
+    const attention = attended.map((heads) => heads[0].weights.map((_, j) => sum(heads, j) / heads.length));
+    const contexts = attended.map((heads) => join(heads.map(({ context }) => context)));
+    return { outputs: this.output(contexts), attention };
   }
 
-  /** The new positions x (k, D) of k hypotheses, whose prefixes they lengthen. What comes later cannot be attended to. */
+  /** The new positions x (k, D) of k hypotheses, whose prefixes they lengthen: what comes later is not there yet. */
   readPrefix(x, prefixes, positions) {
-    const entries = this.remember(x, positions);
+    const entries = this.projectMemory(x, positions);
     const longer = prefixes.map((prefix, n) => [...prefix, entries[n]]);
-    return { longer, outputs: this.attend(x, longer, positions).outputs };
+    return { longer, outputs: this.attendToMemory(x, longer, positions).outputs };
   }
 }
 
@@ -134,19 +137,19 @@ class Ssru {
 }
 
 /**
- * PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same), or in the other kinds first all sines and then all
- * cosines. Angles are rounded as in training.
+ * PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same), or in the other kinds first all sines and then
+ * all cosines. Angles are rounded as in training.
  */
 function sinusoid(position, width, kind) {
   const vector = new Float32Array(width);
-  const isFairseq = kind === "sinusoidal_fairseq"; // positions from 2, exponents i / (D / 2 - 1), and of an odd D a last 0
+  const isFairseq = kind === "sinusoidal_fairseq"; // positions from 2, exponents i / (D / 2 - 1); odd D: a last 0
   const isMarian = kind === "sinusoidal_marian"; // exponents 2i / (D - 2), and of an odd D no first cosine
   const half = isFairseq ? Math.floor(width / 2) : Math.ceil(width / 2);
   const exponent = Math.fround(-Math.log(10000) / (isFairseq ? half - 1 : isMarian ? width - 2 : width));
   for (let i = half - 1; i >= 0; i--) {
     const rate = Math.fround(Math.exp(Math.fround((isFairseq ? i : 2 * i) * exponent)));
-    const isExact = kind === "sinusoidal_halves";
-    const angle = isExact ? position / 10000 ** ((2 * i) / width) : Math.fround((isFairseq ? position + 2 : position) * rate);
+    let angle = Math.fround((isFairseq ? position + 2 : position) * rate);
+    if (kind === "sinusoidal_halves") angle = position / 10000 ** ((2 * i) / width);
     const [sine, cosine] = kind === "sinusoidal" ? [2 * i, 2 * i + 1] : [i, half + i - (isMarian ? width % 2 : 0)];
     if (cosine < width) vector[cosine] = Math.cos(angle);
     vector[sine] = Math.sin(angle);
@@ -183,7 +186,8 @@ export class TransformerModel {
     const { d_model, scale_embeddings, max_positions, positions: kind, decoder_start } = this.options;
     return ids.map((id, n) => {
       const scale = id === BOS && decoder_start === "zero" ? 0 : scale_embeddings ? Math.sqrt(d_model) : 1;
-      const vector = this.embeddings[side].row(id === BOS && decoder_start === "eos" ? EOS : id).map((value) => value * scale);
+      const token = id === BOS && decoder_start === "eos" ? EOS : id;
+      const vector = this.embeddings[side].row(token).map((value) => value * scale);
       if (kind === "rotary") return vector; // which act inside of attention
       const learned = this.learned[side]?.row(Math.min(positions[n], max_positions - 1)); // later ones share the last
       const added = learned ?? sinusoid(positions[n], d_model, kind);
@@ -197,17 +201,17 @@ export class TransformerModel {
     let x = this.embed(source, "source", positions); // (S, D)
     for (const { attention, aroundAttention, feedForward, aroundFeedForward } of this.encoder) {
       x = aroundAttention(x, (y) => {
-        const memory = attention.remember(y, positions);
-        return attention.attend(y, positions.map(() => memory), positions).outputs; // every token attends to all
+        const memory = attention.projectMemory(y, positions);
+        return attention.attendToMemory(y, positions.map(() => memory), positions).outputs; // all attend to all
       });
       x = aroundFeedForward(x, feedForward);
     }
     x = this.encoderNorm(x);
-    const memory = this.decoder.map(({ cross }) => cross.remember(x, positions));
+    const memory = this.decoder.map(({ cross }) => cross.projectMemory(x, positions));
     return { memory, state: { position: 0, prefixes: this.decoder.map(({ attention }) => attention.empty) } };
   }
 
-  /** The last tokens of k hypotheses and their states -> of each the features (D) of the next token, and what is new. */
+  /** The last tokens of k hypotheses and their states -> of each the features (D) of the next token, and its state. */
   step(tokens, states, memory) {
     const positions = states.map(({ position }) => position);
     let x = this.embed(tokens, "target", positions); // (k, D)
@@ -220,7 +224,7 @@ export class TransformerModel {
         return read.outputs;
       });
       x = layer.aroundCross(x, (y) => {
-        const attended = layer.cross.attend(y, states.map(() => memory[number]), positions);
+        const attended = layer.cross.attendToMemory(y, states.map(() => memory[number]), positions);
         attention = attended.attention;
         return attended.outputs;
       });

@@ -1,6 +1,6 @@
 // Runs a page's translator in Node: node translate.mjs PAGE.html < REQUEST. For comparisons with tolka.
 //
-// REQUEST: JSON with the number of a `model`, a `direction`, and either `lines` and `options` of `Translator.steps`, or
+// REQUEST: JSON with the number of a `model`, a `direction`, and `lines` with `options` of `Translator.steps`, or
 // `forced`: pairs of a source text and target ids. Written are the results as JSON, or logits, little-endian fp32.
 
 import { readFileSync } from "node:fs";
@@ -18,6 +18,8 @@ function translate(line) {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
 }
 const results = lines?.map(translate);
-if (lines) process.stdout.write(JSON.stringify(results, (_, value) => (ArrayBuffer.isView(value) ? [...value] : value)));
+const plain = (_, value) => (ArrayBuffer.isView(value) ? [...value] : value);
+if (lines) process.stdout.write(JSON.stringify(results, plain));
 for (const [source, ids] of forced)
-  for (const row of translator.forcedLogits(normalize(source), ids, direction)) process.stdout.write(new Uint8Array(row.buffer));
+  for (const row of translator.forcedLogits(normalize(source), ids, direction))
+    process.stdout.write(new Uint8Array(row.buffer));

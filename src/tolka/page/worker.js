@@ -53,20 +53,21 @@ export function createWorker(post) {
     post({ kind: "done", id });
   }
 
-  return async (message) => {
-    const { kind, id } = message;
+  return async (request) => {
+    const { kind, id } = request;
     try {
       if (kind === "open") {
-        translators = message.about.models.map((about, number) => openModel(about, message.weights[number]));
+        translators = request.about.models.map((about, number) => openModel(about, request.weights[number]));
         post({ kind: "opened", simd: translators.every(({ simd }) => simd) });
       }
       if (kind === "cancel" && id === current) current = null;
       if (kind !== "translate") return;
       current = id;
-      await translate(message);
+      await translate(request);
     } catch (error) {
       const isMemory = error instanceof RangeError && kind === "open";
-      post({ kind: "failed", id, message: isMemory ? "This device has too little memory for the model." : error.message });
+      const message = isMemory ? "This device has too little memory for the model." : error.message;
+      post({ kind: "failed", id, message });
     }
   };
 }
