@@ -176,8 +176,8 @@ SUBCOMMANDS = {
             "--dtype": {"default": "", "help": "of the weights: float32, float16, bfloat16, int8; html: int8 or fp32"},
             "others": {
                 "nargs": "*",
-                "metavar": "[MODEL ...] ['plugins=[MODULE]']",
-                "help": "html: more models in one page; modules of families of your own",
+                "metavar": "OTHER",
+                "help": "more models of a page; 'plugins=[MODULE]', for families",
             },
             "--sample": _SAMPLE,
             "--node": {"default": "", "metavar": "PATH", "help": "html: the program that runs the page to compare it"},
