@@ -174,11 +174,7 @@ SUBCOMMANDS = {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
             "--dtype": {"default": "", "help": "of the weights: float32, float16, bfloat16, int8; html: int8 or fp32"},
-            "others": {
-                "nargs": "*",
-                "metavar": "OTHER",
-                "help": "more models of a page; 'plugins=[MODULE]', for families",
-            },
+            "others": {"nargs": "*", "metavar": "OTHER", "help": "of a page, more models; 'plugins=[MODULE]'"},
             "--sample": _SAMPLE,
             "--node": {"default": "", "metavar": "PATH", "help": "html: the program that runs the page to compare it"},
         },
