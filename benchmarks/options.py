@@ -33,6 +33,7 @@ PAIRS = 4000
 DEFAULT = "default"
 OPTIONS: dict[str, list[str]] = {
     DEFAULT: [],
+    "SSRU": ["model.decoder=ssru"],
     "post-norm": ["model.norm=post"],
     "RMSNorm": ["model.normalization=rmsnorm"],
     "learned positions": ["model.positions=learned"],

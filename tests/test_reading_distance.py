@@ -6,7 +6,7 @@ from test_layers import GRAPH, PACKAGE
 
 # What a reader may skip: it computes the same faster, parses settings, or reports errors.
 SKIPPED = ("kernels", "options", "system", "errors")
-MOST_MODULES, MOST_LINES, MOST_LOOSE = 14, 1500, 5
+MOST_MODULES, MOST_LINES, MOST_LOOSE = 15, 1500, 5
 
 
 def closure(module: str) -> dict[str, int]:

@@ -329,6 +329,12 @@ def test_what_marian_cannot_express(options: dict[str, Any], said: str) -> None:
     assert str(caught.value).endswith("train with model=transformer_marian, which fits")
 
 
+def test_an_ssru_is_refused_with_the_formats_that_have_it() -> None:
+    model = dataclasses.replace(PRESETS["transformer_marian"].resolved(shared=True), decoder="ssru")
+    with pytest.raises(ConfigError, match=r"no model\.decoder=ssru: export --to marian and --to html do"):
+        check_expressible(model)
+
+
 def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"model.norm=pre \(it has post\), model.positions=sinusoidal"):
         export_huggingface(trained, tmp_path / "out", "float32", [], lambda line: None)

@@ -28,6 +28,7 @@ MODELS: dict[str, ModelConfig] = {
     "swiglu": TransformerConfig(d_model=64, layers=1, positions="rotary", normalization="rmsnorm", activation="swiglu"),
     "nothing shared": TransformerConfig(d_model=64, layers=1, positions="learned", share_embeddings="none"),
     "output bias": TransformerConfig(d_model=64, layers=1, norm="post", output_bias=True),
+    "ssru": TransformerConfig(d_model=64, layers=1, decoder="ssru"),
     "narrow": TransformerConfig(d_model=16, layers=1),
     "lstm": RnnConfig(d_model=64, attention="additive", bidirectional=True),
 }

@@ -64,15 +64,17 @@ def test_translations_are_those_of_a_cpu(work: Work, name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "learned"])
-def test_half_precision_decodes(work: Work, positions: str, dtype: str) -> None:
-    model = convert_model(_model(replace(TINY, positions=positions)).to(CUDA), dtype)
+@pytest.mark.parametrize(
+    "options", [{}, {"positions": "rotary"}, {"positions": "learned"}, {"decoder": "ssru"}], ids=str
+)
+def test_half_precision_decodes(work: Work, options: dict[str, Any], dtype: str) -> None:
+    model = convert_model(_model(replace(TINY, **options)).to(CUDA), dtype)
     assert len(_translations(BeamConfig(**SHORT), model, CUDA, Wish())) == len(SOURCES)
 
 
-@pytest.mark.parametrize("name", ["rnn", "gru_attention", "lstm_attention"])
+@pytest.mark.parametrize("name", ["rnn", "gru_attention", "lstm_attention", "ssru"])
 def test_recurrent_models_decode(work: Work, name: str) -> None:
-    model = _model(replace(PRESETS[name], d_model=32))
+    model = _model(replace(TINY, decoder="ssru") if name == "ssru" else replace(PRESETS[name], d_model=32))
     expected = _translations(BeamConfig(**SHORT), model, torch.device("cpu"), Wish())
     assert _translations(BeamConfig(**SHORT), model.to(CUDA), CUDA, Wish()) == expected
 

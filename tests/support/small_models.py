@@ -25,6 +25,10 @@ TRANSFORMERS = {
         d_model=36, layers=2, positions="sinusoidal_fairseq", decoder_start="eos", share_embeddings="all"
     ),
     "transformer unscaled embeddings": TransformerConfig(d_model=32, layers=1, scale_embeddings=False),
+    "transformer ssru": TransformerConfig(d_model=32, layers=2, decoder="ssru"),
+    "transformer ssru post-norm": TransformerConfig(
+        d_model=32, layers=1, norm="post", decoder="ssru", positions="rotary", share_embeddings="none"
+    ),
     "transformer kaiming": TransformerConfig(d_model=32, layers=1, initialization="kaiming"),
 }
 RECURRENT = {

@@ -90,6 +90,7 @@ MODELS = {
     "pre": TINY,
     "post, learned": replace(TINY, norm="post", positions="learned"),
     "rotary, rmsnorm, swiglu": replace(TINY, positions="rotary", normalization="rmsnorm", activation="swiglu"),
+    "ssru": replace(TINY, decoder="ssru"),
     "halves, gelu, bias": replace(TINY, positions="sinusoidal_halves", activation="gelu", output_bias=True),
     **{name: replace(preset, d_model=32, dropout=0.0) for name, preset in PRESETS.items()},
 }

@@ -132,12 +132,14 @@ def test_embeddings_shared_in_every_way(sharing: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_expressed_is_named(tmp_path: Path) -> None:
-    assert set(TRANSFORMERS) - set(EXPRESSIBLE) == {"transformer free d_v", "transformer rotary, odd d_v"}
+    ssru = {"transformer ssru", "transformer ssru post-norm"}
+    assert set(TRANSFORMERS) - set(EXPRESSIBLE) == {"transformer free d_v", "transformer rotary, odd d_v"} | ssru
     folder = write_model(tmp_path / "model", TRANSFORMERS["transformer free d_v"])
     with pytest.raises(ConfigError, match=r"CTranslate2 cannot express model.d_v=5"):
         export_checked(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert "model=rnn is not a Transformer" in inexpressible_reason(RnnConfig())
+    assert "--to marian" in inexpressible_reason(TRANSFORMERS["transformer ssru"])
 
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "sinusoidal_fairseq"])

@@ -279,7 +279,9 @@ def test_equals_marian(activation: str, scaled: bool) -> None:
     torch.testing.assert_close(logits_of(plain, batch), batch.valid(found.logits), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("option", [{"positions": "rotary"}, {"positions": "learned"}, {"decoder_start": "eos"}])
+@pytest.mark.parametrize(
+    "option", [{"positions": "rotary"}, {"positions": "learned"}, {"decoder": "ssru"}, {"decoder_start": "eos"}]
+)
 def test_refuses_what_it_does_not_show(option: dict[str, Any]) -> None:
     config = replace(TransformerConfig().resolved(shared=True), **option)
     with pytest.raises(AssertionError, match="not the paper's"):

@@ -56,6 +56,8 @@ def inexpressible_reason(options: ModelConfig) -> str:
     if not isinstance(options, TransformerOptions):
         name = vars(options)["name"]
         return f"model={name} is not a Transformer, and CTranslate2 translates with Transformers alone"
+    if options.decoder == "ssru":
+        return "CTranslate2 cannot express model.decoder=ssru: export --to marian and --to html do"
     if options.value_width != options.key_width:
         return f"CTranslate2 cannot express model.d_v={options.d_v}: values must be as wide as keys, d_model / heads"
     return ""

@@ -117,6 +117,8 @@ def refuse_others(family: str, model: TransformerOptions, allowed: Mapping[str, 
 
     allowed: option -> its values, beside those that all have. advice: what to do instead.
     """
+    if model.decoder == "ssru":
+        raise ConfigError(f"Hugging Face's {family} has no model.decoder=ssru: export --to marian and --to html do")
     activations = tuple(dict.fromkeys(ACTIVATIONS.values()))
     allowed = {**allowed, "normalization": ("layernorm",), "activation": activations, "d_v": (0, model.key_width)}
     wrong = [

@@ -25,7 +25,7 @@ _ROOM = 8  # positions that a cache has more than it needs
 class TransformerState(DecoderState):
     """Cached keys and values: of the prefix once per hypothesis, of the source once per sentence."""
 
-    prefix: list[Tensor]  # per layer, keys and values side by side, all heads together: (N, at least `position`, W)
+    prefix: list[Tensor]  # per layer, keys and values side by side: (N, at least `position`, W); of an SSRU c: (N, D)
     memory: list[tuple[Tensor, Tensor]]  # per layer, what `project_memory` returned for B sentences
     padding: Tensor | None  # (B, 1, 1, S), true where there is no source token
     position: int  # of the next token, from 0
@@ -50,7 +50,11 @@ class DecodingTransformer(Transformer):
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """Encode source (B, S) once; return the state before the first token."""
         memory = self._encode_in_parts(source, lengths)
-        prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self.decoder]
+        if self.config.decoder == "ssru":
+            dtype = torch.promote_types(memory[0][0].dtype, torch.float32)
+            prefix = [memory[0][0].new_zeros(len(source), self.feature_size, dtype=dtype) for _ in self.decoder]
+        else:
+            prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self.decoder]
         # None where no sentence has padding, which spares every step the masking.
         padding = padding_for_few(choose_packing(lengths, source.size(1)), memory[0][0])
         return TransformerState(prefix, memory, padding, position=0, beam=1)
@@ -64,7 +68,9 @@ class DecodingTransformer(Transformer):
             x = x + self.target_positions(state.position, 1)
         prefix = []
         for layer, cache, memory in zip(self.decoder, state.prefix, state.memory, strict=True):
-            if state.rows is not None or state.position == cache.size(1):
+            if layer.is_recurrent:
+                cache = cache if state.rows is None else cache.index_select(0, state.rows)
+            elif state.rows is not None or state.position == cache.size(1):
                 cache = _with_room(cache, state.position, state.rows)
             x = decoder_layer_step(layer, x, cache, state.position, memory, state.padding)
             prefix.append(cache)
@@ -104,12 +110,14 @@ def decoder_layer_step(
 ) -> Tensor:
     """`DecoderLayer.forward` for one new position per hypothesis: x (B, k, D) -> (B, k, D); it enters the cache."""
 
-    def attend_to_prefix(y: Tensor) -> Tensor:
+    def read_prefix(y: Tensor) -> Tensor:
+        if layer.is_recurrent:
+            return layer.ssru.step(y.flatten(0, 1), cache).view(y.shape)
         # Each hypothesis has its own prefix: (B, k, D) -> (N, 1, D), one query for each.
         return self_attention_step(layer.attention, y.flatten(0, 1)[:, None], cache, position).view(y.shape)
 
-    # The same residuals, norms and weights as in training; only the attention is over the cache.
-    x = layer.around_attention(x, attend_to_prefix)
+    # The same residuals, norms and weights as in training; only the prefix is read from the cache.
+    x = layer.around_attention(x, read_prefix)
     x = layer.around_cross(x, lambda y: attend_to_memory(layer.cross, y, memory, padding))
     return layer.around_feedforward(x, layer.feedforward)
 

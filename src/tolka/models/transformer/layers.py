@@ -13,6 +13,7 @@ from tolka.models.transformer.options import TransformerOptions
 from tolka.nn.attention import CrossAttention, SelfAttention
 from tolka.nn.dropout import Dropout
 from tolka.nn.feedforward import FeedForward
+from tolka.nn.ssru import Ssru
 
 # RMSNorm (Zhang and Sennrich 2019, equation 4): x / sqrt(mean(x^2) + eps) * gain, without centring or bias.
 NORMALIZATIONS: dict[str, Callable[[int], nn.Module]] = {
@@ -73,11 +74,15 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the encoder, then feed-forward."""
+    """Causal self-attention or an SSRU, attention to the encoder, then feed-forward."""
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
-        self.attention = _self_attention(options)
+        self.is_recurrent = options.decoder == "ssru"
+        if self.is_recurrent:
+            self.ssru = Ssru(options.d_model)
+        else:
+            self.attention = _self_attention(options)
         self.around_attention = Residual(options)
         self.cross = CrossAttention(options.d_model, options.heads, options.value_width, options.attention_dropout)
         self.around_cross = Residual(options)
@@ -92,7 +97,8 @@ class DecoderLayer(nn.Module):
         maps: where given, gets the weights of self-attention (B, H, T, T) and those of cross-attention (B, H, T, S).
         """
         # Causal: no position may see the token that it has to predict.
-        x = self.around_attention(x, lambda y: self.attention(y, rows, causal=True, maps=maps))
+        read_prefix = self.ssru if self.is_recurrent else partial(self.attention, causal=True, maps=maps)
+        x = self.around_attention(x, lambda y: read_prefix(y, rows))
         # Only here does the decoder see the source.
         x = self.around_cross(x, lambda y: self.cross(y, rows, encoded, source, maps=maps))
         return self.around_feedforward(x, self.feedforward)

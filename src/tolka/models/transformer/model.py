@@ -113,14 +113,15 @@ class Transformer(Seq2Seq):
         return layer(*inputs)
 
     def inspect(self, batch: Batch) -> Inspection:
-        """Return the attention maps encoder.L.self, decoder.L.self and decoder.L.cross of every layer L."""
+        """Return the maps encoder.L.self, decoder.L.self (not with an SSRU) and decoder.L.cross of every layer L."""
         # A row for each position, padding included: the maps are of padded sentences.
         source = Packing(batch.source_lengths, batch.source.size(1))
         target = Packing(batch.target_lengths, batch.target_in.size(1))
         maps: list[Tensor] = []
         features = self._decode(batch, target, self._encode(batch.source, source, maps), source, maps)
         names = [f"encoder.{number}.self" for number in range(len(self.encoder))]
-        names += [f"decoder.{number}.{kind}" for number in range(len(self.decoder)) for kind in ("self", "cross")]
+        kinds = ["cross"] if self.config.decoder == "ssru" else ["self", "cross"]
+        names += [f"decoder.{number}.{kind}" for number in range(len(self.decoder)) for kind in kinds]
         return Inspection(features, dict(zip(names, maps, strict=True)))
 
     def logits(self, features: Tensor) -> Tensor:

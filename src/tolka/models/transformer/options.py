@@ -12,6 +12,7 @@ from tolka.options.settings import setting
 _NORMS = ("post", "pre")
 _NORMALIZATIONS = ("layernorm", "rmsnorm")
 _ACTIVATIONS = ("relu", "gelu", "swish", "swiglu")
+_DECODERS = ("attention", "ssru")
 _STARTS = ("bos", "eos")
 _POSITIONS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_fairseq", "learned", "rotary")
 
@@ -31,6 +32,8 @@ class TransformerOptions(ModelConfig):
     """encoder layers, and decoder layers unless decoder_layers is set"""
     decoder_layers: int = 0
     """decoder layers; 0 = as many as the encoder"""
+    decoder: str = "attention"
+    """what reads the target's prefix: self-attention, or ssru, a recurrence that is faster (Kim et al. 2019)"""
     norm: str = "pre"
     """where the norm is applied around a sub-layer f: post = N(x + f(x)) as in the paper, pre = x + f(N(x))"""
     normalization: str = "layernorm"
@@ -67,6 +70,7 @@ class TransformerOptions(ModelConfig):
         if self.d_model % self.heads:
             raise ConfigError(f"model.d_model ({self.d_model}) must be a multiple of model.heads ({self.heads})")
         share_below_one(self, "model", "dropout", "attention_dropout", "activation_dropout")
+        one_of(self, "model", "decoder", _DECODERS)
         one_of(self, "model", "norm", _NORMS)
         one_of(self, "model", "normalization", _NORMALIZATIONS)
         one_of(self, "model", "positions", _POSITIONS)

@@ -107,11 +107,12 @@ class Layer(nn.Module):
 
 
 class PlainTransformer(nn.Module):
-    """Encoder and decoder. config: `Transformer.config`, with the paper's sinusoids."""
+    """Encoder and decoder. config: `Transformer.config`, with the paper's sinusoids and decoder."""
 
     def __init__(self, config: Options, source_vocabulary: int, target_vocabulary: int) -> None:
         super().__init__()
-        assert (config.positions, config.decoder_start) == ("sinusoidal", "bos"), "not the paper's"
+        shown = config.positions, config.decoder, config.decoder_start
+        assert shown == ("sinusoidal", "attention", "bos"), "not the paper's"
         self.scale = config.embedding_scale  # sqrt(D)
         # One matrix for all three, where the vocabularies are one (section 3.4).
         self.target_embedding, self.source_embedding, self.output_embedding = make_embeddings(
