@@ -20,7 +20,7 @@ CASES: list[tuple[str, str, list[str], int]] = [
         ["trainer.updates ('x')", "model.d_model (-1)", "batching.tokens (-2)"],
         3,
     ),
-    ("eval", "metrics.bootstrap=-1 decoding.window=0", ["bootstrap", "window"], 2),
+    ("eval", "metrics.bootstrap=-1 decoding.window=-1", ["bootstrap", "window"], 2),
     # What is unknown comes before what is wrong.
     ("train", "trainer.updats=3 trainer.patience=-1", ["'trainer.updats'"], 1),
     ("translate", "search=beem search.beam_size=0 decoding.threads=-1", ["unknown search 'beem'"], 1),

@@ -58,6 +58,15 @@ def test_several_hypotheses_end_in_one_step() -> None:
         assert all(hypothesis.finished for hypothesis in sentence)
 
 
+def test_poor_hypotheses_that_finish_early_do_not_end_the_search() -> None:
+    """[] and [A] finish in the first two steps, while A B is better with its length so far, and better in the end."""
+    table = {BOS: {A: 0.8, EOS: 0.15, B: 0.05}, A: {B: 0.9, EOS: 0.1}, B: {C: 0.9, EOS: 0.1}, C: {EOS: 1.0}}
+    config = BeamConfig(beam_size=2, length_normalization="plain")
+    (best, *_), _ = config.build().search(Known(table), SOURCE, LENGTHS)
+    assert best.tokens == [A, B, C]
+    assert best.score == pytest.approx(math.log(0.8 * 0.9 * 0.9) / 4, abs=1e-5)
+
+
 @each_row("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
 @each_row("scored", [True, False])
 @each_row("number", [math.nan, math.inf])

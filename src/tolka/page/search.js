@@ -113,10 +113,12 @@ function* beamSearch(model, input, settings) {
         return { tokens: [...active[parent].tokens, token], score, state: next[parent].state };
       });
     finished.sort((one, other) => other.score - one.score); // of equal ones the first stays first
+    const isFull = finished.length >= beam_size;
+    const isWorse = isFull && active.length && Math.fround(active[0].score / penalty) <= finished[beam_size - 1].score;
     // Log-probabilities only fall, and penalties only rise: this bounds every score that can be reached.
     const bound = active.length ? Math.fround(active[0].score / lastPenalty) : NEVER;
     const isBeaten = finished.length >= compared && bound <= finished[compared - 1].score;
-    if (isBeaten || !active.length || step >= decoder.limit || finished.length >= beam_size) {
+    if (isBeaten || isWorse || !active.length || step >= decoder.limit) {
       return finished.length ? finished : active.map((each) => ({ ...each, score: each.score / penalty }));
     }
     yield (finished[0] ?? active[0]).tokens;

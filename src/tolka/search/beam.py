@@ -89,9 +89,8 @@ class _Beam:
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)  # (B,): lp is never larger
         self.width = config.beam_size // config.groups
-        # With terms, the worst of a full beam matters too.
-        compared = self.width if has_terms else config.compared
-        self.finished = [Finished.empty(self.width, compared, self.limits) for _ in range(config.groups)]
+        # Twice as many as a beam has, as several may have the same text.
+        self.finished = [Finished.empty(2 * self.width, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
         # Of each group, in which sentences (B,) it has ended in this step without a finished hypothesis.
         self.lacking: list[Tensor] = []
@@ -165,10 +164,7 @@ class _Beam:
         prefixes, is_end = take(tokens, candidates.parent), candidates.token == EOS
         # A hypothesis finishes only among the w best, where any other would stay in the beam.
         is_finished = is_end & (candidates.log_probability > NEVER) & (place < self.width)
-        finished = self.finished[group]
-        if self.terms and int(finished.count.max()) > self.width:
-            finished = finished.best_ones(self.width, self.config.penalty)
-        self.finished[group] = finished.add(is_finished, prefixes, exact, self.config.penalty(self.step))
+        self.finished[group] = self.finished[group].add(is_finished, prefixes, exact, self.config.penalty(self.step))
         # The w best that continue take the places in the beam; the finished ones cost it none. With fewer than w
         # candidates, or under rules, some are impossible: their sums stay -inf from here on.
         active = rank.masked_fill(is_end, NEVER).topk(min(self.width, is_end.size(1)), dim=1)
@@ -185,22 +181,19 @@ class _Beam:
 
     def _conclude(self, group: int) -> None:
         """Find the sentences for which the group has just ended."""
-        total, finished = self.totals[group], self.finished[group]
+        total, scores = self.totals[group], self.finished[group].scores
         best = total.amax(dim=1)
         # At the length limit, or with none left that can continue.
         has_ended = (self.limits <= self.step) | (best == NEVER)
-        if self.terms:
-            # With as many finished hypotheses as it holds, none of which an active one beats with its length so far:
-            # poor ones finish early in a bank with few hypotheses.
-            has_ended |= best / self.config.penalty(self.step) <= finished.best[:, -1]
-        else:
-            has_ended |= finished.count >= self.width
+        # With as many finished hypotheses as active ones, all of which are better than any active one with its length
+        # so far: poor ones may finish early, while a far better one continues.
+        has_ended |= best / self.config.penalty(self.step) <= scores[:, self.width - 1]
         if self.config.groups == 1:
             # Or when no active one can still beat the finished ones that are wanted: log p only falls and lp only
             # rises, so that log p / lp(limit) bounds every score that can be reached. One of several groups continues,
             # as the tokens that it takes matter to the groups after it.
-            has_ended |= best / self.last_penalty <= finished.best[:, self.config.compared - 1]
-        self.lacking.append(has_ended & ~self.ended[:, group] & (finished.count == 0))
+            has_ended |= best / self.last_penalty <= scores[:, self.config.compared - 1]
+        self.lacking.append(has_ended & ~self.ended[:, group] & (scores[:, 0] == NEVER))
         self.ended[:, group] |= has_ended
 
     def _keep_unfinished(self, group: int, count: int) -> None:

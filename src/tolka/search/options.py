@@ -222,7 +222,7 @@ class BeamOptions(SearchConfig):
 
     @property
     def candidate_count(self) -> int:
-        # All that finish, as several may have the same text; in the step in which the k-th does, up to k do.
+        # As several may have the same text.
         return 1 if self.n_best == 1 else 2 * self.beam_size
 
     @property
