@@ -14,7 +14,7 @@ from tolka.system.progress import say
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
-_TARGETS = ("huggingface", "ctranslate2")
+_TARGETS = ("huggingface", "ctranslate2", "marian")
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,10 @@ def _export(options: argparse.Namespace) -> None:
         from tolka.interchange.huggingface import export_huggingface
 
         export_huggingface(model, options.output, options.dtype, sample, say)
+    elif options.to == "marian":
+        from tolka.interchange.marian import export_marian
+
+        export_marian(model, options.output, options.dtype, sample, say)
     else:
         from tolka.interchange.export_ctranslate2 import export_checked
 
@@ -145,7 +149,7 @@ SUBCOMMANDS = {
             "models": {
                 **_MODEL,
                 "metavar": "FOLDER",
-                "help": "a folder of a Hugging Face model (Marian), or hub:OWNER/NAME",
+                "help": "a folder of Marian or of a Hugging Face model, or hub:OWNER/NAME",
             },
             "settings": {
                 "nargs": "*",
@@ -163,7 +167,10 @@ SUBCOMMANDS = {
         {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
-            "--dtype": {"default": "float32", "help": "of the weights: float32, float16, bfloat16; ctranslate2: int8"},
+            "--dtype": {
+                "default": "float32",
+                "help": "of the weights: float32, float16, bfloat16, int8, as the program has it",
+            },
             "plugins": {"nargs": "*", "metavar": "'plugins=[MODULE]'", "help": "modules of families of your own"},
             "--sample": _SAMPLE,
         },
