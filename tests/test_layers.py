@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "tolka"
 RANKS = {
     "errors": 0,
     "version": 0,
+    "page": 0,
     "system": 1,
     "distributed": 2,
     "options": 2,

@@ -14,7 +14,7 @@ from tolka.system.progress import say
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
-_TARGETS = ("huggingface", "ctranslate2", "marian")
+_TARGETS = ("huggingface", "ctranslate2", "marian", "html")
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,23 @@ def _import(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     from tolka.config.plugins import load_plugins
 
-    if others := load_plugins(options.plugins, say):
-        raise ConfigError(f"{others[0]}: mt-train export takes a model, and no settings but plugins")
+    others = [model_path(each) for each in options.others if "=" not in each]
+    if settings := load_plugins([each for each in options.others if "=" in each], say):
+        raise ConfigError(f"{settings[0]}: mt-train export takes a model, and no settings but plugins")
+    if options.to != "html" and (others or options.node):
+        raise ConfigError(
+            f"{options.node or others[0]}: --to {options.to} takes one model and no --node; --to html does"
+        )
     (model,), sample = options.models, _sample(options)
-    if options.to == "huggingface":
+    if options.to == "html":
+        from tolka.interchange.export_html import export_html
+
+        check_outside(options.output, others)
+        export_html([model, *others], options.output, options.dtype, sample, options.node, say)
+    elif options.to == "huggingface":
         from tolka.interchange.huggingface import export_huggingface
 
-        export_huggingface(model, options.output, options.dtype, sample, say)
+        export_huggingface(model, options.output, options.dtype or "float32", sample, say)
     elif options.to == "marian":
         from tolka.interchange.marian import export_marian
 
@@ -163,16 +173,14 @@ SUBCOMMANDS = {
     ),
     "export": Subcommand(
         f"MODEL --to {'|'.join(_TARGETS)} -o OUT",
-        "a model for another program",
+        "a model for another program, or one or several as a page of HTML that translates",
         {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
-            "--dtype": {
-                "default": "float32",
-                "help": "of the weights: float32, float16, bfloat16, int8, as the program has it",
-            },
-            "plugins": {"nargs": "*", "metavar": "'plugins=[MODULE]'", "help": "modules of families of your own"},
+            "--dtype": {"default": "", "help": "of the weights: float32, float16, bfloat16, int8; html: int8 or fp32"},
+            "others": {"nargs": "*", "metavar": "OTHER", "help": "of a page, more models; 'plugins=[MODULE]'"},
             "--sample": _SAMPLE,
+            "--node": {"default": "", "metavar": "PATH", "help": "html: the program that runs the page to compare it"},
         },
         _export,
     ),
@@ -222,25 +230,26 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
         parser.add_argument(argument, **properties)
     writes = command.usage.endswith("-o OUT")
     if writes:
-        parser.add_argument("-o", "--output", metavar="OUT", help="the folder to write, which is not there yet")
+        parser.add_argument("-o", "--output", metavar="OUT", help="the folder to write (html: file), not there yet")
     options = parser.parse_intermixed_args(arguments)
     options.typed_models = options.models
     options.models = [model_path(each) for each in options.models]
     if writes:
-        options.output = _new_folder(options.output, name, options.models)
+        kind = "file" if vars(options).get("to") == "html" else "folder"
+        options.output = _new_output(options.output, name, kind, options.models)
     command.run(options)
     if writes:
         say(f"written: {options.output}")
     return DONE
 
 
-def _new_folder(typed: str | None, command: str, models: Sequence[Path]) -> Path:
-    """Return the folder of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
+def _new_output(typed: str | None, command: str, kind: str, models: Sequence[Path]) -> Path:
+    """Return the path of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
     if typed is None:
-        raise ConfigError(f"mt-train {command} needs -o OUT, the folder to write")
+        raise ConfigError(f"mt-train {command} needs -o OUT, the {kind} to write")
     out = model_path(typed)
     if os.path.lexists(out):  # a link to nothing, too
-        raise ConfigError(f"{out} is there already; name another folder to write")
+        raise ConfigError(f"{out} is there already; name another {kind} to write")
     check_outside(out, models)
     return out
 

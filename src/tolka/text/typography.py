@@ -45,7 +45,7 @@ class Spelling:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Spelling":
         """Return the spelling of a row of the table."""
-        rules = [_rule(rule.get("where", "{}"), rule.get("letters", ""), rule.get("to", "")) for rule in row["rules"]]
+        rules = list(map(_compiled, row["rules"]))
 
         def rewrite(text: str) -> str:
             for pattern, replacement in rules:
@@ -55,27 +55,41 @@ class Spelling:
         return cls(row["name"], regex.compile(row["usual"]), rewrite)
 
 
-def _rule(where: str, letters: str, to: str) -> tuple["regex.Pattern[str]", Any]:
+def letters_of_rule(rule: Mapping[str, str]) -> dict[str, str]:
+    """Return letters of a rule of the table, and what they become; none for a rule that has `to`."""
+    return dict(pair.split("=", 1) for pair in rule["letters"].split(" ")) if "letters" in rule else {}
+
+
+def _compiled(rule: Mapping[str, str]) -> tuple["regex.Pattern[str]", Any]:
     """Return a pattern and its replacement."""
-    if not letters:
+    where, to = rule.get("where", "{}"), rule.get("to", "")
+    usual = letters_of_rule(rule)
+    if not usual:
         return regex.compile(where), _FUNCTIONS.get(to, to)
-    usual = dict(pair.split("=", 1) for pair in letters.split(" "))
     one = regex.compile("|".join(map(regex.escape, usual)))
     pattern = regex.compile(where.replace("{}", f"(?:{one.pattern})"))
     return pattern, lambda match: one.sub(lambda letter: usual[letter[0]], match[0])
 
 
-def _own(language: str) -> list[Spelling]:
-    """Return the spellings of a language; "" for those of all, each once."""
+def _own_rows(language: str) -> list[Mapping[str, Any]]:
+    """Return the table's rows of a language; "" for those of all, each once."""
     code, languages = plain_code(language), table_beside(__file__)["languages"]
-    rows = {row["name"]: row for codes, rows in languages.items() if code in ("", *codes.split()) for row in rows}
-    return list(map(Spelling.of, rows.values()))
+    return [
+        *{
+            row["name"]: row for codes, rows in languages.items() if code in ("", *codes.split()) for row in rows
+        }.values()
+    ]
+
+
+def own_rules(language: str) -> list[Mapping[str, str]]:
+    """Return the rules of the table by which `standard` rewrites a text of a language, in order."""
+    return [rule for row in _own_rows(language) for rule in row["rules"]] if is_known(language) else []
 
 
 @cache
 def own_spellings(language: str) -> tuple[Spelling, ...]:
     """Return the spellings of which a language's standard, or most of its writers, have one."""
-    return tuple(_own(language)) if is_known(language) else ()
+    return tuple(map(Spelling.of, _own_rows(language))) if is_known(language) else ()
 
 
 @cache
@@ -85,7 +99,7 @@ def spellings(language: str) -> tuple[Spelling, ...]:
     either = [Spelling.of(row) for row in rows if row.get("only", language) == plain_code(language)]
     # Two systems differ in the case of some words; in half of the lines one has small letters alone.
     cased = Spelling("capitals", regex.compile(r"\p{Ll}"), partial(folded, language=language), least=0.5)
-    return (*_own(language), *either, cased)
+    return (*map(Spelling.of, _own_rows(language)), *either, cased)
 
 
 def standard(text: str, language: str) -> str:

@@ -6,13 +6,11 @@ Sentences are split by sentencex, which knows the marks and abbreviations of som
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import zip_longest
-from pathlib import Path
 
 import regex
-import yaml
 
+from tolka.text.abbreviations import abbreviation_before
 from tolka.text.scripts import UNSPACED, is_known, plain_code, sentence_blank
 
 # A mark that ends a sentence or a clause, closing quotes and brackets, and the blank after it. The blank is a group,
@@ -109,17 +107,8 @@ def _split_further(parts: Iterable[str]) -> Iterator[str]:
 
 def _goes_on(part: str, following: str, code: str) -> bool:
     """Return whether a part and what follows are one sentence, by the end of the one and the beginning of the other."""
-    between, abbreviated = f"{part[-_LONGEST_END:]}\0{following[:_LONGEST_END]}", _abbreviated(code)
-    return bool(following) and any(each and each.search(between) for each in (_GOES_ON, abbreviated))
-
-
-@cache
-def _abbreviated(code: str) -> re.Pattern[str] | None:
-    """Return a pattern of an abbreviation and the character after it; None if none is listed for the language."""
-    table = yaml.safe_load(Path(__file__).with_name("abbreviations.yaml").read_text(encoding="utf-8"))
-    listed = table.get(code, "").replace(".", r"\.\s?").split()
-    starts = [f"{each[:-1]}\\.\\s*\0\\d" if each.endswith("#") else f"{each}\\.\\s*\0\\S" for each in listed]
-    return re.compile(rf"(?:^|[\s(\[\"'’„“«-])(?:{'|'.join(starts)})", re.IGNORECASE) if starts else None
+    between, abbreviation = f"{part[-_LONGEST_END:]}\0{following[:_LONGEST_END]}", abbreviation_before(code)
+    return bool(following) and any(each and each.search(between) for each in (_GOES_ON, abbreviation))
 
 
 def share_of_several(texts: Sequence[str], language: str) -> float:

@@ -7,7 +7,8 @@ from tolka.errors import ConfigError
 from tolka.models.options import INITIALIZATIONS, MAX_LAYERS, MAX_WIDTH, SHARING, ModelConfig, resolved_sharing
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 
-_CELLS = ("rnn", "lstm", "gru")
+OWN_CELLS = ("rnn", "lstm", "gru")
+"""The cells of tolka itself; a plugin may have others."""
 _SCORES = ("dot", "general", "additive")
 
 
@@ -43,7 +44,7 @@ class RnnOptions(ModelConfig):
         zero_or_more(self, "model", "as d_model", "hidden")
         at_most(self, "model", MAX_WIDTH, "hidden")
         # A plugin's cell, or an unknown one: only then is torch imported.
-        if self.cell not in _CELLS:
+        if self.cell not in OWN_CELLS:
             from tolka.nn.rnn_cells import CELLS
 
             one_of(self, "model", "cell", CELLS)

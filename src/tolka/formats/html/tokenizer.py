@@ -1,0 +1,92 @@
+"""What src/tolka/page/ needs of a tokenizer, of the form of characters and of the languages, as JSON."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tolka.text.abbreviations import COMMON, RARE, abbreviation_before
+from tolka.text.characters import CharacterForm
+from tolka.text.direction import Direction
+from tolka.text.scripts import is_known, plain_code, sentence_blank
+from tolka.text.typography import letters_of_rule, own_rules
+from tolka.tokenizer.language_tags import NO_TAGS
+from tolka.tokenizer.sentencepiece_model import model_proto
+from tolka.tokenizer.special_tokens import UNK
+from tolka.tokenizer.tokenizer import Tokenizer
+from tolka.tokenizer.vocabulary import Vocabulary
+
+_WORD = r"\p{Alphabetic}\p{M}\p{Nd}\p{Pc}"  # \w, which is ASCII alone in JavaScript
+
+
+def about_tokenizer(tokenizer: Tokenizer, directions: Iterable[Direction]) -> dict[str, Any]:
+    """Return what tokenizer.js needs: the SentencePiece models, the vocabularies beside them, tags of directions."""
+    return {
+        "models": [_about_model(content) for content in tokenizer.models],
+        "vocabularies": [_about_vocabulary(each) for each in tokenizer.listed],
+        "directions": {each.code: _about_tags(tokenizer, each) for each in directions},
+        "withoutText": tokenizer.without_text,
+    }
+
+
+def _about_model(content: bytes) -> dict[str, Any]:
+    model = model_proto(content)
+    spec = model.trainer_spec
+    normalizers = {
+        name: {
+            "charsmap": b64encode(each.precompiled_charsmap).decode(),
+            "addBlank": each.add_dummy_prefix,
+            "removeExtraBlanks": each.remove_extra_whitespaces,
+            "escapeBlanks": each.escape_whitespaces,
+        }
+        for name, each in (("normalizer", model.normalizer_spec), ("denormalizer", model.denormalizer_spec))
+    }
+    return {
+        "type": spec.ModelType.Name(spec.model_type).lower(),
+        "pieces": [piece.piece for piece in model.pieces],
+        "scores": [float(f"{piece.score:.9g}") for piece in model.pieces],  # which is exact for 32 bits
+        "types": "".join(str(piece.type) for piece in model.pieces),
+        "byteFallback": spec.byte_fallback,
+        "unknownSurface": spec.unk_surface,
+        "blankIsSuffix": spec.treat_whitespace_as_suffix,
+        **normalizers,
+    }
+
+
+def _about_vocabulary(vocabulary: Vocabulary) -> dict[str, Any]:
+    never = vocabulary.never_text
+    ids = [number for number, name in enumerate(vocabulary.subwords) if number <= UNK or name in never]
+    return {"subwords": vocabulary.subwords, "neverText": ids}
+
+
+def _about_tags(tokenizer: Tokenizer, direction: Direction) -> dict[str, Any]:
+    tags = tokenizer.tags(direction) if direction.is_known else NO_TAGS
+    return {"source": tags.source, "target": tags.target, "typed": [*tokenizer.replaced_tags(direction).values()]}
+
+
+def about_characters(form: CharacterForm, directions: Iterable[Direction]) -> dict[str, Any]:
+    """Return what characters.js needs to give a source text the form of the training text."""
+    languages = {each.source for each in directions} if form.typography == "standard" else ()
+    rules = {language: list(map(_about_rule, own_rules(language))) for language in sorted(languages)}
+    keys = {key: getattr(form, key) != "keep" for key in ("unicode", "control", "blanks")}
+    return {**keys, "typography": rules}
+
+
+def _about_rule(rule: Mapping[str, str]) -> dict[str, Any]:
+    """Return a rule of typography.yaml, with its pattern as JavaScript writes it."""
+    where = re.sub(r"\\p\{([A-Z][a-z]{2,})\}", r"\\p{Script=\1}", rule.get("where", "{}")).replace("*+", "*")
+    where = re.sub(r"(\[[^\]]*)?\\w", lambda match: match[1] + _WORD if match[1] else f"[{_WORD}]", where)
+    return {"where": where, "letters": letters_of_rule(rule), "to": rule.get("to", "").replace("\\1", "$1")}
+
+
+def about_splitter(directions: Iterable[Direction], split: str, max_length: int) -> dict[str, Any]:
+    """Return what sentences.js needs. split: from `resolved_split`. max_length: subwords of the longest sentence."""
+    languages = {each.code: _about_languages(each) for each in directions}
+    return {"split": split, "maxLength": max_length, "directions": languages}
+
+
+def _about_languages(direction: Direction) -> dict[str, Any]:
+    code = plain_code(direction.source) or "en"
+    abbreviation = abbreviation_before(code, (RARE, COMMON))
+    blank = sentence_blank(direction.target) if is_known(direction.target) else None
+    return {"language": code, "abbreviations": abbreviation and abbreviation.pattern, "blank": blank}

@@ -1,0 +1,362 @@
+// The page: a text goes to an engine, and comes back translated, sentence by sentence.
+//
+// The engine is an object with postMessage and onmessage, here a Worker with the runtime of this file; worker.js has
+// its messages. Texts of people and of models become textContent, never HTML.
+const page = {}; // the elements, by id
+for (const element of document.querySelectorAll("[id]")) page[element.id] = element;
+
+const WITHOUT_SPACES = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+const RIGHT_TO_LEFT = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg", "Mand", "Samr"];
+let engine = null; // until its models are open
+let models = [];
+let directions = []; // {model: its index, direction: {source, target}}
+let chosen = null; // one of them
+let requests = 0; // numbers the requests; a newer one ends an older one
+let current = {}; // the request of the whole text: {id, text, isDone}
+let sentences = []; // of that text: {source, start, text, isDone, attention, words, element}
+let separators = [""]; // the text before, between and behind them
+let opened = null; // {sentence, id}: the sentence whose alternatives are shown, and the request of them
+
+function make(name, properties, ...children) {
+  const element = Object.assign(document.createElement(name), properties);
+  element.append(...children);
+  return element;
+}
+
+// ---- Opening ----
+
+async function open() {
+  const about = JSON.parse(page.about.textContent);
+  models = about.models;
+  directions = models.flatMap((each, model) => each.directions.map((direction) => ({ model, direction })));
+  for (const [index, { model, direction }] of directions.entries()) {
+    const names = `${languageOf(direction.source).name} → ${languageOf(direction.target).name}`;
+    page.direction.add(new Option(models.length > 1 ? `${names} · ${models[model].title}` : names, index));
+  }
+  page.choice.hidden = directions.length < 2;
+  page.workspace.hidden = false;
+  choose(directions[0]);
+  const weights = [];
+  for (const [index, model] of models.entries()) weights.push(await readWeights(model, index));
+  const runtime = new Blob([page.runtime.textContent], { type: "text/javascript" });
+  const worker = new Worker(URL.createObjectURL(runtime));
+  worker.onmessage = ({ data }) => {
+    if (data.kind === "opened") engine = worker;
+    RECEIVED[data.kind](data);
+  };
+  worker.onerror = ({ message = "" }) => fail(`The translator stopped; this browser may be too old. ${message}`);
+  worker.postMessage({ kind: "open", about, weights }, weights);
+}
+
+/** Decodes a model's base64 in parts, so that it is not a string of its own on the way, and verifies the checksum. */
+async function readWeights(model, index) {
+  const text = page[`weights-${index}`].textContent;
+  const bytes = new Uint8Array(Math.min(model.bytes, text.length)); // no size that the text does not have
+  const part = 1 << 20;
+  for (let start = 0, end = 0; start < text.length; start += part) {
+    const characters = atob(text.slice(start, start + part));
+    for (let i = 0; i < characters.length; i++) bytes[end++] = characters.charCodeAt(i);
+  }
+  page[`weights-${index}`].remove(); // its text takes more memory than the weights
+  if (globalThis.crypto?.subtle) { // which browsers have for files and https, not for http
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    const hex = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    if (hex !== model.checksum) throw new Error("wrong checksum");
+  }
+  return bytes.buffer;
+}
+
+function fail(message) {
+  Object.assign(page.notice, { textContent: message, className: "failed", hidden: false });
+  page.workspace.hidden = true;
+}
+
+// ---- Languages ----
+
+/** A language's name in English, its code in HTML and how it is written; of an unknown one the code alone. */
+function languageOf(code) {
+  const lang = code.replaceAll("_", "-");
+  try {
+    const { script } = new Intl.Locale(lang).maximize();
+    const name = new Intl.DisplayNames(["en"], { type: "language" }).of(lang);
+    return { name, lang, dir: RIGHT_TO_LEFT.includes(script) ? "rtl" : script ? "ltr" : "auto" };
+  } catch {
+    return { name: code || "Text", lang, dir: "auto" };
+  }
+}
+
+function choose(direction) {
+  chosen = direction;
+  page.direction.value = directions.indexOf(chosen);
+  for (const side of ["source", "target"]) {
+    const { name, lang, dir } = languageOf(chosen.direction[side]);
+    page[`${side}-name`].textContent = name;
+    for (const element of document.querySelectorAll(`.${side}`)) Object.assign(element, { lang, dir });
+  }
+  page.swap.hidden = !opposite();
+  page.verdict.textContent = models[chosen.model].verdict;
+  page.card.replaceChildren(...markdown(models[chosen.model].card));
+  sentences = [];
+  translate();
+}
+
+/** The opposite of the chosen direction, of the same model if that has it. */
+function opposite() {
+  const { source, target } = chosen.direction;
+  const all = directions.filter(({ direction }) => direction.source === target && direction.target === source);
+  return all.find(({ model }) => model === chosen.model) ?? all[0];
+}
+
+// ---- Translating ----
+
+function send(wishes) {
+  requests += 1;
+  engine.postMessage({ kind: "translate", id: requests, model: chosen.model, direction: chosen.direction, ...wishes });
+  return requests;
+}
+
+function translate() {
+  clearTimeout(timer);
+  light(null);
+  page.alternatives.close();
+  if (!engine) return; // `opened` comes back here
+  const text = page.source.value;
+  current = { text, isDone: false, id: send({ text, alternatives: 0, attention: true }) };
+}
+
+const RECEIVED = {
+  opened({ simd }) {
+    page.notice.hidden = simd !== false;
+    page.notice.textContent = "Translating takes longer in this browser: it has no WebAssembly with SIMD.";
+    translate();
+  },
+  failed({ id, message }) {
+    if (id === undefined) fail(message);
+    else if (id === current.id) page.progress.textContent = message;
+    else if (id === opened?.id) showAlternatives([], message);
+  },
+  split({ id, sources, separators: around }) {
+    if (id !== current.id) return;
+    const known = new Map(sentences.filter((each) => each.isDone).map((each) => [each.source, each]));
+    let end = 0;
+    separators = around;
+    sentences = sources.map((source) => {
+      const start = current.text.indexOf(source, end);
+      if (start >= 0) end = start + source.length;
+      const kept = known.get(source) ?? { text: "", isDone: false, attention: null };
+      return { ...kept, source, start, element: make("span") }; // kept with the alternative that was chosen
+    });
+    sentences.forEach(fill);
+    page.spoken.replaceChildren();
+    const parts = sentences.flatMap((each, index) => [each.element, separators[index + 1]]);
+    page.translation.replaceChildren(separators[0], ...parts);
+    showProgress();
+  },
+  partial({ id, index, text }) {
+    if (id !== current.id || sentences[index].isDone) return;
+    sentences[index].element.textContent = sentences[index].text = text;
+  },
+  translated({ id, index, text, attention, alternatives }) {
+    if (id === opened?.id) showAlternatives(alternatives.map((each) => each.text), "No other translation was found.");
+    if (id !== current.id) return;
+    if (!sentences[index].isDone) {
+      Object.assign(sentences[index], { text, attention, isDone: true });
+      fill(sentences[index]);
+      say(text, page.translation.lang);
+    }
+    showProgress();
+  },
+  done({ id }) {
+    if (id !== current.id) return;
+    current.isDone = true;
+    showProgress();
+    if (opened) askForAlternatives();
+  },
+};
+
+function showProgress() {
+  const finished = sentences.filter((each) => each.isDone).length;
+  page.copy.hidden = !finished;
+  page.progress.textContent = !current.isDone ? `Translated ${finished} of ${sentences.length} sentences …`
+    : finished ? "Choose a sentence to see other translations of it." : "";
+}
+
+/** Puts a sentence's text into its element, with an element for each word where attention is known. */
+function fill(sentence) {
+  const { element, text, attention, isDone } = sentence;
+  sentence.words = attention ? wordsOf(text, attention.target) : [];
+  element.replaceChildren(...withSpans(text, sentence.words));
+  element.className = isDone ? "" : "unfinished";
+  if (!isDone) return;
+  element.tabIndex = 0;
+  element.setAttribute("role", "button");
+}
+
+const wholeTranslation = () => sentences.reduce((text, each, i) => text + each.text + separators[i + 1], separators[0]);
+
+/** Lets a screen reader say a text: a sentence when it is finished, not each of its tokens. */
+const say = (text, lang = "en") => page.spoken.append(make("p", { lang }, text));
+
+// ---- Attention ----
+
+/** The words of a text that subwords make up: [{start, end, subwords: indices of them}].
+ *
+ *  In scripts without spaces each subword stands for itself. A subword that is not in the text as it is (</s>, a tag, a
+ *  byte, a normalised character) is left out.
+ */
+function wordsOf(text, subwords) {
+  const words = [];
+  const lower = text.toLowerCase();
+  let end = 0;
+  for (const [index, subword] of subwords.entries()) {
+    const bare = subword.replaceAll("▁", "").toLowerCase();
+    const start = bare ? lower.indexOf(bare, end) : -1;
+    if (start < 0 || start > end + 16) continue; // further away it is another word
+    const last = words[words.length - 1];
+    if (last?.end === start && !WITHOUT_SPACES.test(bare)) last.subwords.push(index);
+    else words.push({ start, subwords: [index] });
+    end = words[words.length - 1].end = start + bare.length;
+  }
+  return words;
+}
+
+/** A text as nodes, each of its words in a span. */
+function withSpans(text, words) {
+  const ends = [0, ...words.map((word) => word.end)];
+  const span = ({ start, end }) => make("span", { className: "word" }, text.slice(start, end));
+  return [...words.flatMap((word, i) => [text.slice(ends[i], word.start), span(word)]), text.slice(ends[words.length])];
+}
+
+/** Tints a sentence and its source and, for one of its words, the source words that it attends to.
+ *
+ *  The attention of a word to a source word is the sum over their subwords (weights: T x S), shown relative to the
+ *  largest. Returns the source word that has it.
+ */
+function light(sentence, index = -1) {
+  for (const element of page.translation.querySelectorAll(".lit")) element.classList.remove("lit");
+  page.mirror.textContent = `${page.source.value}\u200b`; // an empty last line has its height, too
+  if (!sentence || sentence.start < 0 || page.source.value !== current.text) return "";
+  const { source, start, attention, element } = sentence;
+  const word = sentence.words[index];
+  const sourceWords = word ? wordsOf(source, attention.source) : [];
+  const tinted = make("span", { className: "sentence" }, ...withSpans(source, sourceWords));
+  const behind = current.text.slice(start + source.length);
+  page.mirror.replaceChildren(current.text.slice(0, start), tinted, `${behind}\u200b`);
+  element.classList.add("lit");
+  if (!sourceWords.length) return "";
+  element.children[index].classList.add("lit");
+  const masses = sourceWords.map(({ subwords }) => word.subwords.reduce((total, t) =>
+    subwords.reduce((sum, s) => sum + attention.weights[t * attention.source.length + s], total), 0));
+  const largest = Math.max(...masses);
+  masses.forEach((mass, i) => tinted.children[i].style.setProperty("--mass", mass / largest));
+  return tinted.children[masses.indexOf(largest)].textContent;
+}
+
+// ---- Alternatives ----
+
+function openAlternatives(sentence) {
+  opened = { sentence, id: 0 };
+  page.asked.textContent = sentence.source;
+  showAlternatives([], "Looking …");
+  page.alternatives.showModal();
+  if (current.isDone) askForAlternatives();
+}
+
+function askForAlternatives() {
+  const text = opened.sentence.source;
+  opened.id = send({ text, alternatives: 4, attention: false, whole: true });
+}
+
+/** Shows a sentence's translation and others to choose from, or a line where there are none. */
+function showAlternatives(texts, otherwise) {
+  const { sentence } = opened;
+  const others = [...new Set(texts)].filter((text) => text !== sentence.text);
+  const replaceBy = (text) => {
+    if (text !== sentence.text) Object.assign(sentence, { text, attention: null }); // which was of other words
+    fill(sentence);
+    page.alternatives.close();
+  };
+  const buttons = [sentence.text, ...others].map((text) => make("button", { onclick: () => replaceBy(text) }, text));
+  buttons[0].setAttribute("aria-current", "true");
+  page.others.replaceChildren(...buttons);
+  page.looking.textContent = others.length ? "" : otherwise;
+}
+
+// ---- The model card ----
+
+/** The elements of the Markdown of a model card: headings, paragraphs, lists, tables, code; links as text. */
+function markdown(text) {
+  const inline = (line) => line.replace(/\[([^\]]*)\]\(([^)]*)\)/g, "$1 ($2)").split(/(`[^`]+`)/)
+    .map((part) => (/^`./.test(part) ? make("code", {}, part.slice(1, -1)) : part.replaceAll("**", "")));
+  const row = (line, cell) => make("tr", {}, ...line.replace(/^\||\|\s*$/g, "").split("|")
+    .map((each) => make(cell, {}, ...inline(each.trim()))));
+  const table = ([head, , ...rows]) => make("table", {},
+    make("thead", { hidden: !/[^|\s]/.test(head) }, row(head, "th")),
+    make("tbody", {}, ...rows.map((line) => row(line, "td"))));
+  const body = text.replace(/^---\n[^]*?\n---\n/, ""); // what the Hub reads
+  return body.split(/(^```[^]*?^```)|\n{2,}|(^#+ .*$)/m).filter((part) => part?.trim()).map((part) => {
+    const block = part.trim();
+    const [, level, heading] = /^(#+) (.*)$/.exec(block) ?? [];
+    if (level) return make(level.length > 1 ? "h3" : "h2", {}, ...inline(heading));
+    if (block.startsWith("```")) return make("pre", {}, block.replace(/^```.*\n|\n?```$/g, ""));
+    if (block.startsWith("|")) return table(block.split("\n"));
+    if (!/^[-*] /.test(block)) return make("p", {}, ...inline(block));
+    return make("ul", {}, ...block.slice(2).split(/\n[-*] /).map((item) => make("li", {}, ...inline(item))));
+  });
+}
+
+// ---- What a person does ----
+
+const sentenceOf = (target) => sentences.find(({ element, isDone }) => isDone && element.contains(target));
+const lightAt = ({ target }) => {
+  const sentence = sentenceOf(target);
+  light(sentence, sentence && [...sentence.element.children].indexOf(target));
+};
+
+let timer = 0;
+page.source.oninput = () => {
+  clearTimeout(timer);
+  timer = setTimeout(translate, 250); // milliseconds without a key
+  light(null);
+};
+page.direction.onchange = () => choose(directions[page.direction.value]);
+page.swap.onclick = () => {
+  page.source.value = wholeTranslation();
+  choose(opposite());
+};
+page.copy.onclick = async () => {
+  try {
+    await navigator.clipboard.writeText(wholeTranslation());
+  } catch { // on http, or where it is not allowed
+    getSelection().selectAllChildren(page.translation);
+    document.execCommand("copy");
+  }
+  say("Copied");
+  page.copy.textContent = "Copied";
+  setTimeout(() => Object.assign(page.copy, { textContent: "Copy" }), 1500);
+};
+page.translation.onpointerover = lightAt;
+page.translation.onpointerleave = ({ pointerType }) => pointerType === "mouse" && light(null);
+document.addEventListener("focusin", ({ target }) => page.alternatives.contains(target) || light(sentenceOf(target)));
+page.translation.onclick = (event) => {
+  if (sentenceOf(event.target) && getSelection().isCollapsed) openAlternatives(sentenceOf(event.target));
+  lightAt(event);
+};
+page.translation.onkeydown = (event) => {
+  const sentence = sentenceOf(event.target);
+  const words = [...event.target.children];
+  const forward = getComputedStyle(page.translation).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+  if (event.key === "Enter" || event.key === " ") openAlternatives(sentence);
+  else if (/^Arrow(Left|Right)$/.test(event.key)) {
+    const index = words.findIndex((word) => word.classList.contains("lit")) + (event.key === forward ? 1 : -1);
+    const attended = light(sentence, index);
+    if (attended) say(`${words[index].textContent}: ${attended}`);
+  } else return;
+  event.preventDefault();
+};
+page.close.onclick = () => page.alternatives.close();
+page.alternatives.onclose = () => { opened = null; };
+
+open().catch((error) => fail(error instanceof RangeError
+  ? "This device has too little free memory for the model. Closing other programs may help."
+  : `This file is damaged or incomplete; please copy or download it again. (${error.message})`));

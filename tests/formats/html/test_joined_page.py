@@ -1,0 +1,133 @@
+"""The HTML file of a translator: its policy, its escaping, and what is read back from it."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tolka.formats.html import page
+from tolka.formats.html.page import join_modules, join_page
+
+HOSTILE = "</script><!--<script>$title &lt;\u2028\x00'\""
+
+
+class Elements(HTMLParser):
+    """The elements of a page, as (name, attributes, text up to the next tag)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None], str]] = []
+        self.is_open = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs), ""))
+        self.is_open = True
+
+    def handle_data(self, data: str) -> None:
+        if self.is_open:
+            name, attributes, text = self.found[-1]
+            self.found[-1] = (name, attributes, text + data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.is_open = False
+
+    def only(self, name: str, **wanted: str) -> tuple[dict[str, str | None], str]:
+        rest = [each[1:] for each in self.found if each[0] == name and wanted.items() <= each[1].items()]
+        assert len(rest) == 1, (name, wanted, rest)
+        return rest[0]
+
+
+@pytest.fixture(autouse=True)
+def fake_runtime(monkeypatch: pytest.MonkeyPatch) -> str:
+    text = Path(__file__).with_name("fake_worker.js").read_text(encoding="utf-8")
+    monkeypatch.setattr(page, "join_modules", lambda names: text)
+    return text
+
+
+def sha256_source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def joined(title: str = "English to German", **model: Any) -> Elements:
+    return Elements(join_page(title, [{"title": "small", **model}], [b"0123456789"]))
+
+
+def test_the_policy_allows_the_page_s_own_script_and_style_and_no_request() -> None:
+    elements = joined()
+    policy = elements.only("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
+    script, style = elements.only("script", type="module")[1], elements.only("style")[1]
+    assert "postMessage" in script
+    assert "--accent" in style
+    directives = dict(each.strip().split(" ", 1) for each in str(policy).split(";"))
+    assert directives == {
+        "default-src": "'none'",
+        "script-src": f"{sha256_source(script)} 'wasm-unsafe-eval'",
+        "style-src": sha256_source(style),
+        "worker-src": "blob:",
+        "child-src": "blob:",
+        "form-action": "'none'",
+        "base-uri": "'none'",
+    }
+
+
+def test_nothing_in_the_page_asks_for_another_file_or_holds_code_beside_its_script() -> None:
+    elements = joined()
+    attributes = {name for _, named, _ in elements.found for name in named}
+    assert {name for name in attributes if name in ("src", "href", "style", "srcset") or name.startswith("on")} == set()
+    kinds = [named.get("type") for name, named, _ in elements.found if name == "script"]
+    assert kinds == ["module", "application/json", "text/plain", "text/plain"]
+    names = [name for name, _, _ in elements.found]
+    assert names.index("meta") < names.index("style")  # a policy is for what follows it
+
+
+def test_models_and_weights_are_read_back(fake_runtime: str) -> None:
+    weights = [bytes(range(256)), b"\xff" * 31]
+    models: list[dict[str, Any]] = [
+        {"card": HOSTILE, "tokenizer": {"pieces": ["▁집", HOSTILE, "<"]}},
+        {"directions": [{"source": "ar"}]},
+    ]
+    elements = Elements(join_page(HOSTILE, models, weights))
+    about = json.loads(elements.only("script", id="about")[1])
+    assert about["models"] == [{**models[0], "bytes": 256}, {**models[1], "bytes": 31}]
+    assert "<" not in elements.only("script", id="about")[1]
+    for index, each in enumerate(weights):
+        assert base64.b64decode(elements.only("script", id=f"weights-{index}")[1], validate=True) == each
+    assert elements.only("script", id="runtime")[1] == fake_runtime
+
+
+def test_a_title_is_text() -> None:
+    elements = joined(HOSTILE)
+    assert elements.only("title")[1] == elements.only("h1")[1] == HOSTILE
+    assert [each[0] for each in elements.found] == [each[0] for each in joined().found]
+
+
+def test_a_model_without_weights_is_an_error() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        join_page("title", [{}, {}], [b""])
+
+
+def test_every_element_that_the_script_uses_is_in_the_page() -> None:
+    elements = joined()
+    script = elements.only("script", type="module")[1]
+    used = {*re.findall(r"\bpage\.([a-z]+)\b", script)}
+    assert {"source", "translation", "card"} <= used
+    assert used <= {str(named["id"]) for _, named, _ in elements.found if "id" in named}
+
+
+def test_modules_become_one_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    files = {
+        "a.js": 'export const one = "export one";\nexport class A {}\n',
+        "b.js": 'import { one } from "./a.js";\nimport {\n  A,\n} from "./a.js";\n\nfunction b() {\n  return one;\n}\n',
+    }
+    monkeypatch.setattr(page, "_page_file", files.__getitem__)
+    assert join_modules(["a", "b"]) == (
+        '"use strict";\nconst one = "export one";\nclass A {}\n\nfunction b() {\n  return one;\n}\n'
+    )
