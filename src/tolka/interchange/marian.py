@@ -93,8 +93,8 @@ def engine() -> tuple[Path | None, str]:
 def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Say) -> None:
     """Write a model as a folder of Marian, all or nothing, and compare it with Bergamot's engine if that is there.
 
-    dtype: int8, or float32, which "" and fp32 are too. lines: the sample to compare; [] = made-up lines. ConfigError, with the option that would
-    fit, for what Marian cannot express; CheckpointError if the engine translates otherwise.
+    dtype: int8 or float32 (also "" and fp32). lines: the sample to compare; [] = made-up lines. ConfigError, with the
+    option that would fit, for what Marian cannot express; CheckpointError if the engine translates otherwise.
     """
     dtype = dtype if dtype not in ("", "fp32") else "float32"
     if dtype not in _PRECISIONS:
