@@ -15,13 +15,7 @@ from tolka.formats.ctranslate2.folder import import_failure, write_folder_apart
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import EXPORTED
-from tolka.model_directory.settings import (
-    Folders,
-    find_model_folder,
-    is_foreign,
-    listed_folders,
-    read_settings,
-)
+from tolka.model_directory.settings import Folders, find_model_folder, is_foreign, listed_folders, read_settings
 from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
