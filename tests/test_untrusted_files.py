@@ -14,6 +14,7 @@ import pytest
 import torch
 from damage import complaint, damaged, outcomes
 from guarded_command import guarded
+from marian_files import write_student, write_zip_of_opus_mt
 from marian_folder import write_by_hand
 from random_model import TEXTS, write_model
 from safetensors.torch import load, load_file, save
@@ -69,6 +70,13 @@ def write_exported(folder: Path, dtype: str) -> None:
 
     write_model(folder.parent / "model", CONFIG)
     export_checked(folder.parent / "model", folder, dtype)
+
+
+def write_marian(folder: Path) -> None:
+    from tolka.interchange.marian import export_marian
+
+    write_student(folder.parent / "model")
+    export_marian(folder.parent / "model", folder, "int8", [], lambda remark: None)
 
 
 def write_pickled(folder: Path) -> None:
@@ -142,6 +150,8 @@ READERS = {
     "int8": Reader(write_int8, translating(GREEDY)),
     "marian": Reader(write_by_hand, translating(GREEDY)),
     "marian, pickled": Reader(write_pickled, translating(GREEDY)),
+    "marian's own": Reader(write_marian, translating(GREEDY)),
+    "zip of opus-mt": Reader(lambda folder: write_zip_of_opus_mt(folder, folder.parent / "hf"), translating(GREEDY)),
     "exported": Reader(lambda folder: write_exported(folder, "float32"), translating(GREEDY)),
     "exported in int8": Reader(lambda folder: write_exported(folder, "int8"), translating(BEAM)),
     "run": Reader(write_run, read_run),

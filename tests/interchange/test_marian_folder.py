@@ -312,6 +312,7 @@ def test_arguments_that_do_not_do(
     [
         ({"norm": "pre"}, "model.norm=pre (it has post)"),
         ({"positions": "rotary"}, "model.positions=rotary (it has sinusoidal_halves)"),
+        ({"decoder": "ssru"}, "model.decoder=ssru (it has attention)"),
         ({"positions": "learned"}, "model.positions=learned"),
         ({"positions": "sinusoidal"}, "model.positions=sinusoidal (it has sinusoidal_halves)"),
         ({"normalization": "rmsnorm"}, "model.normalization=rmsnorm (it has layernorm)"),
@@ -327,12 +328,6 @@ def test_what_marian_cannot_express(options: dict[str, Any], said: str) -> None:
         check_expressible(dataclasses.replace(fits, **options))
     assert said in str(caught.value)
     assert str(caught.value).endswith("train with model=transformer_marian, which fits")
-
-
-def test_an_ssru_is_refused_with_the_formats_that_have_it() -> None:
-    model = dataclasses.replace(PRESETS["transformer_marian"].resolved(shared=True), decoder="ssru")
-    with pytest.raises(ConfigError, match=r"no model\.decoder=ssru: export --to marian and --to html do"):
-        check_expressible(model)
 
 
 def test_a_model_that_marian_cannot_express_is_not_written(trained: Path, tmp_path: Path) -> None:

@@ -25,6 +25,18 @@ def test_sinusoids_of_fairseq_begin_at_two_and_end_at_a_ten_thousandth() -> None
         assert row == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("width", [6, 7])
+def test_sinusoids_of_marian_end_at_a_ten_thousandth(width: int) -> None:
+    """As its loop writes them (marian-dev, src/graph/node_initializers.cpp); of an odd width s_3 replaces c_0."""
+    table = sinusoids(torch.arange(3), width, "sinusoidal_marian")
+    for place, row in enumerate(table.tolist()):
+        expected = [0.0] * width
+        for i in range((width + 1) // 2):
+            angle = place * math.exp(-i * math.log(10000) / (width / 2 - 1))
+            expected[i], expected[width // 2 + i] = math.sin(angle), math.cos(angle)
+        assert row == pytest.approx(expected, abs=1e-6)
+
+
 def test_positions_beyond_the_table_are_the_same_function() -> None:
     positions = SinusoidalPositions(16)
     first = positions(0, 10).clone()

@@ -24,6 +24,9 @@ TRANSFORMERS = {
     "transformer m2m_100": TransformerConfig(
         d_model=36, layers=2, positions="sinusoidal_fairseq", decoder_start="eos", share_embeddings="all"
     ),
+    "transformer zeros first": TransformerConfig(
+        d_model=32, layers=1, norm="post", positions="sinusoidal_marian", decoder_start="zero"
+    ),
     "transformer unscaled embeddings": TransformerConfig(d_model=32, layers=1, scale_embeddings=False),
     "transformer ssru": TransformerConfig(d_model=32, layers=2, decoder="ssru"),
     "transformer ssru post-norm": TransformerConfig(

@@ -14,7 +14,7 @@ from tolka.system.progress import say
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
-_TARGETS = ("huggingface", "ctranslate2", "html")
+_TARGETS = ("huggingface", "ctranslate2", "marian", "html")
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,10 @@ def _export(options: argparse.Namespace) -> None:
         from tolka.interchange.huggingface import export_huggingface
 
         export_huggingface(model, options.output, options.dtype or "float32", sample, say)
+    elif options.to == "marian":
+        from tolka.interchange.marian import export_marian
+
+        export_marian(model, options.output, options.dtype, sample, say)
     else:
         from tolka.interchange.export_ctranslate2 import export_checked
 
@@ -155,7 +159,7 @@ SUBCOMMANDS = {
             "models": {
                 **_MODEL,
                 "metavar": "FOLDER",
-                "help": "a folder of a Hugging Face model (Marian), or hub:OWNER/NAME",
+                "help": "a folder of Marian or of a Hugging Face model, or hub:OWNER/NAME",
             },
             "settings": {
                 "nargs": "*",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
-from tolka.formats.any_model import load_any
+from tolka.formats.any_model import load_any, read_folder
 from tolka.formats.huggingface.family import (
     CONFIG,
     FAMILIES,
@@ -22,8 +22,9 @@ from tolka.formats.huggingface.family import (
     LANGUAGE,
     TOKENIZER_CONFIG,
     Family,
-    read_foreign,
 )
+from tolka.formats.marian.folder import MarianFiles
+from tolka.interchange.marian import compare_imported
 from tolka.interchange.parity import BF16, FP16, FP32, LIMIT, TolkaSide, compare, direction_to_compare, sample_of
 from tolka.interchange.transformers_side import TransformersSide, checked_copy, uncompared_section
 from tolka.interchange.trim import check_languages, trim
@@ -63,7 +64,7 @@ def import_huggingface(
     languages: Sequence[str] = (),
     texts: Sequence[Path] = (),
 ) -> None:
-    """Write a folder of one of `FAMILIES` as a model directory; the parity gate compares it if `transformers` is there.
+    """Write a folder of one of `FAMILIES` or of Marian as a model directory; the parity gate compares it if it can.
 
     direction: None = the folder's. lines: the sample to compare; [] = made-up lines. languages, texts: those that the
     model is trimmed to, see `trim`. ConfigError if neither names the languages, or a code is invalid.
@@ -75,18 +76,20 @@ def import_huggingface(
         raise CheckpointError(f"{path} was exported for CTranslate2: give the model that it was made from")
     if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
         raise CheckpointError(f"{path} is a model directory of tolka already: use it as it is")
-    foreign = read_foreign(path)
+    foreign = read_folder(path)
     foreign = replace(foreign, direction=direction or foreign.direction)
     if not foreign.direction and not foreign.tokenizer.languages:
         raise ConfigError(
-            f"{path / TOKENIZER_CONFIG} does not say the languages: add them, as in corpus.source=en corpus.target=de"
+            f"{path} does not say the languages ({TOKENIZER_CONFIG}): add them, as in corpus.source=en corpus.target=de"
         )
     if direction:
         foreign.tokenizer.tags(direction)
     saved = foreign.load()
     if languages:
         check_languages(saved, languages)  # before the comparison, which may take minutes
-    if not (section := uncompared_section(foreign.family, say)):
+    if isinstance(foreign.family, MarianFiles):
+        section = compare_imported(foreign, saved, lines, say)
+    elif not (section := uncompared_section(foreign.family, say)):
         # The other side has as many positions as its folder says: translations are limited to these.
         sample, limit = sample_of(saved, lines, say), min(LIMIT, foreign.longest)
         positions = max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1

@@ -28,6 +28,8 @@ from tolka.tokenizer.vocabulary import VOCABULARY
 _MOST_YAML = 2**20  # bytes: parsing that many takes seconds
 # Files that translations depend on, beside the SentencePiece models; scores and the card may change.
 _DECIDING = (WEIGHTS, CONFIG, "model.bin", "config.json", VOCABULARY, EXPORTED)
+MARIAN_CONFIGS = ("decoder.yml", "config.yml", "config.intgemm8bitalpha.yml")
+"""Files that name those of a model of Marian: of OPUS-MT, of an export, of translateLocally."""
 Folders = str | Path | Sequence[str | Path]
 """A model or run directory, or several."""
 
@@ -35,7 +37,7 @@ Folders = str | Path | Sequence[str | Path]
 def digest(folder: Path) -> str:
     """Return a digest of the files that a model's translations depend on."""
     # No manifest has their checksums, and weights of gigabytes are not hashed for a digest.
-    if is_of_transformers(folder):
+    if is_foreign(folder):
         stats = [(path.name, path.stat()) for path in sorted(folder.iterdir()) if path.is_file()]
         text = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -63,10 +65,10 @@ def find_model_folder(folder: Path) -> Path:
         raise CheckpointError(f"{folder} is a file, and not a model directory: give a run directory")
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
-    if _has_model_type(folder):
+    if _has_model_type(folder) or is_of_marian(folder):
+        program = "Marian" if is_of_marian(folder) else "Hugging Face's transformers"
         raise CheckpointError(
-            f"{folder} is not a model directory, but a folder of Hugging Face's transformers: run mt-train import "
-            "first, and give its OUT"
+            f"{folder} is not a model directory, but a folder of {program}: run mt-train import first, and give its OUT"
         )
     raise CheckpointError(
         f"{folder} is not a model directory: it has no {MANIFEST}. Give a run directory with best/ in it, or best/ "
@@ -82,10 +84,21 @@ def _on_the_hub(folder: Path) -> str:
     return f"; if it is on the Hugging Face Hub, write hub:{folder}" if is_owner else ""
 
 
-def is_of_transformers(folder: Path) -> bool:
-    """Return whether a folder looks like one of Hugging Face's transformers and not like a model directory."""
+def is_foreign(folder: Path) -> bool:
+    """Return whether a folder looks like one of Hugging Face's transformers or of Marian, and not like one of ours."""
     is_ours = (folder / MANIFEST).is_file() or (folder / "best").exists()
-    return (folder / "config.json").is_file() and not is_ours
+    return ((folder / "config.json").is_file() or is_of_marian(folder)) and not is_ours
+
+
+def is_of_marian(folder: Path) -> bool:
+    """Return whether a folder has files as Marian's programs name them."""
+    named = any((folder / name).is_file() for name in MARIAN_CONFIGS) or bool(marian_models(folder))
+    return named and not (folder / "config.json").is_file()
+
+
+def marian_models(folder: Path) -> list[Path]:
+    """Return the files in a folder that are named as Marian's models are."""
+    return [*folder.glob("*.npz"), *folder.glob("model*.bin")]
 
 
 def _has_model_type(folder: Path) -> bool:

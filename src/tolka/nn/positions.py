@@ -12,11 +12,17 @@ FAIRSEQ_OFFSET = 2
 def sinusoids(positions: Tensor, width: int, kind: str = "sinusoidal") -> Tensor:
     """Return PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same) (Vaswani et al. 2017, section 3.5).
 
-    positions: (T,) integers. kind: sinusoidal_halves has all sines first, then all cosines, as in Marian
-    (Junczys-Dowmunt et al. 2018). sinusoidal_fairseq has them in this order too, with the exponent i / (width/2 - 1),
-    and counts positions from 2, as in fairseq (Ott et al. 2019) and M2M-100. Returns (T, width) float32; an odd width
-    has one sine more than cosines, or with sinusoidal_fairseq a last column of zeros.
+    positions: (T,) integers. kind: sinusoidal_halves has all sines first, then all cosines, as the class Marian of
+    transformers. sinusoidal_marian has them in this order too, with the exponent i / (width/2 - 1), as Marian itself
+    (Junczys-Dowmunt et al. 2018). sinusoidal_fairseq is the same with positions counted from 2, as in fairseq (Ott et
+    al. 2019) and M2M-100. Returns (T, width) float32; an odd width has one sine more than cosines, of which
+    sinusoidal_marian lacks the first, or with sinusoidal_fairseq a last column of zeros.
     """
+    if kind == "sinusoidal_marian":
+        # In float32, as Marian computes it; of an odd width it writes the last sine over the first cosine.
+        rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / (width - 2)))
+        angles = positions[:, None].float() * rates
+        return torch.cat([angles.sin(), angles[:, width % 2 :].cos()], dim=1)
     if kind == "sinusoidal_fairseq":
         half = width // 2
         # In float32, as Hugging Face computes M2M-100's table.

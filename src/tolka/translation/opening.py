@@ -15,7 +15,7 @@ from tolka.formats.ctranslate2.folder import import_failure, write_folder_apart
 from tolka.formats.ctranslate2.plain_model import inexpressible_reason, read_plain_model
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.file_names import EXPORTED
-from tolka.model_directory.settings import Folders, find_model_folder, is_of_transformers, listed_folders, read_settings
+from tolka.model_directory.settings import Folders, find_model_folder, is_foreign, listed_folders, read_settings
 from tolka.model_directory.verify import MANIFEST, read_json
 from tolka.search.options import BeamConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
@@ -86,8 +86,8 @@ def _unsuitable_model(name: Path) -> str:
     """Return why CTranslate2 cannot translate with a model; "" if it can. CheckpointError if it is damaged."""
     if str(name).startswith("hub:"):
         return f"{name} names a model on the Hub, which takes torch"
-    if is_of_transformers(name):
-        return f"{name} is a folder of Hugging Face's transformers, which takes torch, or mt-train import first"
+    if is_foreign(name):
+        return f"{name} is a folder of another program, which takes torch, or mt-train import first"
     folder = find_model_folder(name)
     if read_json(folder / MANIFEST).get("weights") == "int8":
         return f"the weights of {folder} are stored in int8, as torch computes with them"

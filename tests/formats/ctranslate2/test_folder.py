@@ -142,7 +142,7 @@ def test_what_cannot_be_expressed_is_named(tmp_path: Path) -> None:
     assert "--to marian" in inexpressible_reason(TRANSFORMERS["transformer ssru"])
 
 
-@pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "sinusoidal_fairseq"])
+@pytest.mark.parametrize("kind", ["sinusoidal", "sinusoidal_halves", "sinusoidal_marian", "sinusoidal_fairseq"])
 @pytest.mark.parametrize("width", [34, 35])
 def test_sinusoids_are_those_of_the_model(kind: str, width: int) -> None:
     expected = torch_sinusoids(torch.arange(600), width, kind).numpy()

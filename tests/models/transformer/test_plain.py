@@ -279,6 +279,16 @@ def test_equals_marian(activation: str, scaled: bool) -> None:
     torch.testing.assert_close(logits_of(plain, batch), batch.valid(found.logits), rtol=0, atol=1e-9)
 
 
+def test_a_start_from_zeros_is_a_row_of_zeros() -> None:
+    config = TransformerConfig(d_model=12, heads=3, layers=1, share_embeddings="none", dropout=0.0)
+    fast, plain = both(config, 0)
+    fast.config = replace(fast.config, decoder_start="zero")
+    with torch.no_grad():
+        plain.target_embedding.weight[BOS] = 0.0
+    batch = random_batch(random.Random(1))
+    torch.testing.assert_close(fast.logits(fast(batch)), logits_of(plain, batch), rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     "option", [{"positions": "rotary"}, {"positions": "learned"}, {"decoder": "ssru"}, {"decoder_start": "eos"}]
 )

@@ -104,7 +104,7 @@ def _check_settings(path: Path, target: list[str], start: str) -> None:
     special = {"bos": BOS, "eos": EOS, "unk": UNK}
     expected: dict[str, Any] = {f"{name}_token": target[number] for name, number in special.items()}
     expected |= {"add_source_bos": False, "add_source_eos": True, "multi_query_attention": False}
-    expected["decoder_start_token"] = {"bos": target[BOS], "eos": target[EOS]}.get(start)
+    expected["decoder_start_token"] = {"bos": target[BOS], "eos": target[EOS], "zero": target[BOS]}.get(start)
     actual = {name: settings.get(name) for name in expected}  # other versions of CTranslate2 may have more
     # As text, since True == 1 and 1.0 == 1.
     has_epsilon = settings.get("layer_norm_epsilon") in EPSILON.values()

@@ -116,7 +116,11 @@ class _Specification:
         tokenizer = model.tokenizer
         # Embeddings first: a false d_model is found before a table of positions is made of that width.
         self._fill_weight(encoder.embeddings[0], self._embedding("source", tokenizer.source_size))
-        self._fill_weight(decoder.embeddings, self._embedding("target", tokenizer.target_size))
+        target = self._embedding("target", tokenizer.target_size)
+        if options.decoder_start == "zero":
+            target = target.copy()  # it may be the output layer's as well
+            target[BOS] = 0.0
+        self._fill_weight(decoder.embeddings, target)
         self._fill_weight(decoder.projection, self._embedding("output", tokenizer.target_size))
         if options.output_bias:
             decoder.projection.bias = self._array("output_bias", tokenizer.target_size)

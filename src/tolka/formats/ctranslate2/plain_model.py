@@ -96,6 +96,10 @@ def read_plain_model(folder: Path) -> PlainModel:
 
 def sinusoids(count: int, width: int, kind: str) -> Array:
     """Return sinusoidal positions (count, width), computed in float32; kind: as for `tolka.nn.positions.sinusoids`."""
+    if kind == "sinusoidal_marian":
+        rates = np.exp(np.arange(0, width, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / (width - 2)))
+        angles = np.arange(count, dtype=np.float32)[:, None] * rates
+        return np.concatenate([np.sin(angles), np.cos(angles[:, width % 2 :])], axis=1).astype(np.float32)
     if kind == "sinusoidal_fairseq":
         half = width // 2
         rates = np.exp(np.arange(half, dtype=np.float32) * np.float32(-(math.log(10000.0) / (half - 1))))

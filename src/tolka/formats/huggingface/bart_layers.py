@@ -117,17 +117,16 @@ def refuse_others(family: str, model: TransformerOptions, allowed: Mapping[str, 
 
     allowed: option -> its values, beside those that all have. advice: what to do instead.
     """
-    if model.decoder == "ssru":
-        raise ConfigError(f"Hugging Face's {family} has no model.decoder=ssru: export --to marian and --to html do")
     activations = tuple(dict.fromkeys(ACTIVATIONS.values()))
-    allowed = {**allowed, "normalization": ("layernorm",), "activation": activations, "d_v": (0, model.key_width)}
+    usual = {"decoder": ("attention",), "normalization": ("layernorm",), "activation": activations}
+    allowed = {**usual, **allowed, "d_v": (0, model.key_width)}
     wrong = [
         f"model.{key}={getattr(model, key)} (it has {' or '.join(map(str, values[-1:] if key == 'd_v' else values))})"
         for key, values in allowed.items()
         if getattr(model, key) not in values
     ]
     if wrong:
-        raise ConfigError(f"Hugging Face's {family} has no {', '.join(wrong)}: {advice}")
+        raise ConfigError(f"{family} has no {', '.join(wrong)}: {advice}")
 
 
 def tensor_names(model: TransformerOptions) -> dict[str, list[str]]:

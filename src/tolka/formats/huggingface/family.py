@@ -38,6 +38,8 @@ class Family(ABC):
 
     NAME: ClassVar[str]
     """Name in messages, as in "Hugging Face's Marian"."""
+    PROGRAM: ClassVar[str] = "Hugging Face's "
+    """Whose format it is, in messages."""
     MODEL: ClassVar[str] = ""
     TOKENIZER: ClassVar[str] = ""
     """The classes of `transformers` that the gate compares with; "" if it has none for the family."""
@@ -129,7 +131,7 @@ class Foreign:
         facts = {
             "languages": f"{len(tokenizer.languages)} languages" if several else str(Direction(**settings["corpus"])),
             "architecture": f"{self.family.NAME}'s {model.architecture}, {model.parameter_count():,} parameters",
-            "imported from": f"a folder of Hugging Face's {self.family.NAME}, {self.folder.name}",
+            "imported from": f"a folder of {self.family.PROGRAM}{self.family.NAME}, {self.folder.name}",
             "tolka": __version__,
         }
         sources = TrainingSources(self.longest)

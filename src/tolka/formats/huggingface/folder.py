@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -28,12 +28,17 @@ _DTYPES = torch.float32, torch.float16, torch.bfloat16, torch.float64
 _WEIGHTS, _INDEX, _PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 _PICKLED_INDEX = f"{_PICKLED}.index.json"
 Shape = tuple[int, ...]
+Reader = Path | Tensor | Callable[[], Tensor]
+"""A tensor, the safetensors file that has it, or what reads it."""
 Weights = dict[str, Callable[[], Tensor]]
 """Functions that read a tensor as fp32; of safetensors files nothing stays in memory."""
 
 
 class ModelFolder:
     """Reads the files of a folder by their names; CheckpointError, in one line, for what it will not read."""
+
+    FORM: ClassVar[str] = "config.json"
+    """What says which tensors there are, for messages."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -107,11 +112,11 @@ class ModelFolder:
         names = [f"{name} is missing" for name in sorted(shapes.keys() - found.keys() - {*optional})]
         names += [f"{name} is unknown" for name in sorted(found.keys() - shapes.keys())]
         if names:
-            raise CheckpointError(f"{source}: {len(names)} tensors differ from config.json: {', '.join(names[:4])}")
+            raise CheckpointError(f"{source}: {len(names)} tensors differ from {self.FORM}: {', '.join(names[:4])}")
         for name, shape in found.items():
             if shape != shapes[name]:
                 raise CheckpointError(
-                    f"{source}: {name} is {shape}, and by config.json and the vocabulary it must be {shapes[name]}"
+                    f"{source}: {name} is {shape}, and by {self.FORM} and the vocabulary it must be {shapes[name]}"
                 )
         return {name: partial(_read, name, reader, source) for name, reader in readers.items()}
 
@@ -128,10 +133,10 @@ class ModelFolder:
                 return [index, *self._parts(index, ending)]
         return [_PICKLED]
 
-    def _open_weights(self) -> tuple[Path, dict[str, Shape], dict[str, Path | Tensor]]:
+    def _open_weights(self) -> tuple[Path, dict[str, Shape], dict[str, Reader]]:
         """Return the path for messages, the shape of each tensor, and what `Weights` reads it from."""
         shapes: dict[str, Shape] = {}
-        readers: dict[str, Path | Tensor] = {}
+        readers: dict[str, Reader] = {}
         path = self.path
         for part in self.weight_files():
             if part in (_INDEX, _PICKLED_INDEX):
@@ -206,12 +211,12 @@ def _shapes_in(path: Path) -> dict[str, Shape]:
         raise CheckpointError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
 
 
-def _read(name: str, reader: Path | Tensor, source: Path) -> Tensor:
+def _read(name: str, reader: Reader, source: Path) -> Tensor:
     """Return a tensor as fp32; CheckpointError unless it is of a usual floating dtype, and finite in fp32.
 
-    reader: the tensor, or the safetensors file that has it. source: for messages.
+    source: for messages.
     """
-    tensor = reader
+    tensor = reader() if callable(reader) else reader
     if isinstance(tensor, Path):
         # Opened again for each tensor: pages of a mapped file count as memory until it is closed.
         with safe_open(tensor, framework="pt") as opened:

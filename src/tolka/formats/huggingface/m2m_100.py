@@ -107,7 +107,8 @@ class _M2M100Layers(Family):
             "share_embeddings": ("all", "source_target", "none"),
             "output_bias": (False,),
         }
-        bart.refuse_others(self.NAME, options, allowed, "start from a model of this family (run.init_from)")
+        advice = "start from a model of this family (run.init_from)"
+        bart.refuse_others(f"{self.PROGRAM}{self.NAME}", options, allowed, advice)
         (vocabulary,) = saved.tokenizer.vocabularies
         files = self.tokenizer_files(saved, vocabulary)
         config = _config_of(options, vocabulary, saved.sources.longest + 2)

@@ -178,7 +178,7 @@ def check_expressible(model: TransformerOptions) -> None:
         "share_embeddings": tuple(_SHARING.values()),
         "decoder_start": ("bos",),
     }
-    bart.refuse_others("Marian", model, allowed, "train with model=transformer_marian, which fits")
+    bart.refuse_others("Hugging Face's Marian", model, allowed, "train with model=transformer_marian, which fits")
 
 
 def _direction(about: Mapping[str, Any]) -> Direction | None:

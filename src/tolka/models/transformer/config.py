@@ -41,5 +41,18 @@ PRESETS = {
         positions="sinusoidal_halves",
         output_bias=True,
     ),
+    # The architecture and the size of the students of Mozilla's and Bergamot's translators (Bogoychev et al. 2020).
+    "transformer_student": TransformerConfig(
+        d_model=256,
+        heads=8,
+        d_ff=1536,
+        layers=6,
+        decoder_layers=2,
+        decoder="ssru",
+        norm="post",
+        positions="sinusoidal_marian",
+        decoder_start="zero",
+        output_bias=True,
+    ),
 }
 """The values of `model=`."""

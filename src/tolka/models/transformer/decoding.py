@@ -62,7 +62,7 @@ class DecodingTransformer(Transformer):
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """token (B, k), the last one of each hypothesis -> features (B, k, D) of the next one, and the new state."""
         assert isinstance(state, TransformerState)
-        x: Tensor = self.target_embedding(self._decoder_input(token)) * self.config.embedding_scale  # (B, k, D)
+        x = self._vectors(token, self.target_embedding)  # (B, k, D)
         if self.target_positions is not None:
             # All hypotheses are of one length, so that one position serves them all.
             x = x + self.target_positions(state.position, 1)

@@ -86,7 +86,7 @@ class Transformer(Seq2Seq):
         self, batch: Batch, rows: Packing, encoded: Tensor, source: Packing, maps: list[Tensor] | None = None
     ) -> Tensor:
         """Encoder states (M, D) -> features (N, D) of the valid target tokens. maps: where given, gets each layer's."""
-        x = self._embed(self._decoder_input(batch.target_in), rows, self.target_embedding, self.target_positions)
+        x = self._embed(batch.target_in, rows, self.target_embedding, self.target_positions)
         for layer in self.decoder:
             x = self._run_layer(layer, x, rows, encoded, source, maps)
         # Without padding rows: neither the norm nor the much wider output layer computes anything for them.
@@ -95,15 +95,17 @@ class Transformer(Seq2Seq):
     def _embed(self, ids: Tensor, rows: Packing, embedding: nn.Module, positions: nn.Module | None) -> Tensor:
         """(B, L) -> (N, D): sqrt(D) * embedding + position (section 3.4)."""
         # Scaled to variance 1: of the size of the sines and cosines that are added.
-        x: Tensor = embedding(rows.pack_ids(ids)) * self.config.embedding_scale
+        x = self._vectors(rows.pack_ids(ids), embedding)
         if positions is not None:
             # A row's place is its position within its sentence: (L, D) -> (N, D).
             x = x + positions(0, rows.longest).to(x.dtype).index_select(0, rows.places)
         return self.dropout(x)
 
-    def _decoder_input(self, ids: Tensor) -> Tensor:
-        """Return the ids whose embeddings the decoder reads: those of target_in, with the first one of its own."""
-        return ids.masked_fill(ids == BOS, EOS) if self.config.decoder_start == "eos" else ids
+    def _vectors(self, ids: Tensor, embedding: nn.Module) -> Tensor:
+        """(...) -> (..., D): sqrt(D) * embedding; that of `<s>`, which only the decoder reads, by `decoder_start`."""
+        start, is_first = self.config.decoder_start, ids == BOS
+        x: Tensor = embedding(ids.masked_fill(is_first, EOS) if start == "eos" else ids) * self.config.embedding_scale
+        return x.masked_fill(is_first[..., None], 0.0) if start == "zero" else x
 
     def _run_layer(self, layer: nn.Module, *inputs: Any) -> Tensor:
         """Apply a layer; with `recompute` its activations are computed again for the backward pass."""

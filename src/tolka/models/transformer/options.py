@@ -13,8 +13,8 @@ _NORMS = ("post", "pre")
 _NORMALIZATIONS = ("layernorm", "rmsnorm")
 _ACTIVATIONS = ("relu", "gelu", "swish", "swiglu")
 _DECODERS = ("attention", "ssru")
-_STARTS = ("bos", "eos")
-_POSITIONS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_fairseq", "learned", "rotary")
+_STARTS = ("bos", "eos", "zero")
+_POSITIONS = ("sinusoidal", "sinusoidal_halves", "sinusoidal_marian", "sinusoidal_fairseq", "learned", "rotary")
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class TransformerOptions(ModelConfig):
     activation: str = "relu"
     """of the feed-forward sub-layer: relu, gelu, swish = x * sigmoid(x), or swiglu = swish(x W) * x V (Shazeer 2020)"""
     positions: str = "sinusoidal"
-    """sinusoidal, sinusoidal_halves (as in Marian), sinusoidal_fairseq (as in M2M-100), rotary, or learned"""
+    """sinusoidal, sinusoidal_marian, sinusoidal_halves (Hugging Face's Marian), sinusoidal_fairseq, rotary, learned"""
     max_positions: int = setting(512, listed=False)
     """how many learned positions there are; later ones share the last"""
     share_embeddings: str = "auto"
     """which have one matrix: all, source_target, target_output, source_output, none; auto = as many as possible"""
-    decoder_start: str = setting("bos", listed=False)
-    """the symbol that the decoder reads first: bos = <s>, or eos = </s>, as in M2M-100"""
+    decoder_start: str = "bos"
+    """what the decoder reads first: bos = <s>, eos = </s>, as in M2M-100, or zero = a vector of zeros, as in Marian"""
     scale_embeddings: bool = setting(True, listed=False)
     """multiply embeddings by sqrt(d_model) before positions are added, as in the paper"""
     output_bias: bool = False
@@ -75,8 +75,8 @@ class TransformerOptions(ModelConfig):
         one_of(self, "model", "normalization", _NORMALIZATIONS)
         one_of(self, "model", "positions", _POSITIONS)
         one_of(self, "model", "decoder_start", _STARTS)
-        if self.positions == "sinusoidal_fairseq" and self.d_model < 4:
-            raise ConfigError(f"model.positions=sinusoidal_fairseq needs model.d_model ({self.d_model}) of at least 4")
+        if self.positions in ("sinusoidal_marian", "sinusoidal_fairseq") and self.d_model < 4:
+            raise ConfigError(f"model.positions={self.positions} needs model.d_model ({self.d_model}) of at least 4")
         one_of(self, "model", "share_embeddings", SHARING)
         one_of(self, "model", "activation", _ACTIVATIONS)
         one_of(self, "model", "initialization", INITIALIZATIONS)

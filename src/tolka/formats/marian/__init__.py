@@ -1,0 +1,1 @@
+"""Folders of Marian (Junczys-Dowmunt et al. 2018), as OPUS-MT, Firefox and translateLocally have them."""
