@@ -96,6 +96,7 @@ function* beamSearch(model, input, settings) {
   const { beam_size, n_best } = settings;
   const lastPenalty = lengthPenalty(settings, decoder.limit);
   const compared = n_best > 1 ? beam_size : 1; // finished hypotheses that no active one may be able to beat in the end
+  const enough = beam_size > 1 ? 2 * beam_size : 1; // of the first that finish some are short and poor
   const finished = [];
   let active = [decoder.empty];
   for (let step = 1; ; step++) {
@@ -113,12 +114,10 @@ function* beamSearch(model, input, settings) {
         return { tokens: [...active[parent].tokens, token], score, state: next[parent].state };
       });
     finished.sort((one, other) => other.score - one.score); // of equal ones the first stays first
-    const isFull = finished.length >= beam_size;
-    const isWorse = isFull && active.length && Math.fround(active[0].score / penalty) <= finished[beam_size - 1].score;
     // Log-probabilities only fall, and penalties only rise: this bounds every score that can be reached.
     const bound = active.length ? Math.fround(active[0].score / lastPenalty) : NEVER;
     const isBeaten = finished.length >= compared && bound <= finished[compared - 1].score;
-    if (isBeaten || isWorse || !active.length || step >= decoder.limit) {
+    if (isBeaten || !active.length || step >= decoder.limit || finished.length >= enough) {
       return finished.length ? finished : active.map((each) => ({ ...each, score: each.score / penalty }));
     }
     yield (finished[0] ?? active[0]).tokens;
