@@ -106,24 +106,19 @@ def _export(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"{options.node or others[0]}: --to {options.to} takes one model and no --node; --to html does"
         )
+    check_outside(options.output, others)
     (model,), sample = options.models, _sample(options)
+
+    from tolka.interchange.export_ctranslate2 import export_checked
+    from tolka.interchange.export_html import export_html
+    from tolka.interchange.huggingface import export_huggingface
+    from tolka.interchange.marian import export_marian
+
     if options.to == "html":
-        from tolka.interchange.export_html import export_html
-
-        check_outside(options.output, others)
         export_html([model, *others], options.output, options.dtype, sample, options.node, say)
-    elif options.to == "huggingface":
-        from tolka.interchange.huggingface import export_huggingface
-
-        export_huggingface(model, options.output, options.dtype or "float32", sample, say)
-    elif options.to == "marian":
-        from tolka.interchange.marian import export_marian
-
-        export_marian(model, options.output, options.dtype, sample, say)
     else:
-        from tolka.interchange.export_ctranslate2 import export_checked
-
-        export_checked(model, options.output, options.dtype, sample, say)
+        exports = {"huggingface": export_huggingface, "ctranslate2": export_checked, "marian": export_marian}
+        exports[options.to](model, options.output, options.dtype, sample, say)
 
 
 def _sample(options: argparse.Namespace) -> list[str]:
