@@ -13,7 +13,7 @@ from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.verify import QUALITY, LengthRatio
-from tolka.search.hypothesis import Rendered
+from tolka.search.hypothesis import Rendered, check_prefix
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
@@ -349,13 +349,10 @@ class Translator(Generic[E]):
             # Only the first segment has a prefix.
             if text.segments and (prefix := text.segments[0].wish.prefix):
                 longest = self.engine.longest_translation(search, len(text.segments[0].ids))
-                if len(prefix) > longest:
-                    raise TextError(
-                        number,
-                        f"a prefix of {len(prefix)} subwords does not fit into a translation of at most {longest}: "
-                        "shorten it, or raise search.max_length_extra",
-                        of_prefix=True,
-                    )
+                try:
+                    check_prefix(prefix, longest + 1)
+                except DataError as error:
+                    raise TextError(number, str(error), of_prefix=True) from None
 
     def _check_sentence(self, number: int, length: int) -> None:
         """Raise TextError if a sentence of a text is too long for the engine."""
