@@ -34,8 +34,7 @@ from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form
 from tolka.model_directory.verify import MANIFEST
 from tolka.model_directory.write import save_tensors, snapshot
-from tolka.models.options import MODELS, ModelConfig
-from tolka.options.parsing import build
+from tolka.models.options import ModelConfig, resolved_options
 from tolka.system.atomic import whole_folder
 from tolka.system.progress import Say
 from tolka.text.characters import CHARACTER_SETTINGS
@@ -112,15 +111,15 @@ def import_huggingface(
 def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Say) -> None:
     """Write a model as a folder of the first of `FAMILIES` that can express it, all or nothing.
 
-    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES. lines: the sample to compare; [] =
-    made-up lines. ConfigError, with the option that would fit, if no family can express the model; CheckpointError if
-    `transformers` translates otherwise.
+    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES; "" is float32. lines: the sample to
+    compare; [] = made-up lines. ConfigError, with the option that would fit, if no family can express the model;
+    CheckpointError if `transformers` translates otherwise.
     """
+    dtype = dtype or "float32"
     if dtype not in DTYPES:
         raise ConfigError(f"--dtype ({dtype}) of a Hugging Face folder must be one of {', '.join(DTYPES)}")
     saved = load_any(model)
-    values = saved.config["model"]
-    options = build(MODELS.get(values["name"]), values, "model").resolved(saved.tokenizer.shared)
+    options = resolved_options(saved.config["model"], saved.tokenizer.shared)
     family, files = _first_family(saved, options)
     files[CONFIG]["dtype"] = dtype
     with whole_folder(out) as work:
