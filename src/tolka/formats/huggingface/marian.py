@@ -48,6 +48,7 @@ _SHARING = {
     (False, True): "target_output",
     (False, False): "none",
 }
+_SPECIAL = ("</s>", "<unk>", "<pad>")
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 
 
@@ -146,7 +147,13 @@ def config_of(
     sizes: of Marian's source and target vocabulary. places: ids of `</s>`, `<unk>` and `<pad>` in the target's.
     ConfigError, with the setting, for what Marian cannot express.
     """
-    check_expressible(model)
+    allowed: dict[str, tuple[Any, ...]] = {
+        "norm": ("post",),
+        "positions": ("sinusoidal_halves",),
+        "share_embeddings": tuple(_SHARING.values()),
+        "decoder_start": ("bos",),
+    }
+    bart.refuse_others("Hugging Face's Marian", model, allowed, "train with model=transformer_marian, which fits")
     share, tie = next(flags for flags, sharing in _SHARING.items() if sharing == model.share_embeddings)
     share = share and tie  # see _SHARING
     eos, _, pad = places
@@ -168,17 +175,6 @@ def config_of(
         "bos_token_id": None,
         "use_cache": True,
     }
-
-
-def check_expressible(model: TransformerOptions) -> None:
-    """Raise ConfigError, with the settings that would fit, for options that Marian's architecture does not have."""
-    allowed: dict[str, tuple[Any, ...]] = {
-        "norm": ("post",),
-        "positions": ("sinusoidal_halves",),
-        "share_embeddings": tuple(_SHARING.values()),
-        "decoder_start": ("bos",),
-    }
-    bart.refuse_others("Hugging Face's Marian", model, allowed, "train with model=transformer_marian, which fits")
 
 
 def _direction(about: Mapping[str, Any]) -> Direction | None:
@@ -217,12 +213,12 @@ def _read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bo
 
 def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
     """Read a vocabulary; CheckpointError if it does not fit. size: as config.json says."""
-    path, ids = folder.path / name, folder.vocabulary(name)
-    if missing := [special for special in ("</s>", "<unk>", "<pad>") if special not in ids]:
+    path, subwords = folder.path / name, folder.vocabulary(name)
+    if missing := [special for special in _SPECIAL if special not in subwords]:
         raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
-    if len(ids) != size:
-        raise CheckpointError(f"{path} has {len(ids)} subwords, and {CONFIG} says {size} (vocab_size)")
-    return Vocabulary.of(sorted(ids, key=ids.__getitem__), (ids["</s>"], ids["<unk>"], ids["<pad>"]))
+    if len(subwords) != size:
+        raise CheckpointError(f"{path} has {len(subwords)} subwords, and {CONFIG} says {size} (vocab_size)")
+    return Vocabulary.of(subwords, tuple(map(subwords.index, _SPECIAL)))
 
 
 def _tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
@@ -237,7 +233,7 @@ def _tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
     }
     for name, vocabulary in zip((VOCAB, TARGET_VOCAB), vocabularies, strict=False):
         order = vocabulary.ids_in_original_order()
-        special = dict(zip(vocabulary.places, ("</s>", "<unk>", "<pad>"), strict=True))
+        special = dict(zip(vocabulary.places, _SPECIAL, strict=True))
         files[name] = {special.get(place) or vocabulary.subwords[number]: place for place, number in enumerate(order)}
         # A JSON object has each name once.
         if len(files[name]) < len(order):
