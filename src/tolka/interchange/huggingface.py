@@ -111,8 +111,8 @@ def import_huggingface(
 def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Say) -> None:
     """Write a model as a folder of the first of `FAMILIES` that can express it, all or nothing.
 
-    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES; "" is float32. lines: the sample to
-    compare; [] = made-up lines. ConfigError, with the option that would fit, if no family can express the model;
+    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES; "" is float32. lines: the sample
+    to compare; [] = made-up lines. ConfigError, with the option that would fit, if no family can express the model;
     CheckpointError if `transformers` translates otherwise.
     """
     dtype = dtype or "float32"

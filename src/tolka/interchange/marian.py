@@ -115,10 +115,10 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Say
     models = [with_rules(first, form.source, direction_of(saved.config).source), *second]
     with whole_folder(out) as work:
         names = write_files(work, files[OPTIONS], tensors, saved.tokenizer.vocabularies, models, dtype == "int8")
-        config = {"relative-paths": True, "models": [MODEL], "vocabs": [names[0], names[-1]], **_SEARCH}
+        settings = {"relative-paths": True, "models": [MODEL], "vocabs": [names[0], names[-1]], **_SEARCH}
+        settings["gemm-precision"] = _PRECISIONS[dtype]
         # translateLocally looks for the second name.
         for name in ("config.yml", "config.intgemm8bitalpha.yml"):
-            settings = {**config, "gemm-precision": _PRECISIONS[dtype]}
             (work / name).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
         (work / MODEL_INFO).write_text(json.dumps(files[MODEL_INFO], indent=2), encoding="utf-8")
         _check_written(work, tensors, dtype == "int8")

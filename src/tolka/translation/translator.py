@@ -263,7 +263,11 @@ class Translator(Generic[E]):
         source, target = resolved.direction
         if source and source == target and self.directions and resolved.direction not in self.directions:
             self._refuse(resolved.direction)
-        listed, prefixes = _as_list(texts), _checked(resolved.prefixes, "prefixes")
+        if not isinstance(texts, Iterable):
+            kind = type(texts).__name__
+            raise TypeError(f"texts must be a str or several of them, as in ['A sentence.'], not {kind}")
+        listed = _checked([texts] if isinstance(texts, str) else list(texts), "texts")
+        prefixes = _checked(resolved.prefixes, "prefixes")
         if prefixes and len(prefixes) != len(listed):
             raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
         return _Call(listed, resolved, tick)
@@ -416,15 +420,6 @@ class Translator(Generic[E]):
 def _loaded_for(load: Callable[[], Translator[E]], direction: Direction) -> Translator[E]:
     """Load a translator again as `for_direction` returned it."""
     return load().for_direction(direction)
-
-
-def _as_list(texts: object) -> list[str]:
-    """Return the texts as a list; TypeError unless they are a str or an iterable of them."""
-    if isinstance(texts, str):
-        return _checked([texts], "texts")
-    if not isinstance(texts, Iterable):
-        raise TypeError(f"texts must be a str or several of them, as in ['A sentence.'], not {type(texts).__name__}")
-    return _checked(list(texts), "texts")
 
 
 def _checked(texts: Sequence[str], name: str) -> list[str]:

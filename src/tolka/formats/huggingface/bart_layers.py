@@ -48,6 +48,20 @@ MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """model.share_embeddings -> our embeddings, and the names under which theirs may have each matrix."""
 
+# Our modules of a layer -> theirs, which ours has stacked in one matrix.
+_PARTS = {
+    "attention.query_key_value": "self_attn.q_proj self_attn.k_proj self_attn.v_proj",
+    "attention.output": "self_attn.out_proj",
+    "around_attention.norm": "self_attn_layer_norm",
+    "cross.query": "encoder_attn.q_proj",
+    "cross.key_value": "encoder_attn.k_proj encoder_attn.v_proj",
+    "cross.output": "encoder_attn.out_proj",
+    "around_cross.norm": "encoder_attn_layer_norm",
+    "feedforward.inner": "fc1",
+    "feedforward.outer": "fc2",
+    "around_feedforward.norm": "final_layer_norm",
+}
+
 
 def read_options(config: Mapping[str, Any], where: str, default_activation: str, **own: Any) -> TransformerConfig:
     """Return the options of a `config.json`; CheckpointError for what they cannot express. where: its name.
@@ -134,23 +148,11 @@ def tensor_names(model: TransformerOptions) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for side, count in (("encoder", model.layers), ("decoder", model.decoder_layers or model.layers)):
         for number in range(count):
-            ours, theirs = f"{side}.{number}", f"model.{side}.layers.{number}"
-            parts = {
-                "attention.query_key_value": [f"self_attn.{part}_proj" for part in "qkv"],
-                "attention.output": ["self_attn.out_proj"],
-                "around_attention.norm": ["self_attn_layer_norm"],
-                "feedforward.inner": ["fc1"],
-                "feedforward.outer": ["fc2"],
-                "around_feedforward.norm": ["final_layer_norm"],
-            }
-            if side == "decoder":
-                parts |= {
-                    "cross.query": ["encoder_attn.q_proj"],
-                    "cross.key_value": [f"encoder_attn.{part}_proj" for part in "kv"],
-                    "cross.output": ["encoder_attn.out_proj"],
-                    "around_cross.norm": ["encoder_attn_layer_norm"],
-                }
-            names |= {f"{ours}.{part}": [f"{theirs}.{name}" for name in fused] for part, fused in parts.items()}
+            for part, fused in _PARTS.items():
+                if side == "decoder" or "cross" not in part:
+                    names[f"{side}.{number}.{part}"] = [
+                        f"model.{side}.layers.{number}.{name}" for name in fused.split()
+                    ]
         if model.norm == "pre":
             names[f"{side}_norm"] = [f"model.{side}.layer_norm"]
     both = [(ours, fused, kind) for ours, fused in names.items() for kind in ("weight", "bias")]

@@ -74,7 +74,9 @@ class Marian(Family):
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
         longest = bart.read_positions(config, where) - 1  # one is that of </s>
-        return Foreign(self, folder, config, about, options, tokenizer, longest, _direction(about))
+        named = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
+        direction = named if all(map(LANGUAGE.fullmatch, named)) else None
+        return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
 
     def weights(self, foreign: Foreign) -> Fill:
         options, vocabularies, path = foreign.options, foreign.tokenizer.vocabularies, foreign.folder.path
@@ -175,12 +177,6 @@ def config_of(
         "bos_token_id": None,
         "use_cache": True,
     }
-
-
-def _direction(about: Mapping[str, Any]) -> Direction | None:
-    """Return the direction that tokenizer_config.json names; None unless both are codes of languages."""
-    direction = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
-    return direction if all(map(LANGUAGE.fullmatch, direction)) else None
 
 
 def _read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bool) -> Tokenizer:
