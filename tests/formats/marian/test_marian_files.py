@@ -226,6 +226,7 @@ def without(name: str) -> Callable[[Path], object]:
         ),
         (with_options(**{"enc-depth": 2}), "16 tensors differ from its options: encoder_l2_ffn_W1 is missing"),
         (with_options(**{"enc-depth": 10**9}), "model.layers"),
+        (with_options(**{"dec-depth": 999}), "has 44 tensors, and its options claim 999 layers"),
         (with_options(**{"transformer-heads": 3}), "must be a multiple of model.heads (3)"),
         (with_options(**{"tied-embeddings-all": False}), "decoder_Wemb is missing"),
         (with_arrays(encoder_l1_self_bq=np.full((1, 16), np.nan, "f4")), "not finite (NaN or inf in encoder_l1"),

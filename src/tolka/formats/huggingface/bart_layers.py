@@ -100,12 +100,13 @@ def read_positions(config: Mapping[str, Any], where: str) -> int:
     return positions
 
 
-def check_sinusoids(tables: Mapping[str, Tensor], kind: str, path: Path, family: str) -> None:
-    """Raise CheckpointError for positions that are trained. tables: name -> rows of the first positions that are used.
+def check_sinusoids(theirs: Weights, kind: str, path: Path, family: str, first: int = 0) -> None:
+    """Raise CheckpointError for positions that are trained, where a folder has tables of them.
 
-    kind: as for `sinusoids`. path: of the folder.
+    kind: as for `sinusoids`. path: of the folder. first: row of the first position that is used.
     """
-    for name, rows in tables.items():
+    for name in (each for each in theirs if "embed_positions" in each):
+        rows = theirs[name]()[first:]
         expected = sinusoids(torch.arange(len(rows)), rows.size(1), kind)
         if not torch.allclose(rows, expected, rtol=0, atol=_POSITION_TOLERANCE):
             raise CheckpointError(f"{path}: {name} is trained, and {family}'s positions are sinusoids")
@@ -116,6 +117,8 @@ def layer_settings(model: TransformerOptions) -> dict[str, Any]:
     sizes = {theirs: getattr(model, "inner_width" if ours == "d_ff" else ours) for ours, theirs in _SIZES.items()}
     return {
         **sizes,
+        "is_encoder_decoder": True,
+        "use_cache": True,
         "decoder_attention_heads": model.heads,
         "decoder_ffn_dim": model.inner_width,
         _ACTIVATION: model.activation,

@@ -88,8 +88,7 @@ class Marian(Family):
             del shapes[bart.SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        tables = {name: theirs[name]() for name in POSITIONS if name in theirs}
-        bart.check_sinusoids(tables, "sinusoidal_halves", path, self.NAME)
+        bart.check_sinusoids(theirs, "sinusoidal_halves", path, self.NAME)
 
         def fill(ours: Mapping[str, Tensor]) -> None:
             bart.fill_layers(ours, theirs, options, vocabularies, path)
@@ -162,7 +161,6 @@ def config_of(
     return {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
-        "is_encoder_decoder": True,
         "vocab_size": sizes[0],
         "decoder_vocab_size": sizes[1],
         **bart.layer_settings(model),
@@ -175,7 +173,6 @@ def config_of(
         "forced_eos_token_id": eos,
         "decoder_start_token_id": pad,
         "bos_token_id": None,
-        "use_cache": True,
     }
 
 
