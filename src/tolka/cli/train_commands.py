@@ -10,7 +10,7 @@ from typing import Any
 from tolka.cli.common import DONE, Parser
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.names import check_outside, model_path
-from tolka.system.progress import say
+from tolka.system.progress import Say, say
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
@@ -117,7 +117,11 @@ def _export(options: argparse.Namespace) -> None:
     if options.to == "html":
         export_html([model, *others], options.output, options.dtype, sample, options.node, say)
     else:
-        exports = {"huggingface": export_huggingface, "ctranslate2": export_checked, "marian": export_marian}
+        exports: dict[str, Callable[[Path, Path, str, list[str], Say], object]] = {
+            "huggingface": export_huggingface,
+            "ctranslate2": export_checked,
+            "marian": export_marian,
+        }
         exports[options.to](model, options.output, options.dtype, sample, say)
 
 

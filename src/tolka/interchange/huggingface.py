@@ -15,14 +15,7 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any, read_folder
-from tolka.formats.huggingface.family import (
-    CONFIG,
-    FAMILIES,
-    GENERATION_CONFIG,
-    LANGUAGE,
-    TOKENIZER_CONFIG,
-    Family,
-)
+from tolka.formats.huggingface.family import CONFIG, FAMILIES, GENERATION_CONFIG, TOKENIZER_CONFIG, Family
 from tolka.formats.marian.folder import MarianFiles
 from tolka.interchange.marian import compare_imported
 from tolka.interchange.parity import BF16, FP16, FP32, LIMIT, TolkaSide, compare, direction_to_compare, sample_of
@@ -66,11 +59,8 @@ def import_huggingface(
     """Write a folder of one of `FAMILIES` or of Marian as a model directory; the parity gate compares it if it can.
 
     direction: None = the folder's. lines: the sample to compare; [] = made-up lines. languages, texts: those that the
-    model is trimmed to, see `trim`. ConfigError if neither names the languages, or a code is invalid.
+    model is trimmed to, see `trim`. ConfigError if neither names the languages.
     """
-    for key, code in zip(("corpus.source", "corpus.target"), direction or (), strict=False):
-        if not LANGUAGE.fullmatch(code):
-            raise ConfigError(f"{key}={code!r:.60} must be the code of a language, as en: letters, digits, _, + and -")
     if (path / EXPORTED).is_file():
         raise CheckpointError(f"{path} was exported for CTranslate2: give the model that it was made from")
     if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
