@@ -136,7 +136,7 @@ def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
         "verdict": facts.verdict["sentences"][0] if facts.verdict else "",
         "card": model_card(saved.config, on_card, saved.scores, has_config=False, marks_lines=False),
         "search": settings_of(BeamConfig()),  # as mt-translate searches unless another search is typed
-        "model": resolved_options(saved.config["model"], saved.tokenizer.shared),
+        "model": asdict(resolved_options(saved.config["model"], saved.tokenizer.shared)),
         "tokenizer": about_tokenizer(saved.tokenizer, directions),
         "characters": about_characters(facts.characters, directions),
         "splitter": about_splitter(directions, split, facts.sources.longest),
