@@ -158,8 +158,8 @@ def read_foreign(path: Path) -> Foreign:
 def whole_number(config: Mapping[str, Any], key: str, where: str) -> int:
     """Return a whole number of a `config.json`; CheckpointError if it is missing or something else."""
     value = config.get(key)  # by exact type, since True is an int as well
-    if type(value) is not int or value < 0:
-        raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be a whole number")
+    if type(value) is not int or not 0 <= value < 2**31:
+        raise CheckpointError(f"{where}: {key} ({value!r:.80}) must be a whole number below 2^31")
     return value
 
 

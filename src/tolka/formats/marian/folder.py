@@ -34,6 +34,7 @@ from tolka.tokenizer.vocabulary import Vocabulary
 MODEL, MODEL_INFO = "model.bin", "model_info.json"
 """The model file that is written, and translateLocally's facts of a model."""
 _MOST_YAML, _MOST_VOCABULARY = 2**16, 2**23  # bytes; a model's options have some thousands, 60 000 subwords a million
+_MOST_BRACKETS, _LONGEST_LINE = 100, 1000  # of options: the parser is quadratic in the one, numbers in the other
 _LONGEST = 512  # subwords of a source, for which Marian's files have no limit
 _NEVER = -1e4  # bias of the logit of a row that no translation has
 _STEP = 8  # that the engine wants a vocabulary in int8 to be a multiple of
@@ -50,7 +51,7 @@ class MarianFolder(ModelFolder):
         self._named = dict[str, Any]()
         if named:
             with self.file(named).open("rb") as stream:
-                self._named = _yaml(stream.read(_MOST_YAML), path / named)
+                self._named = _yaml(stream.read(_MOST_YAML + 1), path / named)
         self.model, *others = self.named_files("models", marian_models(path))
         if others:
             raise CheckpointError(f"{path} has several models, {self.model} and {others[0]}: name one in decoder.yml")
@@ -208,11 +209,13 @@ def write_files(
 
 def _yaml(content: bytes, where: Path | str) -> dict[str, Any]:
     """Return the mapping in a YAML text; CheckpointError for something else, and for aliases."""
+    brackets, longest = content.count(b"[") + content.count(b"{"), max(map(len, content.splitlines()), default=0)
+    is_sound = len(content) <= _MOST_YAML and brackets <= _MOST_BRACKETS and longest <= _LONGEST_LINE
     try:
         # By aliases a few bytes stand for any number of values, in every message that shows them.
-        events = yaml.parse(content[:_MOST_YAML], yaml.SafeLoader)
+        events = yaml.parse(content, yaml.SafeLoader) if is_sound else ()
         has_aliases = any(isinstance(event, yaml.AliasEvent) for event in events)
-        values = None if has_aliases else yaml.safe_load(content[:_MOST_YAML])
+        values = yaml.safe_load(content) if is_sound and not has_aliases else None
     except (yaml.YAMLError, ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):

@@ -39,13 +39,14 @@ _SIZES = {
     "decoder_layers": "dec-depth",
 }
 # What neither names nor shapes of tensors show -> Marian's default, and other values that tolka has.
-_FORM: dict[str, tuple[str, ...]] = {
+_FORM: dict[str, tuple[str | bool, ...]] = {
     "type": ("transformer",),
     "transformer-preprocess": ("", "d"),
     "transformer-postprocess": ("dan", "an"),
     "transformer-ffn-activation": ("swish", "relu"),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
     "dec-cell": ("gru", "ssru"),  # where that is rnn
+    "right-left": (False,),  # whether the target is read backwards
 }
 _IN_LAYER = re.compile(r"(encoder|decoder)\.(\d+)\.(.+)\.(weight|bias)")
 _KINDS, _NORM_KINDS = {"weight": "W", "bias": "b"}, {"weight": "scale", "bias": "bias"}
