@@ -156,4 +156,5 @@ def _directions(saved: SavedModel) -> Sequence[Direction]:
 
 def settings_of(search: SearchConfig) -> dict[str, Any]:
     """Return the settings of a search, as search.js reads them."""
-    return {key: value for key, value in asdict(search).items() if key not in ("glossary", "banned")}
+    others = ("min_length", "no_repeat_ngram", "glossary", "banned")
+    return {key: value for key, value in asdict(search).items() if key not in others}

@@ -1,7 +1,6 @@
-// Greedy and beam search over any model with `start` and `step`.
+// Beam search over any model with `start` and `step`; greedy search is a beam of one.
 //
-// Generators: they yield the tokens of the best hypothesis so far after every step, so that whoever drives them can
-// show it, and stop. A hypothesis is {tokens, score, state}; score: its log-probability, in the end over the penalty.
+// A hypothesis is {tokens, score, state}; score: its log-probability, in the end over the penalty.
 // Shapes: k hypotheses of one sentence, V vocabulary.
 
 import { EOS } from "./tokenizer.js";
@@ -51,47 +50,22 @@ export class Decoder {
   next(hypotheses) {
     const steps = this.step(hypotheses);
     return this.logits(steps).map((logits, n) => {
-      const most = logits.reduce((one, other) => Math.max(one, other), NEVER);
+      const most = logits.reduce((one, other) => Math.max(one, other));
       const normalizer = most + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - most), 0));
       const logP = logits.map((logit) => logit - normalizer);
       for (const token of this.never) logP[token] = NEVER;
-      this.applyRules(logP, hypotheses[n].tokens);
       return { logP, state: steps[n].state };
     });
   }
-
-  /** Forbid what may not follow `tokens`. The others' log-probabilities stay as they are. */
-  applyRules(logP, tokens) {
-    const { no_repeat_ngram: n, min_length } = this.settings;
-    const end = logP[EOS];
-    if (n > 0) {
-      const last = tokens.slice(tokens.length - n + 1);
-      for (let start = 0; start + n <= tokens.length; start++)
-        if (last.every((token, i) => tokens[start + i] === token)) logP[tokens[start + n - 1]] = NEVER;
-    }
-    if (tokens.length < min_length && tokens.length < this.limit - 1) logP[EOS] = NEVER;
-    // A hypothesis with every token forbidden ends, instead of vanishing from the beam.
-    if (logP.every((value) => value === NEVER)) logP[EOS] = end;
-  }
 }
 
-/** The most likely token at every step. */
-function* greedySearch(model, input, settings) {
-  const decoder = new Decoder(model, input, settings);
-  let hypothesis = decoder.empty;
-  while (hypothesis.tokens.length < decoder.limit) {
-    const [{ logP, state }] = decoder.next([hypothesis]);
-    const token = logP.indexOf(logP.reduce((one, other) => Math.max(one, other)));
-    const score = hypothesis.score + logP[token];
-    if (token === EOS) return [{ ...hypothesis, score }];
-    hypothesis = { tokens: [...hypothesis.tokens, token], score, state };
-    yield hypothesis.tokens;
-  }
-  return [hypothesis];
-}
-
-/** The beam_size most likely hypotheses are extended by every token, and the best of these continue; best first. */
-function* beamSearch(model, input, settings) {
+/**
+ * The beam_size most likely hypotheses are extended by every token, and the best of these continue; best first.
+ *
+ * A generator: it yields the tokens of the best hypothesis so far after every step, so that whoever drives it can show
+ * it, and stop.
+ */
+export function* beamSearch(model, input, settings) {
   const decoder = new Decoder(model, input, settings);
   const { beam_size, n_best } = settings;
   const lastPenalty = lengthPenalty(settings, decoder.limit);
@@ -106,21 +80,18 @@ function* beamSearch(model, input, settings) {
     // A hypothesis finishes only among the k best, where any other would stay in the beam.
     for (const { parent, token, score } of candidates.slice(0, beam_size))
       if (token === EOS) finished.push({ ...active[parent], score: Math.fround(score / penalty) });
-    active = candidates
-      .filter(({ token }) => token !== EOS)
-      .slice(0, beam_size)
-      .map(({ parent, token, score }) => {
-        return { tokens: [...active[parent].tokens, token], score, state: next[parent].state };
-      });
+    const extend = ({ parent, token, score }) => {
+      return { tokens: [...active[parent].tokens, token], score, state: next[parent].state };
+    };
+    active = candidates.filter(({ token }) => token !== EOS).slice(0, beam_size).map(extend);
     finished.sort((one, other) => other.score - one.score); // of equal ones the first stays first
-    const isFull = finished.length >= beam_size;
-    const isWorse = isFull && active.length && Math.fround(active[0].score / penalty) <= finished[beam_size - 1].score;
+    const mostLikely = active[0]?.score ?? NEVER;
+    const isWorse = finished.length >= beam_size && Math.fround(mostLikely / penalty) <= finished[beam_size - 1].score;
     // Log-probabilities only fall, and penalties only rise: this bounds every score that can be reached.
-    const bound = active.length ? Math.fround(active[0].score / lastPenalty) : NEVER;
+    const bound = Math.fround(mostLikely / lastPenalty);
     const isBeaten = finished.length >= compared && bound <= finished[compared - 1].score;
-    if (isBeaten || isWorse || !active.length || step >= decoder.limit) {
+    if (isBeaten || isWorse || !active.length || step >= decoder.limit)
       return finished.length ? finished : active.map((each) => ({ ...each, score: each.score / penalty }));
-    }
     yield (finished[0] ?? active[0]).tokens;
   }
 }
@@ -141,5 +112,3 @@ function best(next, hypotheses, count) {
   });
   return found;
 }
-
-export const SEARCHES = { greedy: greedySearch, beam: beamSearch };
