@@ -57,7 +57,7 @@ def random_config(draw: random.Random, shared: bool) -> ModelConfig:
         norm=draw.choice(("pre", "post")),
         normalization=draw.choice(("layernorm", "rmsnorm")),
         activation=draw.choice(("relu", "gelu", "swish", "swiglu")),
-        positions=draw.choice(("sinusoidal", "sinusoidal_halves", "sinusoidal_fairseq", "rotary", "learned")),
+        positions=draw.choice((*(f"sinusoidal{kind}" for kind in ("", "_halves", "_fairseq", "_marian")), "rotary", "learned")),
         max_positions=8,
         decoder_start=draw.choice(("bos", "eos")),
         scale_embeddings=draw.random() < 0.8,

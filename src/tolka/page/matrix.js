@@ -69,7 +69,7 @@ export class Matrix {
   }
 
   /** The matrix of the rows from .. to - 1, in the same memory. */
-  part(from, to) {
+  part(from = 0, to = this.rows) {
     const { memory, dtype, offset, stride, columns, scales } = this;
     return new Matrix(memory, dtype, offset + from * stride, to - from, columns, scales.subarray(from, to));
   }
