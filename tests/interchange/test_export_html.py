@@ -32,7 +32,7 @@ from tolka.translation.translator import Translator
 
 NODE = shutil.which("node") or ""
 needs_node = pytest.mark.skipif(not NODE, reason="node is not on PATH: the page's runtime was not run")
-SHORT: dict[str, Any] = {"max_length_factor": 1.1, "max_length_extra": 5}  # random models seldom end by themselves
+SHORT: dict[str, Any] = {"max_length_factor": 1.25, "max_length_extra": 5}  # random models seldom end by themselves
 
 
 def translator_of(saved: SavedModel, search: SearchConfig) -> Translator[Any]:
@@ -48,9 +48,7 @@ def page_of(folder: Path, monkeypatch: pytest.MonkeyPatch, dtype: str = "fp32") 
 
 
 def searches(seed: int) -> list[SearchConfig]:
-    kind = ("gnmt", "plain", "none")[seed % 3]
-    exponent = 1.0 if kind == "none" else (0.6, 1.0, 2.0)[seed // 3 % 3]
-    return [GreedyConfig(**SHORT), BeamConfig(length_normalization=kind, length_penalty=exponent, **SHORT)]
+    return [GreedyConfig(**SHORT), BeamConfig(length_penalty=(0.6, 1.0, 2.0)[seed % 3], **SHORT)]
 
 
 def translations_of(folder: Path, seed: int, count: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:

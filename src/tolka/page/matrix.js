@@ -91,11 +91,11 @@ export class Matrix {
     const inputs = new Activations(memory.buffer, 0, x.length * width).fill(0);
     const steps = x.map((row, n) => (dtype === "int8" ? quantize : copy)(row, inputs.subarray(n * width)));
     const results = x.map(() => new Float32Array(rows));
-    const kernel = memory.kernels[dtype];
+    const [kernel, inputStride] = [memory.kernels[dtype], width * Activations.BYTES_PER_ELEMENT];
     // Each row of W is read once for all N, so that the hypotheses of a beam share one pass over the weights.
     for (let o = 0; o < rows; o++)
       for (let n = 0; n < x.length; n++) {
-        const sum = kernel(offset + o * stride, n * width * Activations.BYTES_PER_ELEMENT, stride);
+        const sum = kernel(offset + o * stride, n * inputStride, stride);
         results[n][o] = sum * steps[n] * scales[o] + (bias ? bias[o] : 0);
       }
     return results;

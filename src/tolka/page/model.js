@@ -31,9 +31,9 @@ class Weights {
   /** Source, target and output embeddings, of which some are one matrix (Press and Wolf 2017). */
   embeddings(sharing) {
     const target = this.get("target_embedding.weight");
-    const source = ["all", "source_target"].includes(sharing) ? target : this.get("source_embedding.weight");
-    const shared = { all: target, target_output: target, source_output: source }[sharing];
-    return { target, source, output: shared ?? this.get("output_embedding.weight") };
+    const source = this.find("source_embedding.weight") ?? target;
+    const shared = sharing === "source_output" ? source : target;
+    return { target, source, output: this.find("output_embedding.weight") ?? shared };
   }
 }
 
@@ -62,7 +62,7 @@ export class Translator {
     let step = steps.next();
     for (; !step.done; step = steps.next()) yield this.textOf(step.value, text);
     const found = step.value.map(({ tokens, score }) => ({ text: this.textOf(tokens, text), score }));
-    // A text may be spelt in several sequences of subwords: the first of them, the best of a beam, stands for it.
+    // A text may be spelt in several sequences of subwords: the best of them stands for it.
     const isFirst = ({ text }, n) => n === found.findIndex((each) => each.text.trim() === text.trim());
     return {
       ...found[0],

@@ -10,15 +10,12 @@ const NEVER = -Infinity;
 
 /** How many tokens, </s> included, a translation may have. length: of the source, </s> included, tags not. */
 function lengthLimit({ max_length_factor, max_length_extra }, length) {
-  // The factor as the fraction that it is written as: in binary 1.1 * 10 is above 11.
-  const [whole, decimals = ""] = String(max_length_factor).split(".");
-  return Math.max(Math.ceil((length * Number(whole + decimals)) / 10 ** decimals.length), 1) + max_length_extra;
+  return Math.max(Math.ceil(length * max_length_factor), 1) + max_length_extra;
 }
 
 /** What log-probabilities are divided by: every token lowers them, and undivided, short translations would win. */
-function lengthPenalty({ length_normalization, length_penalty }, length) {
-  if (length_normalization === "none") return 1;
-  return (length_normalization === "gnmt" ? (5 + length) / 6 : length) ** length_penalty; // Wu et al. 2016, section 7
+function lengthPenalty({ length_penalty = 1 }, length) {
+  return ((5 + length) / 6) ** length_penalty; // Wu et al. 2016, section 7
 }
 
 /** A sentence that a model translates, step by step. */

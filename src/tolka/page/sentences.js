@@ -17,12 +17,11 @@ const MORE_STOPS = new RegExp(
 );
 const CLOSING_FIRST = new RegExp(`\\0((?:${CLOSING}+(?=[\\s\\0]|$)|[）」』】》〉]+)\\s*)`, "gu"); // of the part before
 const LIST_NUMBER_LAST = /(?<=[.!?…]\s)(\d{1,3}[.)]\s+)\0/gu; // of the part after
-// No end: after a quoted sentence that with who says it, a number that counts something, a single letter's stop, and no
-// blank as in an address.
+// No end: after a quoted sentence that with who says it, no blank as in an address, and a single letter's stop.
 const GOES_ON = new RegExp(
-  `\\d\\.\\s+\\0${SMALL}|\\0[—–-]\\s?${SMALL}|["”»“’]\\s+\\0${SMALL}|["”»“’]\\0(?![${UNSPACED}])\\p{L}` +
-    "|[\"”’」』]\\0(?:\\p{Script=Han}{1,4}?[说說问問喊叫答]|と(?:言|い|思|叫|答|聞|問|呼|話|書|述|、)|って|など)" +
-    `|[.…]\\s*\\0${SMALL}|[!?]\\0[\\p{Ll}\\d]|(?:^|[\\s(.])(?:\\p{Lu}|${SMALL})\\.\\s*\\0\\S`,
+  `["”»“’]\\s+\\0${SMALL}|["”»“’]\\0(?![${UNSPACED}])\\p{L}|[!?]\\0[\\p{Ll}\\d]` +
+    `|(?:^|[\\s(.])[\\p{Lu}\\p{Ll}]\\.\\s*\\0\\S` +
+    "|[\"”’」』]\\0(?:\\p{Script=Han}{1,4}?[说說问問喊叫答]|と(?:言|い|思|叫|答|聞|問|呼|話|書|述|、)|って|など)",
   "u",
 );
 // Where a sentence that is too long is cut, the best places first, and whether there is a mark: after a sentence's end,
@@ -107,8 +106,9 @@ export class Splitter {
   /** Cut a sentence near its middle until each part is short enough: {separator before it, part} of each. */
   cut(text, direction, blank) {
     const { split, maxLength } = this.about;
-    const isLong = split !== "never" && this.tokenizer.sourceLength(text, direction) > maxLength;
-    const cut = isLong ? bestCut(text) : null;
+    const { source: tags } = this.tokenizer.tags(direction);
+    const length = this.tokenizer.encodeSource(text, direction).length - tags.length - 1; // without </s>
+    const cut = split !== "never" && length > maxLength ? bestCut(text) : null;
     if (!cut) return [{ before: "", segment: text }];
     const left = this.cut(text.slice(0, cut.end), direction, blank);
     const right = this.cut(text.slice(cut.start), direction, blank);

@@ -239,13 +239,8 @@ export class Tokenizer {
   /** The ids of a source text: tags x_1 .. x_n </s>. */
   encodeSource(text, direction) {
     const { source, typed } = this.tags(direction);
-    const ids = this.source.encode(text, true);
+    const ids = this.source.encode(text);
     return [...source, ...(typed.includes(ids[0]) ? ids.slice(1) : ids), EOS];
-  }
-
-  /** The number of subwords of a source text, without tags and </s>. */
-  sourceLength(text, direction) {
-    return this.encodeSource(text, direction).length - this.tags(direction).source.length - 1;
   }
 
   decodeTarget(ids) {
