@@ -28,14 +28,12 @@ function plainKernels(buffer) {
   return { int8: kernelOf(DTYPES.int8), fp32: kernelOf(DTYPES.fp32) };
 }
 
-/** A memory for all matrices of a model, and, at its beginning, for the activations of one multiplication. */
+/** A memory for the bytes of all tensors of a model, and, at its beginning, for the activations of a multiplication. */
 export class Memory {
-  constructor(tensors, simd) {
-    const matrices = tensors.filter(({ shape }) => shape.length === 2);
-    const widths = matrices.map(({ shape }) => roundUp(shape[1]));
-    this.free = MOST_ROWS * Math.max(...widths) * 4;
-    const sizes = matrices.map(({ shape, dtype }, n) => shape[0] * widths[n] * DTYPES[dtype].Weights.BYTES_PER_ELEMENT);
-    const pages = Math.ceil(sizes.reduce((sum, size) => sum + size, this.free) / PAGE_BYTES);
+  constructor(tensors, bytes, simd) {
+    const widest = Math.max(...tensors.map(({ shape }) => roundUp(shape[1] ?? 0)));
+    this.start = MOST_ROWS * widest * 4; // of the tensors
+    const pages = Math.ceil((this.start + bytes.byteLength) / PAGE_BYTES);
     try {
       if (!simd) throw new Error("not wanted");
       const memory = new WebAssembly.Memory({ initial: pages });
@@ -47,47 +45,40 @@ export class Memory {
       const buffer = new ArrayBuffer(pages * PAGE_BYTES);
       Object.assign(this, { buffer, kernels: plainKernels(buffer), simd: false });
     }
+    new Uint8Array(this.buffer).set(new Uint8Array(bytes), this.start);
+  }
+
+  vector(offset, length) {
+    return new Float32Array(this.buffer, this.start + offset, length);
   }
 }
 
-/** A matrix W (O, I). In int8, row o is scales[o] times its integers; in fp32 there are no scales. */
+/** A matrix W (O, I). In int8, row o is scales[o] times its integers; in fp32 the scales are 1. */
 export class Matrix {
-  constructor(memory, dtype, offset, rows, columns, scales) {
-    Object.assign(this, { memory, dtype, offset, rows, columns, scales, ...DTYPES[dtype] });
+  constructor(memory, { shape: [rows, columns], dtype, offset }, scales) {
+    Object.assign(this, { memory, rows, columns, dtype, offset, scales, ...DTYPES[dtype] });
+    this.address = memory.start + offset;
     this.width = roundUp(columns); // of a row in memory, the last values of which are 0
     this.stride = this.width * this.Weights.BYTES_PER_ELEMENT;
   }
 
-  /** The matrix of the file's `bytes`, where its rows have no space between them, copied into the memory. */
-  static from(memory, bytes, { shape: [rows, columns], dtype, offset, scales }) {
-    const scale = dtype === "int8" ? new Float32Array(bytes, scales, rows) : new Float32Array(rows).fill(1);
-    const matrix = new Matrix(memory, dtype, memory.free, rows, columns, scale);
-    const values = new matrix.Weights(bytes, offset, rows * columns);
-    for (let row = 0; row < rows; row++) matrix.values(row).set(values.subarray(row * columns, (row + 1) * columns));
-    memory.free += rows * matrix.stride;
-    return matrix;
-  }
-
   /** The matrix of the rows from .. to - 1, in the same memory. */
   part(from = 0, to = this.rows) {
-    const { memory, dtype, offset, stride, columns, scales } = this;
-    return new Matrix(memory, dtype, offset + from * stride, to - from, columns, scales.subarray(from, to));
-  }
-
-  values(row) {
-    return new this.Weights(this.memory.buffer, this.offset + row * this.stride, this.columns);
+    const about = { shape: [to - from, this.columns], dtype: this.dtype, offset: this.offset + from * this.stride };
+    return new Matrix(this.memory, about, this.scales.subarray(from, to));
   }
 
   /** A row in fp32, (I): a subword's embedding. */
   row(row) {
-    return Float32Array.from(this.values(row), (value) => value * this.scales[row]);
+    const values = new this.Weights(this.memory.buffer, this.address + row * this.stride, this.columns);
+    return Float32Array.from(values, (value) => value * this.scales[row]);
   }
 
   /** x (N, I) -> x W^T + b, (N, O) */
   multiply(x, bias = null) {
     const [first, others] = [x.slice(0, MOST_ROWS), x.slice(MOST_ROWS)];
     if (others.length) return [...this.multiply(first, bias), ...this.multiply(others, bias)];
-    const { memory, dtype, offset, rows, width, stride, scales, Activations } = this;
+    const { memory, dtype, address, rows, width, stride, scales, Activations } = this;
     const inputs = new Activations(memory.buffer, 0, x.length * width).fill(0);
     const steps = x.map((row, n) => (dtype === "int8" ? quantize : copy)(row, inputs.subarray(n * width)));
     const results = x.map(() => new Float32Array(rows));
@@ -95,7 +86,7 @@ export class Matrix {
     // Each row of W is read once for all N, so that the hypotheses of a beam share one pass over the weights.
     for (let o = 0; o < rows; o++)
       for (let n = 0; n < x.length; n++) {
-        const sum = kernel(offset + o * stride, n * inputStride, stride);
+        const sum = kernel(address + o * stride, n * inputStride, stride);
         results[n][o] = sum * steps[n] * scales[o] + (bias ? bias[o] : 0);
       }
     return results;

@@ -9,12 +9,17 @@ import { TransformerModel } from "./transformer.js";
 
 const NETWORKS = { rnn: RecurrentModel, transformer: TransformerModel };
 
-/** The tensors of a model by name: matrices in one memory, vectors as arrays. */
+/** The tensors of a model by name: matrices, and vectors as arrays. */
 class Weights {
   constructor(tensors, bytes, simd) {
-    this.memory = new Memory(tensors, simd);
-    const vector = ({ offset, shape }) => new Float32Array(bytes, offset, shape[0]);
-    const read = (tensor) => (tensor.shape.length === 2 ? Matrix.from(this.memory, bytes, tensor) : vector(tensor));
+    const memory = new Memory(tensors, bytes, simd);
+    const read = (tensor) => {
+      const { shape: [length, width], dtype, offset, scales } = tensor;
+      if (!width) return memory.vector(offset, length);
+      const ofRows = dtype === "int8" ? memory.vector(scales, length) : new Float32Array(length).fill(1);
+      return new Matrix(memory, tensor, ofRows);
+    };
+    this.simd = memory.simd;
     this.tensors = new Map(tensors.map((tensor) => [tensor.name, read(tensor)]));
   }
 
@@ -45,7 +50,7 @@ export class Translator {
     if (!Network || about.tensors.some((tensor) => endOf(tensor) > bytes.byteLength))
       throw new Error("This file is damaged: what it says of its model does not fit the weights.");
     const weights = new Weights(about.tensors, bytes, simd);
-    Object.assign(this, { about, simd: weights.memory.simd, network: new Network(about.model, weights) });
+    Object.assign(this, { about, simd: weights.simd, network: new Network(about.model, weights) });
     this.tokenizer = new Tokenizer(about.tokenizer);
     this.splitter = new Splitter(about.splitter, about.characters, this.tokenizer);
   }
