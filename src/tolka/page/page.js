@@ -115,8 +115,8 @@ function translate() {
   clearTimeout(timer);
   light(null);
   page.alternatives.close();
-  const text = page.source.value;
-  current = { text, isDone: false, id: send({ text, alternatives: 0, attention: true }) };
+  current = { text: page.source.value, isDone: false };
+  current.id = send({ text: current.text, alternatives: 0, attention: true });
 }
 
 const RECEIVED = {
