@@ -71,7 +71,7 @@ export class Matrix {
   /** A row in fp32, (I): a subword's embedding. */
   row(row) {
     const values = new this.Weights(this.memory.buffer, this.address + row * this.stride, this.columns);
-    return Float32Array.from(values, (value) => value * this.scales[row]);
+    return new Float32Array(values).map((value) => value * this.scales[row]);
   }
 
   /** x (N, I) -> x W^T + b, (N, O) */
@@ -110,7 +110,11 @@ function quantize(row, integers) {
 }
 
 /** Vectors side by side, as one. */
-export const join = (vectors) => Float32Array.from(vectors.flatMap((vector) => [...vector]));
+export function join(vectors) {
+  const joined = new Float32Array(vectors.reduce((sum, vector) => sum + vector.length, 0));
+  vectors.reduce((place, vector) => (joined.set(vector, place), place + vector.length), 0);
+  return joined;
+}
 
 export const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
