@@ -63,11 +63,12 @@ def test_a_beam_that_may_have_lost_a_better_hypothesis_is_searched_again(
 ) -> None:
     """One hypothesis is cut off at six tokens. In its place one of -3.1 / 6 may have finished: above -3 / 3 only."""
     config = BeamConfig(beam_size=2, n_best=1, length_normalization="plain", length_penalty=1.0)
-    first = [("▁a ▁b </s>", log_probability), ("▁a ▁b ▁c ▁a ▁b ▁c", -2.9)]
+    poor = [("▁c </s>", -2.95), ("▁b </s>", -2.96)]
+    first = [("▁a ▁b </s>", log_probability), ("▁a ▁b ▁c ▁a ▁b ▁c", -2.9), *poor]
     translator = FakeTranslator([first], [[*first, ("▁c ▁c ▁c ▁c ▁c </s>", -3.1)]])
     [[best]] = search(translator, config, [6])
     assert best.tokens == ([C] * 5 if is_repeated else [A, B])
-    assert [call["num_hypotheses"] for call in translator.calls] == ([2, 4] if is_repeated else [2])
+    assert [call["num_hypotheses"] for call in translator.calls] == ([4, 6] if is_repeated else [4])
 
 
 def test_only_sentences_beyond_their_own_limit_are_searched_again() -> None:

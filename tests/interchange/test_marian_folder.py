@@ -22,7 +22,7 @@ from conftest import Command
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any
 from tolka.formats.hub import local_folder
-from tolka.formats.huggingface.marian import check_expressible
+from tolka.formats.huggingface.marian import config_of
 from tolka.interchange.huggingface import export_huggingface, import_huggingface
 from tolka.model_directory.read import load_model
 from tolka.models.transformer.config import PRESETS, TransformerConfig
@@ -323,9 +323,9 @@ def test_arguments_that_do_not_do(
 )
 def test_what_marian_cannot_express(options: dict[str, Any], said: str) -> None:
     fits = PRESETS["transformer_marian"].resolved(shared=True)
-    check_expressible(fits)
+    config_of(fits, (9, 9), 9, (0, 1, 8))
     with pytest.raises(ConfigError) as caught:
-        check_expressible(dataclasses.replace(fits, **options))
+        config_of(dataclasses.replace(fits, **options), (9, 9), 9, (0, 1, 8))
     assert said in str(caught.value)
     assert str(caught.value).endswith("train with model=transformer_marian, which fits")
 

@@ -85,7 +85,7 @@ class PlainSearch:
         return tokens, total, False
 
     def beam(self, config: Any, source: Sequence[int], wish: Wish = NO_WISH) -> list[Found]:
-        """Beam search until the beam_size best finished hypotheses beat all active ones, or the limit is reached."""
+        """Beam search to its full end: until twice beam_size hypotheses are finished, or the limit is reached."""
         [found] = self.groups(config, source, config.beam_size, 1, 0.0, wish)
         return found
 
@@ -112,13 +112,7 @@ class PlainSearch:
                 finished[group] += [(tokens, value, True) for _, value, tokens, _ in ends]
                 active[group] = [([*tokens, token], value) for _, value, tokens, token in others]
                 taken += [EOS] * len(ends) + [token for *_, token in others]
-                penalty, normalization = config.length_penalty, config.length_normalization
-                finished[group].sort(key=lambda each: -scored(each, penalty, normalization))
-                del finished[group][2 * size :]
-                own = (scored((tokens, value, False), penalty, normalization) for tokens, value in active[group])
-                enough, best = len(finished[group]) >= size, max(own, default=NEVER)
-                is_beaten = enough and best <= scored(finished[group][size - 1], penalty, normalization)
-                if is_beaten or step == limit(config, source):
+                if len(finished[group]) >= (2 * size if size > 1 else 1) or step == limit(config, source):
                     finished[group] = finished[group] or [(tokens, value, False) for tokens, value in active[group]]
                     active[group] = []
         return finished

@@ -10,7 +10,7 @@ from typing import Any
 from tolka.cli.common import DONE, Parser
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.names import check_outside, model_path
-from tolka.system.progress import say
+from tolka.system.progress import Say, say
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
@@ -106,24 +106,23 @@ def _export(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"{options.node or others[0]}: --to {options.to} takes one model and no --node; --to html does"
         )
+    check_outside(options.output, others)
     (model,), sample = options.models, _sample(options)
+
+    from tolka.interchange.export_ctranslate2 import export_checked
+    from tolka.interchange.export_html import export_html
+    from tolka.interchange.huggingface import export_huggingface
+    from tolka.interchange.marian import export_marian
+
     if options.to == "html":
-        from tolka.interchange.export_html import export_html
-
-        check_outside(options.output, others)
         export_html([model, *others], options.output, options.dtype, sample, options.node, say)
-    elif options.to == "huggingface":
-        from tolka.interchange.huggingface import export_huggingface
-
-        export_huggingface(model, options.output, options.dtype or "float32", sample, say)
-    elif options.to == "marian":
-        from tolka.interchange.marian import export_marian
-
-        export_marian(model, options.output, options.dtype, sample, say)
     else:
-        from tolka.interchange.export_ctranslate2 import export_checked
-
-        export_checked(model, options.output, options.dtype, sample, say)
+        exports: dict[str, Callable[[Path, Path, str, list[str], Say], object]] = {
+            "huggingface": export_huggingface,
+            "ctranslate2": export_checked,
+            "marian": export_marian,
+        }
+        exports[options.to](model, options.output, options.dtype, sample, say)
 
 
 def _sample(options: argparse.Namespace) -> list[str]:

@@ -1,6 +1,7 @@
 """What fine-tuning inherits from the model that it starts from: sizes, tokenizer and languages."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tolka.config.origins import Composition, Origin, Rank
@@ -94,6 +95,6 @@ def _single_text(value: Any) -> Any:
 def _resolve_sizes(sizes: Mapping[str, Any], shared: bool) -> Mapping[str, Any]:
     """Return a model's options with derived sizes written out; unchanged if they describe no possible model."""
     try:
-        return resolved_options(sizes, shared)
+        return asdict(resolved_options(sizes, shared))
     except ConfigError:  # reported when the settings are built
         return sizes

@@ -134,9 +134,9 @@ def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
         "title": saved.config["run"]["name"] or saved.folder.name,
         "directions": [each._asdict() for each in directions],
         "verdict": facts.verdict["sentences"][0] if facts.verdict else "",
-        "card": model_card(saved.config, on_card, saved.scores, has_config=False, marks_lines=False),
+        "card": model_card(saved.config, on_card, saved.scores, has_config=False, marks_lines=False, is_folder=False),
         "search": settings_of(BeamConfig()),  # as mt-translate searches unless another search is typed
-        "model": resolved_options(saved.config["model"], saved.tokenizer.shared),
+        "model": asdict(resolved_options(saved.config["model"], saved.tokenizer.shared)),
         "tokenizer": about_tokenizer(saved.tokenizer, directions),
         "characters": about_characters(facts.characters, directions),
         "splitter": about_splitter(directions, split, facts.sources.longest),

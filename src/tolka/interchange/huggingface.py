@@ -15,14 +15,7 @@ from torch import Tensor
 
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.any_model import load_any, read_folder
-from tolka.formats.huggingface.family import (
-    CONFIG,
-    FAMILIES,
-    GENERATION_CONFIG,
-    LANGUAGE,
-    TOKENIZER_CONFIG,
-    Family,
-)
+from tolka.formats.huggingface.family import CONFIG, FAMILIES, GENERATION_CONFIG, TOKENIZER_CONFIG, Family
 from tolka.formats.marian.folder import MarianFiles
 from tolka.interchange.marian import compare_imported
 from tolka.interchange.parity import BF16, FP16, FP32, LIMIT, TolkaSide, compare, direction_to_compare, sample_of
@@ -34,8 +27,7 @@ from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form
 from tolka.model_directory.verify import MANIFEST
 from tolka.model_directory.write import save_tensors, snapshot
-from tolka.models.options import MODELS, ModelConfig
-from tolka.options.parsing import build
+from tolka.models.options import ModelConfig, resolved_options
 from tolka.system.atomic import whole_folder
 from tolka.system.progress import Say
 from tolka.text.characters import CHARACTER_SETTINGS
@@ -67,11 +59,8 @@ def import_huggingface(
     """Write a folder of one of `FAMILIES` or of Marian as a model directory; the parity gate compares it if it can.
 
     direction: None = the folder's. lines: the sample to compare; [] = made-up lines. languages, texts: those that the
-    model is trimmed to, see `trim`. ConfigError if neither names the languages, or a code is invalid.
+    model is trimmed to, see `trim`. ConfigError if neither names the languages.
     """
-    for key, code in zip(("corpus.source", "corpus.target"), direction or (), strict=False):
-        if not LANGUAGE.fullmatch(code):
-            raise ConfigError(f"{key}={code!r:.60} must be the code of a language, as en: letters, digits, _, + and -")
     if (path / EXPORTED).is_file():
         raise CheckpointError(f"{path} was exported for CTranslate2: give the model that it was made from")
     if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
@@ -112,15 +101,15 @@ def import_huggingface(
 def export_huggingface(model: Path, out: Path, dtype: str, lines: list[str], say: Say) -> None:
     """Write a model as a folder of the first of `FAMILIES` that can express it, all or nothing.
 
-    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES. lines: the sample to compare; [] =
-    made-up lines. ConfigError, with the option that would fit, if no family can express the model; CheckpointError if
-    `transformers` translates otherwise.
+    The parity gate compares it if `transformers` is installed. dtype: one of DTYPES; "" is float32. lines: the sample
+    to compare; [] = made-up lines. ConfigError, with the option that would fit, if no family can express the model;
+    CheckpointError if `transformers` translates otherwise.
     """
+    dtype = dtype or "float32"
     if dtype not in DTYPES:
         raise ConfigError(f"--dtype ({dtype}) of a Hugging Face folder must be one of {', '.join(DTYPES)}")
     saved = load_any(model)
-    values = saved.config["model"]
-    options = build(MODELS.get(values["name"]), values, "model").resolved(saved.tokenizer.shared)
+    options = resolved_options(saved.config["model"], saved.tokenizer.shared)
     family, files = _first_family(saved, options)
     files[CONFIG]["dtype"] = dtype
     with whole_folder(out) as work:

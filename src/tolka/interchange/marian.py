@@ -20,14 +20,13 @@ from tolka.formats.any_model import load_any
 from tolka.formats.huggingface.family import Foreign
 from tolka.formats.marian.folder import MODEL, MODEL_INFO, MarianFiles, MarianFolder, read_marian, write_files
 from tolka.formats.marian.model_file import OPTIONS, is_quantised
-from tolka.interchange.parity import FP32, Logits, Pairs, Threshold, TolkaSide, compare, sample_of
+from tolka.interchange.parity import FP32, Side, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import CARD
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form, direction_of
-from tolka.models.options import MODELS
+from tolka.models.options import resolved_options
 from tolka.models.transformer.options import TransformerOptions
-from tolka.options.parsing import build
 from tolka.system.atomic import whole_folder
 from tolka.system.progress import Say
 from tolka.tokenizer.character_rules import with_rules
@@ -52,7 +51,7 @@ _WIDTH_STEP = 64  # of the matrix multiplications in int8 on all processors
 _ROUNDED = Threshold(identical=0.0, bleu=50.0, advice="; compare lines of your own (--sample FILE)")
 
 
-class BergamotSide:
+class BergamotSide(Side):
     """Bergamot's engine with the files of a folder, one line at a time."""
 
     def __init__(self, folder: Path, vocabularies: Sequence[str], dtype: str, package: Path) -> None:
@@ -73,10 +72,6 @@ class BergamotSide:
             raise CheckpointError(f"{self.name} cannot translate with it: {said[0] if said else done.returncode}")
         # As tolka: bytes that make no character are left out, and control characters that end a line are blanks.
         return [as_line(line.replace("\N{REPLACEMENT CHARACTER}", "")) for line in found]
-
-    def logits(self, pairs: Pairs) -> list[Logits] | None:
-        """Return None: the engine tells no logits."""
-        return None
 
 
 def engine() -> tuple[Path | None, str]:
@@ -100,8 +95,7 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Say
     if dtype not in _PRECISIONS:
         raise ConfigError(f"--dtype ({dtype}) of a Marian folder must be one of {', '.join(_PRECISIONS)}")
     saved, family, package = load_any(model), MarianFiles(), engine()[0]
-    values = saved.config["model"]
-    options = build(MODELS.get(values["name"]), values, "model").resolved(saved.tokenizer.shared)
+    options = resolved_options(saved.config["model"], saved.tokenizer.shared)
     files = family.files(saved, options)
     assert isinstance(options, TransformerOptions)
     if dtype == "int8" and (options.d_model % _WIDTH_STEP or options.inner_width % _WIDTH_STEP):
@@ -121,10 +115,10 @@ def export_marian(model: Path, out: Path, dtype: str, lines: list[str], say: Say
     models = [with_rules(first, form.source, direction_of(saved.config).source), *second]
     with whole_folder(out) as work:
         names = write_files(work, files[OPTIONS], tensors, saved.tokenizer.vocabularies, models, dtype == "int8")
-        config = {"relative-paths": True, "models": [MODEL], "vocabs": [names[0], names[-1]], **_SEARCH}
+        settings = {"relative-paths": True, "models": [MODEL], "vocabs": [names[0], names[-1]], **_SEARCH}
+        settings["gemm-precision"] = _PRECISIONS[dtype]
         # translateLocally looks for the second name.
         for name in ("config.yml", "config.intgemm8bitalpha.yml"):
-            settings = {**config, "gemm-precision": _PRECISIONS[dtype]}
             (work / name).write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
         (work / MODEL_INFO).write_text(json.dumps(files[MODEL_INFO], indent=2), encoding="utf-8")
         _check_written(work, tensors, dtype == "int8")

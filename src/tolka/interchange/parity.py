@@ -56,8 +56,9 @@ class Side(Protocol):
         """Return the logits (T + 1, V - 2) of each (source, target)'s tokens and of `</s>`, with forced decoding.
 
         The columns are the subwords in tolka's order from `</s>` on, since no side may translate to `<pad>` or `<s>`.
-        None if the program does not return logits.
+        None, as here, if the program does not return logits.
         """
+        return None
 
 
 class TolkaSide:

@@ -10,9 +10,8 @@ from tolka.interchange.parity import LINES, Threshold, TolkaSide, compare, sampl
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import direction_of
 from tolka.models.embeddings import with_rows
-from tolka.models.options import MODELS
+from tolka.models.options import resolved_options
 from tolka.nn.initialization import SkipInitialization
-from tolka.options.parsing import build
 from tolka.options.suggestions import some_of
 from tolka.system.progress import Say
 from tolka.text.direction import UNDETERMINED, Direction
@@ -71,8 +70,7 @@ def check_languages(saved: SavedModel, languages: Sequence[str]) -> None:
 
 def _trimmed(saved: SavedModel, tokenizer: Tokenizer, ids: Sequence[int]) -> SavedModel:
     """Return the model with another tokenizer. ids: the old ones of its subwords, in their new order."""
-    values = saved.config["model"]
-    options = build(MODELS.get(values["name"]), values, "model")
+    options = resolved_options(saved.config["model"], tokenizer.shared)
     with SkipInitialization():
         model = options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared)
     model.load_state_dict(with_rows(saved.model.state_dict(), ids, ids))

@@ -11,6 +11,11 @@ def are_worth_removing(ended: int, active: int, device: torch.device) -> bool:
     return ended > 0 and (device.type == "cpu" or ended >= _SHARE_REMOVED * active)
 
 
+def are_surely_none(mask: Tensor) -> bool:
+    """Return whether no value is true; False on a GPU, which would have to be waited for."""
+    return mask.device.type == "cpu" and not bool(mask.any())
+
+
 def by_ending(ended: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the numbers of the sentences that have not ended, and of the `count` that have, each in order."""
     # The count is known already: `nonzero` would wait for the device.

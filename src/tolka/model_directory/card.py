@@ -40,13 +40,15 @@ def model_card(
     *,
     has_config: bool = True,
     marks_lines: bool = True,
+    is_folder: bool = True,
     parity: str = "",
 ) -> str:
     """Return the model card as Markdown; CheckpointError, with the reason, if a value is of another kind.
 
     facts: label -> value, in order. scores: as in scores.json. repository: OWNER/NAME on the Hub, if it is published.
     has_config: whether config.yaml is beside the card. marks_lines: whether mt-translate can flag lines to check, as it
-    does with torch. parity: `parity_section` of the model that this one is made from.
+    does with torch. is_folder: whether the card is in a folder that mt-translate reads. parity: `parity_section` of the
+    model that this one is made from.
     """
     from jinja2 import UndefinedError
 
@@ -66,6 +68,7 @@ def model_card(
                 folder=repository.rpartition("/")[2] or "THIS_FOLDER",
                 has_config=has_config,
                 marks_lines=marks_lines,
+                is_folder=is_folder,
                 parity=parity,
                 shown=number_text,
                 interval=_interval,

@@ -1,7 +1,7 @@
 """Make models from finished ones: average several, merge an adapter into one, store one in int8."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tolka.errors import CheckpointError, ConfigError
@@ -74,7 +74,7 @@ def quantise_model(folder: Path, out: Path) -> None:
 
 def _check_compatible(first: SavedModel, other: SavedModel) -> None:
     """Raise CheckpointError, with what differs, if two models cannot be averaged."""
-    one, two = (resolved_options(saved.config["model"], saved.tokenizer.shared) for saved in (first, other))
+    one, two = (asdict(resolved_options(saved.config["model"], saved.tokenizer.shared)) for saved in (first, other))
     # Options that act only in training, as dropout, do not change what the weights compute.
     keys = sorted(key for key in one.keys() | two.keys() if not key.endswith(TRAINING_ONLY))
     differing = [f"model.{key} is {one.get(key)} and {two.get(key)}" for key in keys if one.get(key) != two.get(key)]

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from tolka.errors import ConfigError
@@ -111,6 +111,6 @@ def resolved_sharing(sharing: str, shared: bool) -> str:
     return sharing
 
 
-def resolved_options(options: Mapping[str, Any], shared: bool) -> dict[str, Any]:
+def resolved_options(options: Mapping[str, Any], shared: bool) -> ModelConfig:
     """Return a saved model's options, resolved; ConfigError if they are not valid."""
-    return asdict(build(MODELS.get(str(options.get("name"))), options, "model").resolved(shared))
+    return build(MODELS.get(str(options.get("name"))), options, "model").resolved(shared)

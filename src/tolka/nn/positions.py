@@ -18,25 +18,22 @@ def sinusoids(positions: Tensor, width: int, kind: str = "sinusoidal") -> Tensor
     al. 2019) and M2M-100. Returns (T, width) float32; an odd width has one sine more than cosines, of which
     sinusoidal_marian lacks the first, or with sinusoidal_fairseq a last column of zeros.
     """
-    if kind == "sinusoidal_marian":
-        # In float32, as Marian computes it; of an odd width it writes the last sine over the first cosine.
-        rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / (width - 2)))
-        angles = positions[:, None].float() * rates
-        return torch.cat([angles.sin(), angles[:, width % 2 :].cos()], dim=1)
     if kind == "sinusoidal_fairseq":
-        half = width // 2
-        # In float32, as Hugging Face computes M2M-100's table.
-        rates = torch.exp(torch.arange(half, device=positions.device).float() * -(math.log(10000.0) / (half - 1)))
-        angles = (positions[:, None] + FAIRSEQ_OFFSET).float() * rates
-        return nn.functional.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
+        even = sinusoids(positions + FAIRSEQ_OFFSET, width // 2 * 2, "sinusoidal_marian")
+        return nn.functional.pad(even, (0, width % 2))
     if kind == "sinusoidal_halves":
         # In float64, as Hugging Face computes Marian's table.
         exact = torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width
         angles = positions[:, None].double() / 10000.0**exact
         return torch.cat([angles.sin(), angles.cos()[:, : width // 2]], dim=1).float()
-    # 10000^(-2i/width) as exp of a logarithm; neighbouring columns have the same angle.
-    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
+    # 10000^(-2i/width) as exp of a logarithm, in float32, as Marian and M2M-100 in transformers compute theirs.
+    divisor = width - 2 if kind == "sinusoidal_marian" else width
+    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / divisor))
     angles = positions[:, None].float() * rates  # (T, ceil(width / 2))
+    if kind == "sinusoidal_marian":
+        # Of an odd width Marian writes the last sine over the first cosine.
+        return torch.cat([angles.sin(), angles[:, width % 2 :].cos()], dim=1)
+    # Neighbouring columns have the same angle.
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
 
 

@@ -67,6 +67,7 @@ export function* beamSearch(model, input, settings) {
   const { beam_size, n_best } = settings;
   const lastPenalty = lengthPenalty(settings, decoder.limit);
   const compared = n_best > 1 ? beam_size : 1; // finished hypotheses that no active one may be able to beat in the end
+  const enough = beam_size > 1 ? 2 * beam_size : 1; // of the first that finish some are short and poor
   const finished = [];
   let active = [decoder.empty];
   for (let step = 1; ; step++) {
@@ -82,12 +83,10 @@ export function* beamSearch(model, input, settings) {
     };
     active = candidates.filter(({ token }) => token !== EOS).slice(0, beam_size).map(extend);
     finished.sort((one, other) => other.score - one.score); // of equal ones the first stays first
-    const mostLikely = active[0]?.score ?? NEVER;
-    const isWorse = finished.length >= beam_size && Math.fround(mostLikely / penalty) <= finished[beam_size - 1].score;
     // Log-probabilities only fall, and penalties only rise: this bounds every score that can be reached.
-    const bound = Math.fround(mostLikely / lastPenalty);
+    const bound = active.length ? Math.fround(active[0].score / lastPenalty) : NEVER;
     const isBeaten = finished.length >= compared && bound <= finished[compared - 1].score;
-    if (isBeaten || isWorse || !active.length || step >= decoder.limit)
+    if (isBeaten || !active.length || step >= decoder.limit || finished.length >= enough)
       return finished.length ? finished : active.map((each) => ({ ...each, score: each.score / penalty }));
     yield (finished[0] ?? active[0]).tokens;
   }

@@ -89,8 +89,9 @@ class _Beam:
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)  # (B,): lp is never larger
         self.width = config.beam_size // config.groups
-        # Twice as many as a beam has, as several may have the same text.
-        self.finished = [Finished.empty(2 * self.width, self.limits) for _ in range(config.groups)]
+        # The first ones that finish may be short and poor. A beam of one is greedy search.
+        self.enough = 2 * self.width if self.width > 1 else 1
+        self.finished = [Finished.empty(self.enough, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
         # Of each group, in which sentences (B,) it has ended in this step without a finished hypothesis.
         self.lacking: list[Tensor] = []
@@ -185,9 +186,12 @@ class _Beam:
         best = total.amax(dim=1)
         # At the length limit, or with none left that can continue.
         has_ended = (self.limits <= self.step) | (best == NEVER)
-        # With as many finished hypotheses as active ones, all of which are better than any active one with its length
-        # so far: poor ones may finish early, while a far better one continues.
-        has_ended |= best / self.config.penalty(self.step) <= scores[:, self.width - 1]
+        if self.terms:
+            # With as many finished hypotheses as active ones, all of which are better than any active one with its
+            # length so far: many poor ones finish early in a bank with few hypotheses.
+            has_ended |= best / self.config.penalty(self.step) <= scores[:, self.width - 1]
+        else:
+            has_ended |= scores[:, self.enough - 1] > NEVER
         if self.config.groups == 1:
             # Or when no active one can still beat the finished ones that are wanted: log p only falls and lp only
             # rises, so that log p / lp(limit) bounds every score that can be reached. One of several groups continues,

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tolka.kernels.ending import are_surely_none
 from tolka.search.base import NEVER, take
 from tolka.search.hypothesis import Hypothesis
 
@@ -36,17 +37,17 @@ class Finished:
 
         prefixes: (B, c, t). log_p: (B, c). penalty: lp of their length, t + 1.
         """
-        # In most steps none finishes. A GPU is not asked, which would wait for it.
-        if is_finished.device.type == "cpu" and not bool(is_finished.any()):
+        if are_surely_none(is_finished):  # as in most steps
             return self
         scores = torch.cat([self.scores, (log_p / penalty).masked_fill(~is_finished, NEVER)], dim=1)
-        best = scores.topk(self.scores.size(1), dim=1)
+        # Of equal ones the first stays first, whatever is in the batch beside them.
+        values, order = (each[:, : self.scores.size(1)] for each in scores.sort(dim=1, descending=True, stable=True))
         # What follows a hypothesis's tokens is never read.
         longer = F.pad(prefixes, (0, self.tokens.size(2) - prefixes.size(2)))
         lengths = self.lengths.new_full(log_p.shape, prefixes.size(2) + 1)
         both = [(self.tokens, longer), (self.lengths, lengths), (self.log_p, log_p)]
-        tokens, lengths, log_p = (take(torch.cat(each, dim=1), best.indices) for each in both)
-        return type(self)(tokens, lengths, log_p, best.values)
+        tokens, lengths, log_p = (take(torch.cat(each, dim=1), order) for each in both)
+        return type(self)(tokens, lengths, log_p, values)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

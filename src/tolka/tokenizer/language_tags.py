@@ -23,8 +23,6 @@ class Tags(NamedTuple):
 
 NO_TAGS = Tags()
 """Those of a model that has none."""
-
-
 FORMS = {"source": ">>{}<<", "target": "<<{}>>", "both": "__{}__"}
 """Where the tags stand -> how they are written in a SentencePiece model of one's own.
 

@@ -72,15 +72,10 @@ class Segmenter:
             segments += (part_segments := list(self.split(self.characters.source(content), separator)))
             separator = separator_between(part[len(content) :], True, self.direction[1])
             too_long |= len(part_segments) > 1
-        return self._begun(SegmentedText(segments, len(parts), too_long), prefix)
-
-    def _begun(self, text: SegmentedText, prefix: str) -> SegmentedText:
-        """Return the text, of which the translation of the first segment must begin with the prefix."""
         (ids,) = self.tokenizer.encode_target([self.characters.target(prefix)]) if prefix else ([],)
-        if not ids:
-            return text
-        first, *others = text.segments
-        return replace(text, segments=[replace(first, wish=replace(first.wish, prefix=tuple(ids))), *others])
+        if ids:
+            segments[0] = replace(segments[0], wish=replace(segments[0].wish, prefix=tuple(ids)))
+        return SegmentedText(segments, len(parts), too_long)
 
     def split(self, text: str, separator: str = "") -> Iterator[Segment]:
         """Split at the best place near the middle until each part has at most max_length subwords."""

@@ -13,7 +13,7 @@ from tolka.engines.options import DecodingConfig, resolved_split
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.verify import QUALITY, LengthRatio
-from tolka.search.hypothesis import Rendered
+from tolka.search.hypothesis import Rendered, check_prefix
 from tolka.search.options import BeamConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.surrogates import is_utf8, printable
@@ -263,7 +263,11 @@ class Translator(Generic[E]):
         source, target = resolved.direction
         if source and source == target and self.directions and resolved.direction not in self.directions:
             self._refuse(resolved.direction)
-        listed, prefixes = _as_list(texts), _checked(resolved.prefixes, "prefixes")
+        if not isinstance(texts, Iterable):
+            kind = type(texts).__name__
+            raise TypeError(f"texts must be a str or several of them, as in ['A sentence.'], not {kind}")
+        listed = _checked([texts] if isinstance(texts, str) else list(texts), "texts")
+        prefixes = _checked(resolved.prefixes, "prefixes")
         if prefixes and len(prefixes) != len(listed):
             raise ValueError(f"prefixes must be one for each text, and are {len(prefixes)} for {len(listed)}")
         return _Call(listed, resolved, tick)
@@ -349,13 +353,10 @@ class Translator(Generic[E]):
             # Only the first segment has a prefix.
             if text.segments and (prefix := text.segments[0].wish.prefix):
                 longest = self.engine.longest_translation(search, len(text.segments[0].ids))
-                if len(prefix) > longest:
-                    raise TextError(
-                        number,
-                        f"a prefix of {len(prefix)} subwords does not fit into a translation of at most {longest}: "
-                        "shorten it, or raise search.max_length_extra",
-                        of_prefix=True,
-                    )
+                try:
+                    check_prefix(prefix, longest + 1)
+                except DataError as error:
+                    raise TextError(number, str(error), of_prefix=True) from None
 
     def _check_sentence(self, number: int, length: int) -> None:
         """Raise TextError if a sentence of a text is too long for the engine."""
@@ -419,15 +420,6 @@ class Translator(Generic[E]):
 def _loaded_for(load: Callable[[], Translator[E]], direction: Direction) -> Translator[E]:
     """Load a translator again as `for_direction` returned it."""
     return load().for_direction(direction)
-
-
-def _as_list(texts: object) -> list[str]:
-    """Return the texts as a list; TypeError unless they are a str or an iterable of them."""
-    if isinstance(texts, str):
-        return _checked([texts], "texts")
-    if not isinstance(texts, Iterable):
-        raise TypeError(f"texts must be a str or several of them, as in ['A sentence.'], not {type(texts).__name__}")
-    return _checked(list(texts), "texts")
 
 
 def _checked(texts: Sequence[str], name: str) -> list[str]:

@@ -96,20 +96,15 @@ def read_plain_model(folder: Path) -> PlainModel:
 
 def sinusoids(count: int, width: int, kind: str) -> Array:
     """Return sinusoidal positions (count, width), computed in float32; kind: as for `tolka.nn.positions.sinusoids`."""
-    if kind == "sinusoidal_marian":
-        rates = np.exp(np.arange(0, width, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / (width - 2)))
-        angles = np.arange(count, dtype=np.float32)[:, None] * rates
-        return np.concatenate([np.sin(angles), np.cos(angles[:, width % 2 :])], axis=1).astype(np.float32)
-    if kind == "sinusoidal_fairseq":
-        half = width // 2
-        rates = np.exp(np.arange(half, dtype=np.float32) * np.float32(-(math.log(10000.0) / (half - 1))))
-        angles = np.arange(2, count + 2, dtype=np.float32)[:, None] * rates
-        table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
-        return np.pad(table, ((0, 0), (0, width % 2))).astype(np.float32)
-    rates = np.exp(np.arange(0, width, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / width))
+    if kind == "sinusoidal_fairseq":  # from position 2
+        even = sinusoids(count + 2, width // 2 * 2, "sinusoidal_marian")[2:]
+        return np.pad(even, ((0, 0), (0, width % 2)))
+    divisor = width - 2 if kind == "sinusoidal_marian" else width
+    rates = np.exp(np.arange(0, width, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / divisor))
     angles = np.arange(count, dtype=np.float32)[:, None] * rates
-    parts = np.sin(angles), np.cos(angles)
-    table = (
-        np.concatenate(parts, axis=1) if kind == "sinusoidal_halves" else np.stack(parts, axis=-1).reshape(count, -1)
-    )
-    return np.ascontiguousarray(table[:, :width], dtype=np.float32)  # an odd width has one cosine less
+    sines, cosines = np.sin(angles), np.cos(angles)
+    if kind == "sinusoidal":
+        table = np.stack([sines, cosines], axis=-1).reshape(count, -1)
+    else:  # of an odd width, Marian has one sine less, and Hugging Face's one cosine
+        table = np.concatenate([sines, cosines[:, width % 2 :] if kind == "sinusoidal_marian" else cosines], axis=1)
+    return np.ascontiguousarray(table[:, :width], dtype=np.float32)

@@ -26,6 +26,9 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
     script, style, runtime = _page_file("page.js"), _page_file("page.css"), join_modules(MODULES)
     assert not re.search(r"<!--|</?script", script + runtime, re.IGNORECASE), "it would end a script element"
     sized = [{**model, "bytes": len(each)} for model, each in zip(models, weights, strict=True)]
+    about = json.dumps(
+        {"version": __version__, "models": sized}, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
     tag = '<script type="text/plain" id="weights-{}">{}</script>'
     return Template(_page_file("page.html")).substitute(
         title=html.escape(title),
@@ -33,7 +36,7 @@ def join_page(title: str, models: Sequence[Mapping[str, Any]], weights: Sequence
         style=style,
         script=script,
         version=__version__,
-        about=_json({"version": __version__, "models": sized}),
+        about=about.replace("<", "\\u003c"),  # so that no text of a model can end the script element
         runtime=runtime,
         weights="\n".join(tag.format(i, base64.b64encode(each).decode()) for i, each in enumerate(weights)),
     )
@@ -43,11 +46,6 @@ def join_modules(names: Sequence[str]) -> str:
     """Return one script of modules of `tolka/page/`, without their imports and exports."""
     text = "".join(_page_file(f"{name}.js") for name in names)
     return '"use strict";\n' + re.sub(r"^(import [^;]*;\n|export )", "", text, flags=re.MULTILINE)
-
-
-def _json(value: Any) -> str:
-    """Return JSON for a script element: without < no text of a model can end it."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _page_file(name: str) -> str:

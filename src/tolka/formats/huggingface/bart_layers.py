@@ -48,6 +48,20 @@ MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """model.share_embeddings -> our embeddings, and the names under which theirs may have each matrix."""
 
+# Our modules of a layer -> theirs, which ours has stacked in one matrix.
+_PARTS = {
+    "attention.query_key_value": "self_attn.q_proj self_attn.k_proj self_attn.v_proj",
+    "attention.output": "self_attn.out_proj",
+    "around_attention.norm": "self_attn_layer_norm",
+    "cross.query": "encoder_attn.q_proj",
+    "cross.key_value": "encoder_attn.k_proj encoder_attn.v_proj",
+    "cross.output": "encoder_attn.out_proj",
+    "around_cross.norm": "encoder_attn_layer_norm",
+    "feedforward.inner": "fc1",
+    "feedforward.outer": "fc2",
+    "around_feedforward.norm": "final_layer_norm",
+}
+
 
 def read_options(config: Mapping[str, Any], where: str, default_activation: str, **own: Any) -> TransformerConfig:
     """Return the options of a `config.json`; CheckpointError for what they cannot express. where: its name.
@@ -86,12 +100,13 @@ def read_positions(config: Mapping[str, Any], where: str) -> int:
     return positions
 
 
-def check_sinusoids(tables: Mapping[str, Tensor], kind: str, path: Path, family: str) -> None:
-    """Raise CheckpointError for positions that are trained. tables: name -> rows of the first positions that are used.
+def check_sinusoids(theirs: Weights, kind: str, path: Path, family: str, first: int = 0) -> None:
+    """Raise CheckpointError for positions that are trained, where a folder has tables of them.
 
-    kind: as for `sinusoids`. path: of the folder.
+    kind: as for `sinusoids`. path: of the folder. first: row of the first position that is used.
     """
-    for name, rows in tables.items():
+    for name in (each for each in theirs if "embed_positions" in each):
+        rows = theirs[name]()[first:]
         expected = sinusoids(torch.arange(len(rows)), rows.size(1), kind)
         if not torch.allclose(rows, expected, rtol=0, atol=_POSITION_TOLERANCE):
             raise CheckpointError(f"{path}: {name} is trained, and {family}'s positions are sinusoids")
@@ -102,6 +117,8 @@ def layer_settings(model: TransformerOptions) -> dict[str, Any]:
     sizes = {theirs: getattr(model, "inner_width" if ours == "d_ff" else ours) for ours, theirs in _SIZES.items()}
     return {
         **sizes,
+        "is_encoder_decoder": True,
+        "use_cache": True,
         "decoder_attention_heads": model.heads,
         "decoder_ffn_dim": model.inner_width,
         _ACTIVATION: model.activation,
@@ -134,23 +151,11 @@ def tensor_names(model: TransformerOptions) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for side, count in (("encoder", model.layers), ("decoder", model.decoder_layers or model.layers)):
         for number in range(count):
-            ours, theirs = f"{side}.{number}", f"model.{side}.layers.{number}"
-            parts = {
-                "attention.query_key_value": [f"self_attn.{part}_proj" for part in "qkv"],
-                "attention.output": ["self_attn.out_proj"],
-                "around_attention.norm": ["self_attn_layer_norm"],
-                "feedforward.inner": ["fc1"],
-                "feedforward.outer": ["fc2"],
-                "around_feedforward.norm": ["final_layer_norm"],
-            }
-            if side == "decoder":
-                parts |= {
-                    "cross.query": ["encoder_attn.q_proj"],
-                    "cross.key_value": [f"encoder_attn.{part}_proj" for part in "kv"],
-                    "cross.output": ["encoder_attn.out_proj"],
-                    "around_cross.norm": ["encoder_attn_layer_norm"],
-                }
-            names |= {f"{ours}.{part}": [f"{theirs}.{name}" for name in fused] for part, fused in parts.items()}
+            for part, fused in _PARTS.items():
+                if side == "decoder" or "cross" not in part:
+                    names[f"{side}.{number}.{part}"] = [
+                        f"model.{side}.layers.{number}.{name}" for name in fused.split()
+                    ]
         if model.norm == "pre":
             names[f"{side}_norm"] = [f"model.{side}.layer_norm"]
     both = [(ours, fused, kind) for ours, fused in names.items() for kind in ("weight", "bias")]

@@ -81,14 +81,9 @@ class ModelFolder:
         """Return the object in a JSON file."""
         return read_json(self.file(name), _MOST_JSON)
 
-    def vocabulary(self, name: str) -> dict[str, int]:
-        """Return the subwords in a JSON file and their ids; CheckpointError unless these are all from 0 on."""
-        path, ids = self.path / name, self.json(name)
-        # By exact type: True and 1.0 are equal to 1.
-        if not all(type(number) is int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
-            raise CheckpointError(f"{path} must number its {len(ids)} subwords from 0 to {len(ids) - 1}, each once")
-        check_subwords(ids, path)
-        return ids
+    def vocabulary(self, name: str) -> list[str]:
+        """Return the subwords in a JSON file in the order of their ids; CheckpointError as `in_order`."""
+        return in_order(self.json(name), self.path / name)
 
     def sentencepiece_model(self, name: str) -> bytes:
         """Return the SentencePiece model in a file; CheckpointError if it is none, or too large to be read."""
@@ -183,7 +178,8 @@ class ModelFolder:
         if not isinstance(found, dict) or not all(isinstance(tensor, Tensor) for tensor in found.values()):
             raise CheckpointError(f"{path} has something else than tensors in it")
         found = {name: tensor.detach() for name, tensor in found.items()}  # of parameters, as some programs save them
-        if odd := [str(name) for name, tensor in found.items() if not _is_dense(tensor)]:
+        forms = {str(name): (each.layout, each.device.type, each.is_nested) for name, each in found.items()}
+        if odd := [name for name, form in forms.items() if form != (torch.strided, "cpu", False)]:
             raise CheckpointError(
                 f"{path}: {odd[0]:.80} must be a dense tensor: it is sparse, nested or without values"
             )
@@ -192,6 +188,15 @@ class ModelFolder:
         if size > path.stat().st_size + _SLACK:
             raise CheckpointError(f"{path} claims {size} numbers in {path.stat().st_size} bytes")
         return {str(name): tensor for name, tensor in found.items()}
+
+
+def in_order(ids: Mapping[str, Any], where: Path) -> list[str]:
+    """Return subwords in the order of their ids; CheckpointError unless these are all from 0 on, each once."""
+    # By exact type: True and 1.0 are equal to 1.
+    if not all(type(number) is int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+        raise CheckpointError(f"{where} must number its {len(ids)} subwords from 0 to {len(ids) - 1}, each once")
+    check_subwords(ids, where)
+    return sorted(ids, key=ids.__getitem__)
 
 
 def check_subwords(names: Iterable[str], where: Path) -> None:
@@ -247,8 +252,3 @@ def _check_pickles(path: Path, zipped: bool) -> None:
         for operation, argument, _ in pickletools.genops(pickles):
             if operation.name == "GLOBAL" and str(argument).partition(" ")[0] in ("builtins", "__builtin__", "_codecs"):
                 raise ValueError(f"it calls {argument}")
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    """Return whether a tensor has a value in memory for each element: it is not sparse, nested or on meta."""
-    return tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_nested

@@ -87,8 +87,7 @@ class _M2M100Layers(Family):
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
         shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        tables = {name: theirs[name]()[FAIRSEQ_OFFSET:] for name in POSITIONS if name in theirs}
-        bart.check_sinusoids(tables, options.positions, path, self.NAME)
+        bart.check_sinusoids(theirs, options.positions, path, self.NAME, first=FAIRSEQ_OFFSET)
         if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
             theirs = dict.fromkeys((bart.SOURCE, bart.TARGET), theirs[bart.SHARED]) | theirs
@@ -181,11 +180,9 @@ def _config_of(model: TransformerOptions, vocabulary: Vocabulary, longest: int) 
     return {
         "architectures": [_M2M100Layers.MODEL],
         "model_type": "m2m_100",
-        "is_encoder_decoder": True,
         "vocab_size": len(vocabulary.subwords),
         **bart.layer_settings(model),
         "max_position_embeddings": max(1024, longest),
         "tie_word_embeddings": model.share_embeddings == "all",
         **_special_ids(vocabulary),
-        "use_cache": True,
     }

@@ -38,8 +38,7 @@ def read_m2m_100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> To
 
     about: of tokenizer_config.json.
     """
-    path, ids = folder.path / VOCAB, folder.vocabulary(VOCAB)
-    names = sorted(ids, key=ids.__getitem__)
+    path, names = folder.path / VOCAB, folder.vocabulary(VOCAB)
     if tuple(names[: len(FAIRSEQ_SPECIAL)]) != FAIRSEQ_SPECIAL:
         raise CheckpointError(f"{path} must begin with {', '.join(FAIRSEQ_SPECIAL)}, and begins with {names[:4]!r:.80}")
     codes = str(about.get("language_codes", "m2m100"))

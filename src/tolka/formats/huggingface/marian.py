@@ -48,6 +48,7 @@ _SHARING = {
     (False, True): "target_output",
     (False, False): "none",
 }
+_SPECIAL = ("</s>", "<unk>", "<pad>")
 _NEVER = -30.0  # bias of the logit of our <pad>, which Marian does not have: exp(-30) adds nothing to a softmax
 
 
@@ -73,7 +74,9 @@ class Marian(Family):
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
         longest = bart.read_positions(config, where) - 1  # one is that of </s>
-        return Foreign(self, folder, config, about, options, tokenizer, longest, _direction(about))
+        named = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
+        direction = named if all(map(LANGUAGE.fullmatch, named)) else None
+        return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
 
     def weights(self, foreign: Foreign) -> Fill:
         options, vocabularies, path = foreign.options, foreign.tokenizer.vocabularies, foreign.folder.path
@@ -85,8 +88,7 @@ class Marian(Family):
             del shapes[bart.SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        tables = {name: theirs[name]() for name in POSITIONS if name in theirs}
-        bart.check_sinusoids(tables, "sinusoidal_halves", path, self.NAME)
+        bart.check_sinusoids(theirs, "sinusoidal_halves", path, self.NAME)
 
         def fill(ours: Mapping[str, Tensor]) -> None:
             bart.fill_layers(ours, theirs, options, vocabularies, path)
@@ -146,14 +148,19 @@ def config_of(
     sizes: of Marian's source and target vocabulary. places: ids of `</s>`, `<unk>` and `<pad>` in the target's.
     ConfigError, with the setting, for what Marian cannot express.
     """
-    check_expressible(model)
+    allowed: dict[str, tuple[Any, ...]] = {
+        "norm": ("post",),
+        "positions": ("sinusoidal_halves",),
+        "share_embeddings": tuple(_SHARING.values()),
+        "decoder_start": ("bos",),
+    }
+    bart.refuse_others("Hugging Face's Marian", model, allowed, "train with model=transformer_marian, which fits")
     share, tie = next(flags for flags, sharing in _SHARING.items() if sharing == model.share_embeddings)
     share = share and tie  # see _SHARING
     eos, _, pad = places
     return {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
-        "is_encoder_decoder": True,
         "vocab_size": sizes[0],
         "decoder_vocab_size": sizes[1],
         **bart.layer_settings(model),
@@ -166,25 +173,7 @@ def config_of(
         "forced_eos_token_id": eos,
         "decoder_start_token_id": pad,
         "bos_token_id": None,
-        "use_cache": True,
     }
-
-
-def check_expressible(model: TransformerOptions) -> None:
-    """Raise ConfigError, with the settings that would fit, for options that Marian's architecture does not have."""
-    allowed: dict[str, tuple[Any, ...]] = {
-        "norm": ("post",),
-        "positions": ("sinusoidal_halves",),
-        "share_embeddings": tuple(_SHARING.values()),
-        "decoder_start": ("bos",),
-    }
-    bart.refuse_others("Hugging Face's Marian", model, allowed, "train with model=transformer_marian, which fits")
-
-
-def _direction(about: Mapping[str, Any]) -> Direction | None:
-    """Return the direction that tokenizer_config.json names; None unless both are codes of languages."""
-    direction = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
-    return direction if all(map(LANGUAGE.fullmatch, direction)) else None
 
 
 def _read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bool) -> Tokenizer:
@@ -217,12 +206,12 @@ def _read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bo
 
 def _vocabulary(folder: ModelFolder, name: str, size: int) -> Vocabulary:
     """Read a vocabulary; CheckpointError if it does not fit. size: as config.json says."""
-    path, ids = folder.path / name, folder.vocabulary(name)
-    if missing := [special for special in ("</s>", "<unk>", "<pad>") if special not in ids]:
+    path, subwords = folder.path / name, folder.vocabulary(name)
+    if missing := [special for special in _SPECIAL if special not in subwords]:
         raise CheckpointError(f"{path} lacks {' and '.join(missing)}")
-    if len(ids) != size:
-        raise CheckpointError(f"{path} has {len(ids)} subwords, and {CONFIG} says {size} (vocab_size)")
-    return Vocabulary.of(sorted(ids, key=ids.__getitem__), (ids["</s>"], ids["<unk>"], ids["<pad>"]))
+    if len(subwords) != size:
+        raise CheckpointError(f"{path} has {len(subwords)} subwords, and {CONFIG} says {size} (vocab_size)")
+    return Vocabulary.of(subwords, tuple(map(subwords.index, _SPECIAL)))
 
 
 def _tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
@@ -237,7 +226,7 @@ def _tokenizer_files(saved: SavedModel, longest: int) -> dict[str, Any]:
     }
     for name, vocabulary in zip((VOCAB, TARGET_VOCAB), vocabularies, strict=False):
         order = vocabulary.ids_in_original_order()
-        special = dict(zip(vocabulary.places, ("</s>", "<unk>", "<pad>"), strict=True))
+        special = dict(zip(vocabulary.places, _SPECIAL, strict=True))
         files[name] = {special.get(place) or vocabulary.subwords[number]: place for place, number in enumerate(order)}
         # A JSON object has each name once.
         if len(files[name]) < len(order):

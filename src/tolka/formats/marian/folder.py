@@ -18,7 +18,7 @@ from tolka.data.batch import BOS, PAD
 from tolka.errors import CheckpointError, ConfigError
 from tolka.formats.huggingface.bart_layers import fill_rows
 from tolka.formats.huggingface.family import LANGUAGE, Family, Fill, Foreign
-from tolka.formats.huggingface.folder import ModelFolder, Shape, check_subwords
+from tolka.formats.huggingface.folder import ModelFolder, Shape, in_order
 from tolka.formats.marian.layout import BIAS, OF_VOCABULARY, TRANSPOSED, layer_tensors, read_options, written_options
 from tolka.formats.marian.model_file import OPTIONS, Item, read_items, write_bin
 from tolka.model_directory.read import SavedModel
@@ -103,6 +103,10 @@ class MarianFiles(Family):
         tokenizer, options = foreign.tokenizer, foreign.options
         assert isinstance(options, TransformerOptions)
         sizes = tokenizer.source_size, tokenizer.target_size
+        # Before a model is made of that many, though on the meta device: a thousand take ten seconds.
+        layers, count = max(options.layers, options.decoder_layers), len(foreign.folder.tensor_names())
+        if layers > count:
+            raise CheckpointError(f"{foreign.folder.path} has {count} tensors, and its options claim {layers} layers")
         ours = options.shapes(*sizes, tokenizer.shared).state_dict()
         shapes: dict[str, Shape] = {name: tuple(view.shape) for name, view in layer_tensors(ours, options).items()}
         for name, each in OF_VOCABULARY[options.share_embeddings].items():
@@ -242,17 +246,15 @@ def _read_tokenizer(folder: MarianFolder) -> Tokenizer:
 
 def _yaml_vocabulary(folder: MarianFolder, name: str) -> list[str]:
     """Return the subwords of a file with a line `subword: id` for each, in the order of their ids."""
-    path, subwords = folder.file(name), dict[int, str]()
+    path, listed = folder.file(name), list[tuple[str, int]]()
     try:
         # Line by line: no other YAML is read, whatever is in the file.
         for line in filter(None, read_text(path, _MOST_VOCABULARY).split("\n")):
             subword, _, number = line.rpartition(": ")
-            subwords[int(number)] = yaml.safe_load(subword) if subword[:1] in ("'", '"') else subword
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+            listed.append((yaml.safe_load(subword) if subword[:1] in ("'", '"') else subword, int(number)))
+        ids = dict(listed)
+    except (OSError, ValueError, TypeError, yaml.YAMLError, RecursionError):
         raise CheckpointError(f"{path} must have a line 'subword: id' for each subword") from None
-    if not all(isinstance(each, str) for each in subwords.values()):
-        raise CheckpointError(f"{path} has something else than subwords in it")
-    if sorted(subwords) != list(range(len(subwords))) or len({*subwords.values()}) < len(subwords):
-        raise CheckpointError(f"{path} must number its {len(subwords)} subwords from 0, each once")
-    check_subwords(subwords.values(), path)
-    return [subwords[number] for number in range(len(subwords))]
+    if len(ids) < len(listed):
+        raise CheckpointError(f"{path} has a subword twice")
+    return in_order(ids, path)
