@@ -32,7 +32,7 @@ from tolka.translation.translator import Translator
 
 NODE = shutil.which("node") or ""
 needs_node = pytest.mark.skipif(not NODE, reason="node is not on PATH: the page's runtime was not run")
-SHORT: dict[str, Any] = {"max_length_factor": 1.1, "max_length_extra": 5}  # random models seldom end by themselves
+SHORT: dict[str, Any] = {"max_length_factor": 1.25, "max_length_extra": 5}  # random models seldom end by themselves
 
 
 def translator_of(saved: SavedModel, search: SearchConfig) -> Translator[Any]:
@@ -48,10 +48,7 @@ def page_of(folder: Path, monkeypatch: pytest.MonkeyPatch, dtype: str = "fp32") 
 
 
 def searches(seed: int) -> list[SearchConfig]:
-    rules: dict[str, Any] = {**SHORT, "no_repeat_ngram": seed % 4, "min_length": 1 + seed % 3}
-    kind = ("gnmt", "plain", "none")[seed % 3]
-    exponent = 1.0 if kind == "none" else (0.6, 1.0, 2.0)[seed // 3 % 3]
-    return [GreedyConfig(**rules), BeamConfig(length_normalization=kind, length_penalty=exponent, **rules)]
+    return [GreedyConfig(**SHORT), BeamConfig(length_penalty=(0.6, 1.0, 2.0)[seed % 3], **SHORT)]
 
 
 def translations_of(folder: Path, seed: int, count: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
@@ -135,9 +132,11 @@ def test_a_model_in_int8_is_taken_as_it_is(tmp_path: Path) -> None:
     assert stored <= of_int8.keys()
     for name in stored:
         rows, columns = of_int8[name]["shape"]
-        values = np.frombuffer(content, np.int8, rows * columns, of_int8[name]["offset"])
+        width = -(-columns // 16) * 16  # with zeros behind each row
+        values = np.frombuffer(content, np.int8, rows * width, of_int8[name]["offset"]).reshape(rows, width)
         scales = np.frombuffer(content, "<f4", rows, of_int8[name]["scales"])
-        assert (values.reshape(rows, columns) == tensors[name].numpy()).all()
+        assert (values[:, :columns] == tensors[name].numpy()).all()
+        assert not values[:, columns:].any()
         assert (scales == tensors[f"{name}_scale"].numpy()).all()
 
 

@@ -46,8 +46,10 @@ def random_config(draw: random.Random, shared: bool) -> ModelConfig:
             **common,
         )
     heads = draw.choice((1, 3, 4))
+    kinds = [f"sinusoidal{kind}" for kind in ("", "_halves", "_fairseq", "_marian")]
+    positions = draw.choice((*kinds, "rotary", "learned"))
     return TransformerConfig(
-        d_model=heads * draw.choice((10, 12)),
+        d_model=heads * draw.choice((10, 12) if positions == "rotary" else (10, 11, 12)),
         heads=heads,
         d_v=draw.choice((0, 0, 5)),
         d_ff=draw.choice((0, 37)),
@@ -57,7 +59,7 @@ def random_config(draw: random.Random, shared: bool) -> ModelConfig:
         norm=draw.choice(("pre", "post")),
         normalization=draw.choice(("layernorm", "rmsnorm")),
         activation=draw.choice(("relu", "gelu", "swish", "swiglu")),
-        positions=draw.choice(("sinusoidal", "sinusoidal_halves", "sinusoidal_fairseq", "rotary", "learned")),
+        positions=positions,
         max_positions=8,
         decoder_start=draw.choice(("bos", "eos")),
         scale_embeddings=draw.random() < 0.8,

@@ -7,7 +7,7 @@ src/tolka/page/kernels.wat uses.
 import re
 from typing import Any
 
-TYPES = {"i32": 0x7F, "v128": 0x7B}
+TYPES = {"i32": 0x7F, "f32": 0x7D, "v128": 0x7B}
 PLAIN = {
     "i32.lt_u": [0x49],
     "i32.add": [0x6A],
@@ -92,15 +92,17 @@ def instruction(node: list[Any], names: dict[str, int], labels: tuple[str, ...])
 
 
 def function(node: list[Any]) -> tuple[str, bytes, bytes]:
-    """The name, the type and the body of an exported function without a result."""
-    names, kinds, inner = dict[str, int](), dict[str, list[int]]({"param": [], "local": []}), b""
+    """The name, the type and the body of an exported function."""
+    names, inner = dict[str, int](), b""
+    kinds: dict[str, list[int]] = {"param": [], "result": [], "local": []}
     for part in node[2:]:
         if part[0] in kinds:
-            names[part[1]] = len(names)
-            kinds[part[0]].append(TYPES[part[2]])
+            if part[0] != "result":
+                names[part[1]] = len(names)
+            kinds[part[0]].append(TYPES[part[-1]])
         else:
             inner += instruction(part, names, ())
-    of_type = bytes([0x60]) + sized(bytes(kinds["param"])) + vector([])
+    of_type = bytes([0x60]) + sized(bytes(kinds["param"])) + sized(bytes(kinds["result"]))
     # Neighbours of one type are declared together.
     declared = [match[0] for match in re.finditer(rb"(.)\1*", bytes(kinds["local"]), re.DOTALL)]
     local = vector([unsigned(len(each)) + each[:1] for each in declared])

@@ -155,5 +155,6 @@ def _directions(saved: SavedModel) -> Sequence[Direction]:
 
 
 def settings_of(search: SearchConfig) -> dict[str, Any]:
-    """Return the settings of a search, as search.js reads them."""
-    return {key: value for key, value in asdict(search).items() if key not in ("glossary", "banned")}
+    """Return the settings of a search that search.js reads."""
+    names = ("beam_size", "length_penalty", "max_length_factor", "max_length_extra")
+    return {name: value for name, value in asdict(search).items() if name in names}

@@ -16,6 +16,9 @@ const RIGHT_TO_LEFT = /(?=\p{L})[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\u{10800
 const UNSEEN = /[\x00-\x08\x0e-\x1b\x7f\xad\u200b\u2060-\u2065\u206a-\u206f\ufeff]/g;
 const BLANKS = /[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]/g;
 
+/** The bytes of a base64 text. */
+export const bytesOfBase64 = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
 /** A text without whitespace around it, as Python strips it: of information separators, too, but not of U+FEFF. */
 export function strip(text) {
   const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]+";

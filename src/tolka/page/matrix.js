@@ -3,105 +3,93 @@
 // Activations are arrays of rows, each a Float32Array. Shapes: N rows (positions of a source, or hypotheses of a beam),
 // I inputs, O outputs.
 
+import { bytesOfBase64 } from "./characters.js";
+
 const PAGE_BYTES = 65536; // by which WebAssembly counts its memory
 const MOST_ROWS = 64; // that one multiplication has space for
 const DTYPES = {
-  int8: { kernel: "int8Rows", Weights: Int8Array, Activations: Int16Array, Sums: Int32Array },
-  fp32: { kernel: "fp32Rows", Weights: Float32Array, Activations: Float32Array, Sums: Float32Array },
+  int8: { Weights: Int8Array, Activations: Int16Array },
+  fp32: { Weights: Float32Array, Activations: Float32Array },
 };
 
 const roundUp = (size) => Math.ceil(size / 16) * 16; // to SIMD registers, and to what one turn of a kernel's loop takes
 
-/** The kernels in JavaScript, for browsers without SIMD and for who reads them: out[n, o] = sum_i W[o, i] x[n, i]. */
+/** kernels.wat in JavaScript, for browsers without SIMD and for who reads it. */
 function plainKernels(buffer) {
-  const kernelOf = ({ Weights, Activations, Sums }) => (w, x, out, rows, stride, n) => {
-    const [weights, activations, sums] = [new Weights(buffer, w), new Activations(buffer, x), new Sums(buffer, out)];
-    const width = stride / Weights.BYTES_PER_ELEMENT;
-    for (let row = 0; row < rows; row++)
-      for (let k = 0; k < n; k++) {
-        let sum = 0;
-        for (let i = 0; i < width; i++) sum += weights[row * width + i] * activations[k * width + i];
-        sums[k * rows + row] = sum;
-      }
+  const kernelOf = ({ Weights, Activations }) => {
+    const [weights, activations] = [new Weights(buffer), new Activations(buffer)];
+    return (w, x, bytes) => {
+      const [first, start] = [w / Weights.BYTES_PER_ELEMENT, x / Activations.BYTES_PER_ELEMENT];
+      let sum = 0;
+      for (let i = 0; i < bytes / Weights.BYTES_PER_ELEMENT; i++) sum += weights[first + i] * activations[start + i];
+      return sum;
+    };
   };
-  return Object.fromEntries(Object.values(DTYPES).map((dtype) => [dtype.kernel, kernelOf(dtype)]));
+  return { int8: kernelOf(DTYPES.int8), fp32: kernelOf(DTYPES.fp32) };
 }
 
-/** A memory for all matrices of a model, and, at its beginning, for the activations of one multiplication. */
+/** A memory for the bytes of all tensors of a model, and, at its beginning, for the activations of a multiplication. */
 export class Memory {
-  constructor(tensors, simd) {
-    const matrices = tensors.filter(({ shape }) => shape.length === 2);
-    this.free = 0;
-    let bytes = 0;
-    for (const { shape: [rows, columns], dtype } of matrices) {
-      this.free = Math.max(this.free, roundUp(MOST_ROWS * 4 * (roundUp(columns) + rows)));
-      bytes += rows * roundUp(columns) * DTYPES[dtype].Weights.BYTES_PER_ELEMENT;
-    }
-    const pages = Math.ceil((this.free + bytes) / PAGE_BYTES);
+  constructor(tensors, bytes, simd) {
+    const widest = Math.max(...tensors.map(({ shape }) => roundUp(shape[1] ?? 0)));
+    this.start = MOST_ROWS * widest * 4; // of the tensors
+    const pages = Math.ceil((this.start + bytes.byteLength) / PAGE_BYTES);
     try {
       if (!simd) throw new Error("not wanted");
       const memory = new WebAssembly.Memory({ initial: pages });
-      const code = Uint8Array.from(atob(KERNELS), (character) => character.charCodeAt(0));
-      const instance = new WebAssembly.Instance(new WebAssembly.Module(code), { page: { memory } });
-      Object.assign(this, { buffer: memory.buffer, kernels: instance.exports, simd: true });
+      const code = new WebAssembly.Module(bytesOfBase64(KERNELS));
+      const { exports } = new WebAssembly.Instance(code, { page: { memory } });
+      Object.assign(this, { buffer: memory.buffer, kernels: exports, simd: true });
     } catch {
       // No WebAssembly, none with SIMD, or a policy that forbids it: slower, and the same translations.
       const buffer = new ArrayBuffer(pages * PAGE_BYTES);
       Object.assign(this, { buffer, kernels: plainKernels(buffer), simd: false });
     }
+    new Uint8Array(this.buffer).set(new Uint8Array(bytes), this.start);
+  }
+
+  vector(offset, length) {
+    return new Float32Array(this.buffer, this.start + offset, length);
   }
 }
 
-/** A matrix W (O, I). In int8, row o is scales[o] times its integers; in fp32 there are no scales. */
+/** A matrix W (O, I). In int8, row o is scales[o] times its integers; in fp32 the scales are 1. */
 export class Matrix {
-  constructor(memory, offset, rows, columns, scales) {
-    Object.assign(this, { memory, offset, rows, columns, scales, dtype: scales ? DTYPES.int8 : DTYPES.fp32 });
+  constructor(memory, { shape: [rows, columns], dtype, offset }, scales) {
+    Object.assign(this, { memory, rows, columns, dtype, offset, scales, ...DTYPES[dtype] });
+    this.address = memory.start + offset;
     this.width = roundUp(columns); // of a row in memory, the last values of which are 0
-    this.stride = this.width * this.dtype.Weights.BYTES_PER_ELEMENT;
-  }
-
-  /** The matrix of the file's `bytes`, where its rows have no space between them, copied into the memory. */
-  static from(memory, bytes, { shape: [rows, columns], offset, scales }) {
-    const matrix = new Matrix(memory, memory.free, rows, columns, scales && new Float32Array(bytes, scales, rows));
-    const values = new matrix.dtype.Weights(bytes, offset, rows * columns);
-    for (let row = 0; row < rows; row++) matrix.values(row).set(values.subarray(row * columns, (row + 1) * columns));
-    memory.free += rows * matrix.stride;
-    return matrix;
+    this.stride = this.width * this.Weights.BYTES_PER_ELEMENT;
   }
 
   /** The matrix of the rows from .. to - 1, in the same memory. */
-  part(from, to) {
-    const scales = this.scales && this.scales.subarray(from, to);
-    return new Matrix(this.memory, this.offset + from * this.stride, to - from, this.columns, scales);
-  }
-
-  values(row) {
-    return new this.dtype.Weights(this.memory.buffer, this.offset + row * this.stride, this.columns);
+  part(from = 0, to = this.rows) {
+    const about = { shape: [to - from, this.columns], dtype: this.dtype, offset: this.offset + from * this.stride };
+    return new Matrix(this.memory, about, this.scales.subarray(from, to));
   }
 
   /** A row in fp32, (I): a subword's embedding. */
   row(row) {
-    const vector = new Float32Array(this.values(row));
-    return this.scales ? vector.map((value) => value * this.scales[row]) : vector;
+    const values = new this.Weights(this.memory.buffer, this.address + row * this.stride, this.columns);
+    return new Float32Array(values).map((value) => value * this.scales[row]);
   }
 
   /** x (N, I) -> x W^T + b, (N, O) */
   multiply(x, bias = null) {
     const [first, others] = [x.slice(0, MOST_ROWS), x.slice(MOST_ROWS)];
     if (others.length) return [...this.multiply(first, bias), ...this.multiply(others, bias)];
-    const { memory, rows, width, scales } = this;
-    const { kernel, Activations, Sums } = this.dtype;
+    const { memory, dtype, address, rows, width, stride, scales, Activations } = this;
     const inputs = new Activations(memory.buffer, 0, x.length * width).fill(0);
-    const output = MOST_ROWS * 4 * width; // behind the inputs
-    const steps = x.map((row, n) => (scales ? quantize : copy)(row, inputs.subarray(n * width)));
-    memory.kernels[kernel](this.offset, 0, output, rows, this.stride, x.length);
-    const sums = new Sums(memory.buffer, output, x.length * rows);
-    return steps.map((step, n) => {
-      const result = new Float32Array(rows);
-      for (let o = 0; o < rows; o++)
-        result[o] = sums[n * rows + o] * step * (scales ? scales[o] : 1) + (bias ? bias[o] : 0);
-      return result;
-    });
+    const steps = x.map((row, n) => (dtype === "int8" ? quantize : copy)(row, inputs.subarray(n * width)));
+    const results = x.map(() => new Float32Array(rows));
+    const [kernel, inputStride] = [memory.kernels[dtype], width * Activations.BYTES_PER_ELEMENT];
+    // Each row of W is read once for all N, so that the hypotheses of a beam share one pass over the weights.
+    for (let o = 0; o < rows; o++)
+      for (let n = 0; n < x.length; n++) {
+        const sum = kernel(address + o * stride, n * inputStride, stride);
+        results[n][o] = sum * steps[n] * scales[o] + (bias ? bias[o] : 0);
+      }
+    return results;
   }
 }
 
@@ -144,7 +132,7 @@ export function attend(query, memory, score) {
   const scores = Float32Array.from(memory, ({ key }) => score(query, key));
   const most = Math.max(...scores);
   const exponentials = scores.map((value) => Math.exp(value - most));
-  const sum = exponentials.reduce((total, value) => total + value, 0);
+  const sum = exponentials.reduce((total, value) => total + value);
   const weights = exponentials.map((value) => value / sum);
   const context = new Float32Array(memory[0].value.length);
   memory.forEach(({ value }, j) => {
@@ -155,4 +143,4 @@ export function attend(query, memory, score) {
 
 // kernels.wat, assembled, in base64; tests/formats/html/test_kernels.py assembles it again.
 const KERNELS =
-  "AGFzbQEAAAABCgFgBn9/f39/fwACEAEEcGFnZQZtZW1vcnkCAAEDAwIAAAcXAghpbnQ4Um93cwAACGZwMzJSb3dzAAEKwwMC0wECBX8BeyADIQYDQCAFIQcgASEIIAIhCQNA/QwAAAAAAAAAAAAAAAAAAAAAIQtBACEKA0AgCyAAIApq/QEDACAIIApBAXRq/QAEAP26ASAAIApq/QEDCCAIIApBAXRq/QAEEP26Af2uAf2uASELIApBEGohCiAKIARJDQALIAkgC/0bACAL/RsBaiAL/RsCIAv9GwNqajYCACAJIANBAnRqIQkgCCAEQQF0aiEIIAdBAWshByAHDQALIAAgBGohACACQQRqIQIgBkEBayEGIAYNAAsL6wECBX8CeyADIQYDQCAFIQcgASEIIAIhCQNA/QwAAAAAAAAAAAAAAAAAAAAAIQv9DAAAAAAAAAAAAAAAAAAAAAAhDEEAIQoDQCALIAAgCmr9AAQAIAggCmr9AAQA/eYB/eQBIQsgDCAAIApq/QAEECAIIApq/QAEEP3mAf3kASEMIApBIGohCiAKIARJDQALIAsgDP3kASELIAkgC/0fACAL/R8BkiAL/R8CIAv9HwOSkjgCACAJIANBAnRqIQkgCCAEaiEIIAdBAWshByAHDQALIAAgBGohACACQQRqIQIgBkEBayEGIAYNAAsL";
+  "AGFzbQEAAAABDwJgA39/fwF/YAN/f38BfQIQAQRwYWdlBm1lbW9yeQIAAQMDAgABBw8CBGludDgAAARmcDMyAAEK2AECZAIBfwF7IAAgAmohAwNAIAQgAP0BAwAgAf0ABAD9ugEgAP0BAwggAf0ABBD9ugH9rgH9rgEhBCAAQRBqIQAgAUEgaiEBIAAgA0kNAAsgBP0bACAE/RsBaiAE/RsCIAT9GwNqagtxAgF/AnsgACACaiEDA0AgBCAA/QAEACAB/QAEAP3mAf3kASEEIAUgAP0ABBAgAf0ABBD95gH95AEhBSAAQSBqIQAgAUEgaiEBIAAgA0kNAAsgBCAF/eQBIQQgBP0fACAE/R8BkiAE/R8CIAT9HwOSkgs=";

@@ -2,19 +2,24 @@
 
 import { Matrix, Memory, join } from "./matrix.js";
 import { RecurrentModel } from "./recurrent.js";
-import { BOS, Decoder, PAD, SEARCHES } from "./search.js";
+import { BOS, Decoder, PAD, beamSearch } from "./search.js";
 import { Splitter } from "./sentences.js";
 import { EOS, Tokenizer } from "./tokenizer.js";
 import { TransformerModel } from "./transformer.js";
 
 const NETWORKS = { rnn: RecurrentModel, transformer: TransformerModel };
 
-/** The tensors of a model by name: matrices in one memory, vectors as arrays. */
+/** The tensors of a model by name: matrices, and vectors as arrays. */
 class Weights {
   constructor(tensors, bytes, simd) {
-    this.memory = new Memory(tensors, simd);
-    const vector = ({ offset, shape }) => new Float32Array(bytes, offset, shape[0]);
-    const read = (tensor) => (tensor.shape.length === 2 ? Matrix.from(this.memory, bytes, tensor) : vector(tensor));
+    const memory = new Memory(tensors, bytes, simd);
+    const read = (tensor) => {
+      const { shape: [length, width], dtype, offset, scales } = tensor;
+      if (!width) return memory.vector(offset, length);
+      const ofRows = dtype === "int8" ? memory.vector(scales, length) : new Float32Array(length).fill(1);
+      return new Matrix(memory, tensor, ofRows);
+    };
+    this.simd = memory.simd;
     this.tensors = new Map(tensors.map((tensor) => [tensor.name, read(tensor)]));
   }
 
@@ -31,25 +36,21 @@ class Weights {
   /** Source, target and output embeddings, of which some are one matrix (Press and Wolf 2017). */
   embeddings(sharing) {
     const target = this.get("target_embedding.weight");
-    const source = ["all", "source_target"].includes(sharing) ? target : this.get("source_embedding.weight");
-    if (["all", "target_output"].includes(sharing)) return { target, source, output: target };
-    return { target, source, output: sharing === "source_output" ? source : this.get("output_embedding.weight") };
+    const source = this.find("source_embedding.weight") ?? target;
+    const shared = sharing === "source_output" ? source : target;
+    return { target, source, output: this.find("output_embedding.weight") ?? shared };
   }
 }
 
-/** The Translator of a model: `about` it, and the bytes of its tensors. An Error is a sentence for people. */
-export function openModel(about, bytes, { simd = true } = {}) {
-  const Network = NETWORKS[about.model.name];
-  const endOf = ({ shape, offset }) => offset + shape.reduce((a, b) => a * b);
-  if (!Network || about.tensors.some((tensor) => endOf(tensor) > bytes.byteLength))
-    throw new Error("This file is damaged: what it says of its model does not fit the weights.");
-  const weights = new Weights(about.tensors, bytes, simd);
-  return new Translator(about, new Network(about.model, weights), weights.memory.simd);
-}
-
 export class Translator {
-  constructor(about, network, simd) {
-    Object.assign(this, { about, network, simd });
+  /** about: the model's entry in the file. bytes: of its tensors. An Error is a sentence for people. */
+  constructor(about, bytes, { simd = true } = {}) {
+    const Network = NETWORKS[about.model.name];
+    const endOf = ({ shape, offset }) => offset + shape.reduce((a, b) => a * b);
+    if (!Network || about.tensors.some((tensor) => endOf(tensor) > bytes.byteLength))
+      throw new Error("This file is damaged: what it says of its model does not fit the weights.");
+    const weights = new Weights(about.tensors, bytes, simd);
+    Object.assign(this, { about, simd: weights.simd, network: new Network(about.model, weights) });
     this.tokenizer = new Tokenizer(about.tokenizer);
     this.splitter = new Splitter(about.splitter, about.characters, this.tokenizer);
   }
@@ -61,12 +62,12 @@ export class Translator {
    */
   *steps(text, { direction, alternatives = 0, attention = false, search = this.about.search }) {
     const input = this.input(text, direction);
-    const settings = { ...search, beam_size: Math.max(search.beam_size, alternatives), n_best: alternatives };
-    const steps = SEARCHES[search.name](this.network, input, settings);
+    const settings = { ...search, beam_size: Math.max(search.beam_size ?? 1, alternatives), n_best: alternatives };
+    const steps = beamSearch(this.network, input, settings);
     let step = steps.next();
     for (; !step.done; step = steps.next()) yield this.textOf(step.value, text);
     const found = step.value.map(({ tokens, score }) => ({ text: this.textOf(tokens, text), score }));
-    // A text may be spelt in several sequences of subwords: the first of them, the best of a beam, stands for it.
+    // A text may be spelt in several sequences of subwords: the best of them stands for it.
     const isFirst = ({ text }, n) => n === found.findIndex((each) => each.text.trim() === text.trim());
     return {
       ...found[0],
@@ -77,10 +78,9 @@ export class Translator {
 
   /** What `Decoder` is given of a source, and the number of tags before its subwords. */
   input(text, direction) {
+    const { source: { length: tags }, target: beginning } = this.tokenizer.tags(direction);
     const source = this.tokenizer.encodeSource(text, direction);
-    const tags = this.tokenizer.tags(direction).source.length;
-    const never = [PAD, BOS, ...this.tokenizer.withoutText];
-    return { source, tags, length: source.length - tags, beginning: this.tokenizer.beginning(direction), never };
+    return { source, tags, length: source.length - tags, beginning, never: [PAD, BOS, ...this.tokenizer.withoutText] };
   }
 
   textOf(tokens, source) {
@@ -104,11 +104,12 @@ export class Translator {
   attention(input, tokens) {
     const rows = this.force(input, tokens).map(({ attention }) => attention?.subarray(input.tags));
     if (!rows[0]) return null;
-    const sums = rows.map((row) => row.reduce((sum, weight) => sum + weight, 0));
+    const normalize = (row) => row.map((weight) => weight / row.reduce((sum, other) => sum + other));
+    const { source, target } = this.tokenizer;
     return {
-      source: this.tokenizer.sourcePieces(input.source.slice(input.tags)),
-      target: this.tokenizer.targetPieces([...tokens, EOS]),
-      weights: join(rows.map((row, t) => row.map((weight) => weight / sums[t]))), // (T, S)
+      source: input.source.slice(input.tags).map((id) => source.names[id]),
+      target: [...tokens, EOS].map((id) => target.names[id]),
+      weights: join(rows.map(normalize)), // (T, S)
     };
   }
 

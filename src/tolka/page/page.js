@@ -7,7 +7,7 @@ for (const element of document.querySelectorAll("[id]")) page[element.id] = elem
 
 const WITHOUT_SPACES = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 const RIGHT_TO_LEFT = ["Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm", "Rohg", "Mand", "Samr"];
-let engine = null; // until its models are open
+let engine = null; // until the weights are read
 let models = [];
 let directions = []; // {model: its index, direction: {source, target}}
 let chosen = null; // one of them
@@ -16,6 +16,7 @@ let current = {}; // the request of the whole text: {id, text, isDone}
 let sentences = []; // of that text: {source, start, text, isDone, attention, words, element}
 let separators = [""]; // the text before, between and behind them
 let opened = null; // {sentence, id}: the sentence whose alternatives are shown, and the request of them
+let timer = 0;
 
 function make(name, properties, ...children) {
   const element = Object.assign(document.createElement(name), properties);
@@ -36,33 +37,28 @@ async function open() {
   page.choice.hidden = directions.length < 2;
   page.workspace.hidden = false;
   choose(directions[0]);
-  const weights = [];
-  for (const [index, model] of models.entries()) weights.push(await readWeights(model, index));
+  const weights = await Promise.all(models.map(readWeights));
   const runtime = new Blob([page.runtime.textContent], { type: "text/javascript" });
-  const worker = new Worker(URL.createObjectURL(runtime));
-  worker.onmessage = ({ data }) => {
-    if (data.kind === "opened") engine = worker;
-    RECEIVED[data.kind](data);
-  };
-  worker.onerror = ({ message = "" }) => fail(`The translator stopped; this browser may be too old. ${message}`);
-  worker.postMessage({ kind: "open", about, weights }, weights);
+  engine = new Worker(URL.createObjectURL(runtime));
+  engine.onmessage = ({ data }) => RECEIVED[data.kind](data);
+  engine.onerror = ({ message = "" }) => fail(`The translator stopped; this browser may be too old. ${message}`);
+  engine.postMessage({ kind: "open", about, weights }, weights);
+  translate();
 }
 
 /** Decodes a model's base64 in parts, so that it is not a string of its own on the way, and verifies the checksum. */
-async function readWeights(model, index) {
+async function readWeights({ bytes: size, checksum }, index) {
   const text = page[`weights-${index}`].textContent;
-  const bytes = new Uint8Array(Math.min(model.bytes, text.length)); // no size that the text does not have
+  const bytes = new Uint8Array(Math.min(size, text.length)); // no size that the text does not have
   const part = 1 << 20;
   for (let start = 0, end = 0; start < text.length; start += part) {
     const characters = atob(text.slice(start, start + part));
     for (let i = 0; i < characters.length; i++) bytes[end++] = characters.charCodeAt(i);
   }
   page[`weights-${index}`].remove(); // its text takes more memory than the weights
-  if (globalThis.crypto?.subtle) { // which browsers have for files and https, not for http
-    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-    const hex = [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-    if (hex !== model.checksum) throw new Error("wrong checksum");
-  }
+  const digest = await globalThis.crypto?.subtle?.digest("SHA-256", bytes); // in files and on https, not on http
+  const hex = digest && Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (digest && hex !== checksum) throw new Error("wrong checksum");
   return bytes.buffer;
 }
 
@@ -111,7 +107,7 @@ function opposite() {
 
 function send(wishes) {
   requests += 1;
-  engine.postMessage({ kind: "translate", id: requests, model: chosen.model, direction: chosen.direction, ...wishes });
+  engine?.postMessage({ kind: "translate", id: requests, model: chosen.model, direction: chosen.direction, ...wishes });
   return requests;
 }
 
@@ -119,16 +115,14 @@ function translate() {
   clearTimeout(timer);
   light(null);
   page.alternatives.close();
-  if (!engine) return; // `opened` comes back here
-  const text = page.source.value;
-  current = { text, isDone: false, id: send({ text, alternatives: 0, attention: true }) };
+  current = { text: page.source.value, isDone: false };
+  current.id = send({ text: current.text, alternatives: 0, attention: true });
 }
 
 const RECEIVED = {
   opened({ simd }) {
     page.notice.hidden = simd !== false;
     page.notice.textContent = "Translating takes longer in this browser: it has no WebAssembly with SIMD.";
-    translate();
   },
   failed({ id, message }) {
     if (id === undefined) fail(message);
@@ -153,17 +147,14 @@ const RECEIVED = {
     showProgress();
   },
   partial({ id, index, text }) {
-    if (id !== current.id || sentences[index].isDone) return;
-    sentences[index].element.textContent = sentences[index].text = text;
+    if (id === current.id && !sentences[index].isDone) sentences[index].element.textContent = text;
   },
   translated({ id, index, text, attention, alternatives }) {
     if (id === opened?.id) showAlternatives(alternatives.map((each) => each.text), "No other translation was found.");
-    if (id !== current.id) return;
-    if (!sentences[index].isDone) {
-      Object.assign(sentences[index], { text, attention, isDone: true });
-      fill(sentences[index]);
-      say(text, page.translation.lang);
-    }
+    if (id !== current.id || sentences[index].isDone) return;
+    Object.assign(sentences[index], { text, attention, isDone: true });
+    fill(sentences[index]);
+    say(text, page.translation.lang);
     showProgress();
   },
   done({ id }) {
@@ -192,7 +183,7 @@ function fill(sentence) {
   element.setAttribute("role", "button");
 }
 
-const wholeTranslation = () => sentences.reduce((text, each, i) => text + each.text + separators[i + 1], separators[0]);
+const wholeTranslation = () => page.translation.textContent;
 
 /** Lets a screen reader say a text: a sentence when it is finished, not each of its tokens. */
 const say = (text, lang = "en") => page.spoken.append(make("p", { lang }, text));
@@ -212,10 +203,9 @@ function wordsOf(text, subwords) {
     const bare = subword.replaceAll("▁", "").toLowerCase();
     const start = bare ? lower.indexOf(bare, end) : -1;
     if (start < 0 || start > end + 16) continue; // further away it is another word
-    const last = words[words.length - 1];
-    if (last?.end === start && !WITHOUT_SPACES.test(bare)) last.subwords.push(index);
-    else words.push({ start, subwords: [index] });
-    end = words[words.length - 1].end = start + bare.length;
+    if (start > end || !words.length || WITHOUT_SPACES.test(bare)) words.push({ start, subwords: [] });
+    words.at(-1).subwords.push(index);
+    end = words.at(-1).end = start + bare.length;
   }
   return words;
 }
@@ -224,7 +214,7 @@ function wordsOf(text, subwords) {
 function withSpans(text, words) {
   const ends = [0, ...words.map((word) => word.end)];
   const span = ({ start, end }) => make("span", { className: "word" }, text.slice(start, end));
-  return [...words.flatMap((word, i) => [text.slice(ends[i], word.start), span(word)]), text.slice(ends[words.length])];
+  return [...words.flatMap((word, i) => [text.slice(ends[i], word.start), span(word)]), text.slice(ends.at(-1))];
 }
 
 /** Tints a sentence and its source and, for one of its words, the source words that it attends to.
@@ -263,23 +253,21 @@ function openAlternatives(sentence) {
 }
 
 function askForAlternatives() {
-  const text = opened.sentence.source;
-  opened.id = send({ text, alternatives: 4, attention: false, whole: true });
+  opened.id = send({ text: opened.sentence.source, alternatives: 4, attention: false, whole: true });
 }
 
 /** Shows a sentence's translation and others to choose from, or a line where there are none. */
 function showAlternatives(texts, otherwise) {
   const { sentence } = opened;
-  const others = [...new Set(texts)].filter((text) => text !== sentence.text);
+  const shown = [...new Set([sentence.text, ...texts])];
   const replaceBy = (text) => {
     if (text !== sentence.text) Object.assign(sentence, { text, attention: null }); // which was of other words
     fill(sentence);
     page.alternatives.close();
   };
-  const buttons = [sentence.text, ...others].map((text) => make("button", { onclick: () => replaceBy(text) }, text));
-  buttons[0].setAttribute("aria-current", "true");
-  page.others.replaceChildren(...buttons);
-  page.looking.textContent = others.length ? "" : otherwise;
+  page.others.replaceChildren(...shown.map((text) => make("button", { onclick: () => replaceBy(text) }, text)));
+  page.others.firstChild.setAttribute("aria-current", "true");
+  page.looking.textContent = shown.length > 1 ? "" : otherwise;
 }
 
 // ---- The model card ----
@@ -313,7 +301,6 @@ const lightAt = ({ target }) => {
   light(sentence, sentence && [...sentence.element.children].indexOf(target));
 };
 
-let timer = 0;
 page.source.oninput = () => {
   clearTimeout(timer);
   timer = setTimeout(translate, 250); // milliseconds without a key
@@ -343,14 +330,13 @@ page.translation.onclick = (event) => {
   lightAt(event);
 };
 page.translation.onkeydown = (event) => {
-  const sentence = sentenceOf(event.target);
-  const words = [...event.target.children];
+  const { key, target } = event;
   const forward = getComputedStyle(page.translation).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
-  if (event.key === "Enter" || event.key === " ") openAlternatives(sentence);
-  else if (/^Arrow(Left|Right)$/.test(event.key)) {
-    const index = words.findIndex((word) => word.classList.contains("lit")) + (event.key === forward ? 1 : -1);
-    const attended = light(sentence, index);
-    if (attended) say(`${words[index].textContent}: ${attended}`);
+  if (key === "Enter" || key === " ") openAlternatives(sentenceOf(target));
+  else if (key === "ArrowLeft" || key === "ArrowRight") {
+    const index = [...target.children].findIndex((word) => word.matches(".lit")) + (key === forward ? 1 : -1);
+    const attended = light(sentenceOf(target), index);
+    if (attended) say(`${target.children[index].textContent}: ${attended}`);
   } else return;
   event.preventDefault();
 };

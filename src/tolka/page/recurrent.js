@@ -8,30 +8,25 @@ import { attend, dot, join, sigmoid } from "./matrix.js";
 
 /** One direction of a layer: W (gates * H, X), U (gates * H, H) and a bias. A state is {h (H), c (H)}, c of an LSTM. */
 class RecurrentLayer {
-  constructor(kind, weights, name, suffix = "") {
+  constructor(cell, weights, name, suffix = "") {
     const [w, u] = ["ih", "hh"].map((part) => weights.get(`${name}.weight_${part}_l0${suffix}`));
     const [b, other] = ["ih", "hh"].map((part) => weights.get(`${name}.bias_${part}_l0${suffix}`));
-    Object.assign(this, { kind, w, u, bias: b.map((value, i) => value + other[i]), width: u.columns });
+    Object.assign(this, { next: this[cell], w, u, bias: b.map((value, i) => value + other[i]), width: u.columns });
   }
 
   /** The states after one step: x (k, X), the inputs of k hypotheses, and their states before. */
   step(x, states) {
-    return this[this.kind](this.project(x), states);
-  }
-
-  /** x W + b: independent of the states, so that all positions of a source are one multiplication. */
-  project(x) {
-    return this.w.multiply(x, this.bias);
+    return this.next(this.w.multiply(x, this.bias), states);
   }
 
   /** Read a source (S, X) from the first token to the last, or backwards: h at each position, and the last state. */
   read(x, isBackward) {
-    const inputs = this.project(x);
+    const inputs = this.w.multiply(x, this.bias); // independent of the states: one multiplication for all positions
     const positions = isBackward ? [...x.keys()].reverse() : x.keys();
     const outputs = [];
     let state = { h: new Float32Array(this.width), c: new Float32Array(this.width) };
     for (const position of positions) {
-      [state] = this[this.kind]([inputs[position]], [state]);
+      [state] = this.next([inputs[position]], [state]);
       outputs[position] = state.h;
     }
     return { outputs, last: state };
@@ -62,12 +57,10 @@ class RecurrentLayer {
     const recurrent = this.u.part(0, 2 * H).multiply(states.map(({ h }) => h));
     const gate = (n, number, i) => sigmoid(inputs[n][number * H + i] + recurrent[n][number * H + i]);
     const reset = states.map(({ h }, n) => h.map((value, i) => gate(n, 0, i) * value));
-    const candidates = this.u.part(2 * H, 3 * H).multiply(reset);
-    const mix = (z, candidate, before) => (1 - z) * Math.tanh(candidate) + z * before;
-    return states.map(({ h, c }, n) => ({
-      h: h.map((before, i) => mix(gate(n, 1, i), inputs[n][2 * H + i] + candidates[n][i], before)),
-      c,
-    }));
+    const candidates = this.u.part(2 * H).multiply(reset);
+    const mix = (z, before, candidate) => (1 - z) * Math.tanh(candidate) + z * before;
+    const next = (h, n) => h.map((before, i) => mix(gate(n, 1, i), before, inputs[n][2 * H + i] + candidates[n][i]));
+    return states.map(({ h, c }, n) => ({ h: next(h, n), c }));
   }
 }
 

@@ -1,7 +1,6 @@
-// Greedy and beam search over any model with `start` and `step`.
+// Beam search over any model with `start` and `step`; greedy search is a beam of one.
 //
-// Generators: they yield the tokens of the best hypothesis so far after every step, so that whoever drives them can
-// show it, and stop. A hypothesis is {tokens, score, state}; score: its log-probability, in the end over the penalty.
+// A hypothesis is {tokens, score, state}; score: its log-probability, in the end over the penalty.
 // Shapes: k hypotheses of one sentence, V vocabulary.
 
 import { EOS } from "./tokenizer.js";
@@ -11,15 +10,12 @@ const NEVER = -Infinity;
 
 /** How many tokens, </s> included, a translation may have. length: of the source, </s> included, tags not. */
 function lengthLimit({ max_length_factor, max_length_extra }, length) {
-  // The factor as the fraction that it is written as: in binary 1.1 * 10 is above 11.
-  const [whole, decimals = ""] = String(max_length_factor).split(".");
-  return Math.max(Math.ceil((length * Number(whole + decimals)) / 10 ** decimals.length), 1) + max_length_extra;
+  return Math.max(Math.ceil(length * max_length_factor), 1) + max_length_extra;
 }
 
 /** What log-probabilities are divided by: every token lowers them, and undivided, short translations would win. */
-function lengthPenalty({ length_normalization, length_penalty }, length) {
-  if (length_normalization === "none") return 1;
-  return (length_normalization === "gnmt" ? (5 + length) / 6 : length) ** length_penalty; // Wu et al. 2016, section 7
+function lengthPenalty({ length_penalty = 1 }, length) {
+  return ((5 + length) / 6) ** length_penalty; // Wu et al. 2016, section 7
 }
 
 /** A sentence that a model translates, step by step. */
@@ -51,47 +47,22 @@ export class Decoder {
   next(hypotheses) {
     const steps = this.step(hypotheses);
     return this.logits(steps).map((logits, n) => {
-      const most = logits.reduce((one, other) => Math.max(one, other), NEVER);
+      const most = logits.reduce((one, other) => Math.max(one, other));
       const normalizer = most + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - most), 0));
       const logP = logits.map((logit) => logit - normalizer);
       for (const token of this.never) logP[token] = NEVER;
-      this.applyRules(logP, hypotheses[n].tokens);
       return { logP, state: steps[n].state };
     });
   }
-
-  /** Forbid what may not follow `tokens`. The others' log-probabilities stay as they are. */
-  applyRules(logP, tokens) {
-    const { no_repeat_ngram: n, min_length } = this.settings;
-    const end = logP[EOS];
-    if (n > 0) {
-      const last = tokens.slice(tokens.length - n + 1);
-      for (let start = 0; start + n <= tokens.length; start++)
-        if (last.every((token, i) => tokens[start + i] === token)) logP[tokens[start + n - 1]] = NEVER;
-    }
-    if (tokens.length < min_length && tokens.length < this.limit - 1) logP[EOS] = NEVER;
-    // A hypothesis with every token forbidden ends, instead of vanishing from the beam.
-    if (logP.every((value) => value === NEVER)) logP[EOS] = end;
-  }
 }
 
-/** The most likely token at every step. */
-function* greedySearch(model, input, settings) {
-  const decoder = new Decoder(model, input, settings);
-  let hypothesis = decoder.empty;
-  while (hypothesis.tokens.length < decoder.limit) {
-    const [{ logP, state }] = decoder.next([hypothesis]);
-    const token = logP.indexOf(logP.reduce((one, other) => Math.max(one, other)));
-    const score = hypothesis.score + logP[token];
-    if (token === EOS) return [{ ...hypothesis, score }];
-    hypothesis = { tokens: [...hypothesis.tokens, token], score, state };
-    yield hypothesis.tokens;
-  }
-  return [hypothesis];
-}
-
-/** The beam_size most likely hypotheses are extended by every token, and the best of these continue; best first. */
-function* beamSearch(model, input, settings) {
+/**
+ * The beam_size most likely hypotheses are extended by every token, and the best of these continue; best first.
+ *
+ * A generator: it yields the tokens of the best hypothesis so far after every step, so that whoever drives it can show
+ * it, and stop.
+ */
+export function* beamSearch(model, input, settings) {
   const decoder = new Decoder(model, input, settings);
   const { beam_size, n_best } = settings;
   const lastPenalty = lengthPenalty(settings, decoder.limit);
@@ -107,19 +78,16 @@ function* beamSearch(model, input, settings) {
     // A hypothesis finishes only among the k best, where any other would stay in the beam.
     for (const { parent, token, score } of candidates.slice(0, beam_size))
       if (token === EOS) finished.push({ ...active[parent], score: Math.fround(score / penalty) });
-    active = candidates
-      .filter(({ token }) => token !== EOS)
-      .slice(0, beam_size)
-      .map(({ parent, token, score }) => {
-        return { tokens: [...active[parent].tokens, token], score, state: next[parent].state };
-      });
+    const extend = ({ parent, token, score }) => {
+      return { tokens: [...active[parent].tokens, token], score, state: next[parent].state };
+    };
+    active = candidates.filter(({ token }) => token !== EOS).slice(0, beam_size).map(extend);
     finished.sort((one, other) => other.score - one.score); // of equal ones the first stays first
     // Log-probabilities only fall, and penalties only rise: this bounds every score that can be reached.
     const bound = active.length ? Math.fround(active[0].score / lastPenalty) : NEVER;
     const isBeaten = finished.length >= compared && bound <= finished[compared - 1].score;
-    if (isBeaten || !active.length || step >= decoder.limit || finished.length >= enough) {
+    if (isBeaten || !active.length || step >= decoder.limit || finished.length >= enough)
       return finished.length ? finished : active.map((each) => ({ ...each, score: each.score / penalty }));
-    }
     yield (finished[0] ?? active[0]).tokens;
   }
 }
@@ -140,5 +108,3 @@ function best(next, hypotheses, count) {
   });
   return found;
 }
-
-export const SEARCHES = { greedy: greedySearch, beam: beamSearch };

@@ -1,60 +1,68 @@
 // Text to token ids and back, as SentencePiece does it (Kudo and Richardson 2018), and what tolka adds to it: tags of
 // languages, and vocabularies whose ids are not those of the SentencePiece model.
 
-import { patternOf, strip } from "./characters.js";
+import { bytesOfBase64, patternOf, strip } from "./characters.js";
 
 export const EOS = 2, UNK = 3; // ids of </s> and <unk>
 const BLANK = "\u2581"; // ▁, SentencePiece's mark of a word's beginning
 const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, BYTE = 6; // types of pieces
 const UNKNOWN_PENALTY = 10; // an unknown character's log-probability below that of the least likely piece
-// A character of well-formed UTF-8, one byte a character.
-const UTF8 = new RegExp(
-  "[\\x00-\\x7f]|[\\xc2-\\xdf][\\x80-\\xbf]|\\xe0[\\xa0-\\xbf][\\x80-\\xbf]|[\\xe1-\\xec\\xee\\xef][\\x80-\\xbf]{2}" +
-    "|\\xed[\\x80-\\x9f][\\x80-\\xbf]|\\xf0[\\x90-\\xbf][\\x80-\\xbf]{2}|[\\xf1-\\xf3][\\x80-\\xbf]{3}" +
-    "|\\xf4[\\x80-\\x8f][\\x80-\\xbf]{2}",
-  "g",
-);
 const utf8Encoder = new TextEncoder();
 const utf8Decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** The bytes of a base64 text. */
-function bytesOfBase64(text) {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-}
-
-/** The text of bytes, without those that make no character. */
+/** The text of bytes, without those that make no character: the decoder writes U+FFFD for these. */
 function textOfBytes(bytes) {
-  const wellFormed = (String.fromCharCode(...bytes).match(UTF8) ?? []).join("");
-  return utf8Decoder.decode(Uint8Array.from(wellFormed, (byte) => byte.charCodeAt(0)));
+  const parts = String.fromCharCode(...bytes).split("\xef\xbf\xbd"); // U+FFFD that is meant
+  const decode = (part) => utf8Decoder.decode(Uint8Array.from(part, (byte) => byte.charCodeAt(0)));
+  return parts.map((part) => decode(part).replaceAll("\ufffd", "")).join("\ufffd");
 }
 
 /**
- * Rules that replace characters (precompiled_charsmap): a trie of UTF-8 bytes as a double array (Yata's darts-clone),
- * and the replacements, each ended by a NUL byte. A unit of the array has 32 bits: bits 0-7 and 31 are its label, bit 8
- * says that a key ends there, bits 10-30 are the offset of its children, times 256 if bit 9 is set.
+ * Makes of a text what pieces are cut from: characters replaced by rules, no blanks to spare, and ▁ for each blank.
+ *
+ * The rules (precompiled_charsmap) are a trie of UTF-8 bytes as a double array (Yata's darts-clone), and replacements,
+ * each ended by a NUL byte. A unit of the array has 32 bits: bits 0-7 and 31 are its label, bit 8 says that a key ends
+ * there, bits 10-30 are the offset of its children, times 256 if bit 9 is set.
  */
-class Charsmap {
-  constructor(base64) {
-    const blob = bytesOfBase64(base64);
-    const view = new DataView(blob.buffer);
-    const size = view.getUint32(0, true); // bytes of the trie
-    this.units = Uint32Array.from({ length: size / 4 }, (_, n) => view.getUint32(4 + 4 * n, true));
+class Normalizer {
+  /** about: normalizer_spec. symbols: pattern of what no rule changes. */
+  constructor({ charsmap, addBlank, removeExtraBlanks }, symbols) {
+    Object.assign(this, { addBlank, removeExtraBlanks, symbols: new RegExp(symbols, "uy") });
+    const blob = bytesOfBase64(charsmap);
+    const size = charsmap && new DataView(blob.buffer).getUint32(0, true); // bytes of the trie
+    this.units = new Uint32Array(blob.buffer.slice(4, 4 + size));
     this.replacements = blob.subarray(4 + size);
   }
 
-  /** The longest rule at a place of a text: [place of its replacement, length of what it replaces]; null if none is. */
-  longest(text, start) {
+  normalize(text) {
+    const { addBlank, removeExtraBlanks } = this;
+    let result = "";
+    for (let at = 0; at < text.length; ) {
+      const [part, length] = this.next(text, at);
+      at += length;
+      result += removeExtraBlanks && (!result || result.endsWith(" ")) ? part.replace(/^ +/, "") : part;
+    }
+    if (!text || (removeExtraBlanks && !result)) return "";
+    result = (addBlank ? ` ${result}` : result).replaceAll(" ", BLANK);
+    return removeExtraBlanks ? result.replace(/\u2581+$/, "") : result; // a ▁ of the text itself as well
+  }
+
+  /** What stands for the text at a place, and the length of that: a symbol, the longest rule's, or one character. */
+  next(text, start) {
+    this.symbols.lastIndex = start;
+    const [symbol] = this.symbols.exec(text) ?? [];
+    const first = symbol ?? String.fromCodePoint(text.codePointAt(start));
     const children = (unit) => (unit >>> 10) << ((unit & 512) >>> 6);
+    let found = [first, first.length];
     let node = children(this.units[0]);
-    let found = null;
-    for (let end = start; end < text.length; ) {
+    for (let end = start; !symbol && end < text.length; ) {
       const character = String.fromCodePoint(text.codePointAt(end));
       end += character.length;
       for (const byte of utf8Encoder.encode(character)) {
         const unit = this.units[node ^ byte];
         if ((unit & 0x800000ff) !== byte) return found;
         node ^= byte ^ children(unit);
-        if (unit & 256) found = [this.units[node] & 0x7fffffff, end - start];
+        if (unit & 256) found = [this.replacement(this.units[node] & 0x7fffffff), end - start];
       }
     }
     return found;
@@ -62,47 +70,6 @@ class Charsmap {
 
   replacement(begin) {
     return utf8Decoder.decode(this.replacements.subarray(begin, this.replacements.indexOf(0, begin)));
-  }
-}
-
-/** Makes of a text what pieces are cut from: characters replaced by rules, no blanks to spare, and ▁ for each blank. */
-class Normalizer {
-  /** about: normalizer_spec. symbols: pattern of what no rule changes. blankIsSuffix: whether a ▁ ends its word. */
-  constructor(about, symbols = "", blankIsSuffix = false) {
-    Object.assign(this, about, { blankIsSuffix });
-    this.rules = about.charsmap ? new Charsmap(about.charsmap) : null;
-    this.symbols = symbols ? new RegExp(symbols, "uy") : null;
-  }
-
-  normalize(text) {
-    const { removeExtraBlanks, addBlank, blankIsSuffix, escapeBlanks } = this;
-    let result = "";
-    let afterBlank = removeExtraBlanks;
-    for (let at = 0; at < text.length; ) {
-      let [part, length] = this.next(text, at);
-      at += length;
-      if (afterBlank) part = part.replace(/^ +/, "");
-      result += part;
-      if (part) afterBlank = removeExtraBlanks && part.endsWith(" ");
-    }
-    if (!text || (removeExtraBlanks && !result)) return "";
-    if (addBlank && !blankIsSuffix) result = ` ${result}`;
-    const blank = escapeBlanks ? BLANK : " ";
-    result = result.replaceAll(" ", blank);
-    // At the end a ▁ of the text itself is removed as well.
-    while (removeExtraBlanks && result.endsWith(blank)) result = result.slice(0, -1);
-    return addBlank && blankIsSuffix ? result + blank : result;
-  }
-
-  /** What stands for the text at a place, and the length of that: a symbol, a rule's characters, or one character. */
-  next(text, at) {
-    if (this.symbols) this.symbols.lastIndex = at;
-    const symbol = this.symbols?.exec(text);
-    if (symbol) return [symbol[0], symbol[0].length];
-    const rule = this.rules?.longest(text, at);
-    if (rule) return [this.rules.replacement(rule[0]), rule[1]];
-    const character = String.fromCodePoint(text.codePointAt(at));
-    return [character, character.length];
   }
 }
 
@@ -116,10 +83,10 @@ class SentencePiece {
     // What text is cut into; no text is spelt with the others.
     this.spelling = new Map(named.filter(([, id]) => [NORMAL, USER_DEFINED].includes(this.types[id])));
     this.symbols = new Set(this.pieces.filter((_, id) => this.types[id] === USER_DEFINED)); // each is always one piece
-    const symbols = patternOf(this.symbols);
-    this.parts = new RegExp(symbols ? `${symbols}|.` : ".", "gsu");
-    this.normalizer = new Normalizer(about.normalizer, symbols, about.blankIsSuffix);
-    this.denormalizer = about.denormalizer.charsmap ? new Normalizer(about.denormalizer) : null;
+    const symbols = patternOf(this.symbols) || "(?!)";
+    // A word model has whole words and no merges of them, a char model characters.
+    this.parts = this.type === "word" ? /\u2581?[^\u2581]+|\u2581/g : new RegExp(`${symbols}|.`, "gsu");
+    this.normalizer = new Normalizer(about.normalizer, symbols);
     this.longest = this.pieces.reduce((longest, piece) => Math.max(longest, piece.length), 1);
     const scores = this.scores.filter((_, id) => this.types[id] === NORMAL);
     this.lowest = scores.reduce((one, other) => Math.min(one, other), Infinity);
@@ -129,11 +96,13 @@ class SentencePiece {
   encode(text) {
     const result = [];
     const normalized = this.normalizer.normalize(text);
-    const segment = { bpe: "merged", unigram: "likeliest", word: "words", char: "characters" }[this.type];
-    for (const [piece, id] of this[segment](normalized)) {
+    for (const [piece, id] of this.type === "unigram" ? this.likeliest(normalized) : this.merged(normalized)) {
       const last = result.at(-1);
       if (id === this.unknown && this.byteFallback) {
-        result.push(...Array.from(utf8Encoder.encode(piece), (byte) => this.pieceOfByte(byte)));
+        for (const byte of utf8Encoder.encode(piece)) {
+          const name = `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
+          result.push([name, this.ids.get(name)]);
+        }
       } else if (id === this.unknown && last?.[1] === this.unknown) {
         last[0] += piece; // a run of unknown pieces is one
       } else {
@@ -141,23 +110,6 @@ class SentencePiece {
       }
     }
     return result;
-  }
-
-  pieceOfByte(byte) {
-    const name = `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`;
-    return [name, this.ids.get(name)];
-  }
-
-  idOf(piece) {
-    return this.spelling.get(piece) ?? this.unknown;
-  }
-
-  characters(text) {
-    return (text.match(this.parts) ?? []).map((part) => [part, this.idOf(part)]);
-  }
-
-  words(text) {
-    return (text.match(/\u2581?[^\u2581]+|\u2581/g) ?? []).map((word) => [word, this.idOf(word)]);
   }
 
   /**
@@ -180,7 +132,7 @@ class SentencePiece {
       scores[best] = scoreOf(best);
       if (best > 0) scores[best - 1] = scoreOf(best - 1);
     }
-    return parts.map((part) => [part, this.idOf(part)]);
+    return parts.map((part) => [part, this.spelling.get(part) ?? this.unknown]);
   }
 
   /**
@@ -221,8 +173,7 @@ class SentencePiece {
     const { addBlank, removeExtraBlanks } = this.normalizer;
     let text = "";
     let bytes = [];
-    let isFirst = true; // whether a ▁ that begins the next piece is not of the text
-    let hadBlank = false;
+    let isFirst = addBlank || removeExtraBlanks; // whether a ▁ that begins the next piece is not of the text
     for (const piece of [...pieces, ""]) {
       const id = this.ids.get(piece) ?? this.unknown;
       if (piece && this.types[id] === BYTE) {
@@ -231,36 +182,32 @@ class SentencePiece {
       }
       text += textOfBytes(bytes);
       bytes = [];
-      if (hadBlank || text) isFirst = false;
-      hadBlank = false;
+      if (text) isFirst = false;
       if (this.types[id] === CONTROL) continue;
       if (id === this.unknown) {
         text += piece === this.pieces[id] ? this.unknownSurface : piece;
         continue;
       }
-      const isBlankRemoved = isFirst && (addBlank || removeExtraBlanks) && piece.startsWith(BLANK);
-      hadBlank = isBlankRemoved && !removeExtraBlanks;
-      text += (isBlankRemoved ? piece.slice(1) : piece).replaceAll(BLANK, " ");
+      const isRemoved = isFirst && piece.startsWith(BLANK);
+      if (isRemoved) isFirst = removeExtraBlanks;
+      text += (isRemoved ? piece.slice(1) : piece).replaceAll(BLANK, " ");
     }
-    return this.denormalizer ? this.denormalizer.normalize(text) : text;
+    return text;
   }
 }
 
 /** One side of a tokenizer: text to ids and back. vocabulary: if the ids are not those of the SentencePiece model. */
 class Side {
   constructor(model, vocabulary) {
-    this.model = model;
-    this.names = vocabulary ? vocabulary.subwords : model.pieces;
-    this.hasVocabulary = Boolean(vocabulary);
-    if (!vocabulary) return;
-    this.never = new Set(vocabulary.neverText); // ids: no text becomes one of these, and they become no text
-    this.ids = new Map(this.names.map((name, id) => [name, id]).filter(([, id]) => !this.never.has(id)));
+    Object.assign(this, { model, names: vocabulary?.subwords ?? model.pieces });
+    this.never = new Set(vocabulary?.neverText); // ids: no text becomes one of these, and they become no text
+    const ids = this.names.map((name, id) => [name, id]).filter(([, id]) => !this.never.has(id));
+    this.ids = vocabulary ? new Map(ids) : null;
   }
 
-  /** tags: whether a language's tag (`>>deu<<`) at the beginning of a text is one subword. */
-  encode(text, tags) {
-    if (!this.hasVocabulary) return this.model.encode(text).map(([, id]) => id);
-    const tag = tags ? (/^>>.*?<</s.exec(text)?.[0] ?? "") : "";
+  encode(text) {
+    if (!this.ids) return this.model.encode(text).map(([, id]) => id);
+    const tag = /^>>.*?<</s.exec(text)?.[0] ?? ""; // a language's tag (`>>deu<<`) at the beginning is one subword
     const start = this.ids.has(tag) ? [this.ids.get(tag)] : [];
     const pieces = this.model.encode(start.length ? text.slice(tag.length) : text);
     return [...start, ...pieces.map(([piece]) => this.ids.get(piece) ?? UNK)];
@@ -268,22 +215,20 @@ class Side {
 
   /** The text of ids, as one line. */
   decode(ids) {
-    const known = this.hasVocabulary ? ids.filter((id) => !this.never.has(id)) : ids;
-    const text = this.model.decode(known.map((id) => this.names[id])).replace(/^\u2581/, "");
-    const line = text.replace(/[\n\r\0\u2581]/g, " ");
-    return this.hasVocabulary ? strip(line) : line;
+    const text = this.model.decode(ids.filter((id) => !this.never.has(id)).map((id) => this.names[id]));
+    const line = text.replace(/^\u2581/, "").replace(/[\n\r\0\u2581]/g, " ");
+    return this.ids ? strip(line) : line;
   }
 }
 
 /** What a translator needs of a tokenizer. about: `about_tokenizer` in tolka/formats/html/tokenizer.py. */
 export class Tokenizer {
   constructor(about) {
+    const { vocabularies, directions, withoutText } = about; // withoutText: target ids that no translation has
+    Object.assign(this, { directions, withoutText });
     const models = about.models.map((model) => new SentencePiece(model));
-    const { vocabularies } = about;
     this.source = new Side(models[0], vocabularies[0]);
     this.target = new Side(models.at(-1), vocabularies.at(-1));
-    this.directions = about.directions;
-    this.withoutText = about.withoutText; // target ids that no translation has
   }
 
   /** The ids of the tags of a direction, as {source, target, typed}; typed: those that are left out of a source. */
@@ -294,33 +239,11 @@ export class Tokenizer {
   /** The ids of a source text: tags x_1 .. x_n </s>. */
   encodeSource(text, direction) {
     const { source, typed } = this.tags(direction);
-    const ids = this.source.encode(text, true);
+    const ids = this.source.encode(text);
     return [...source, ...(typed.includes(ids[0]) ? ids.slice(1) : ids), EOS];
-  }
-
-  /** The number of subwords of a source text, without tags and </s>. */
-  sourceLength(text, direction) {
-    return this.encodeSource(text, direction).length - this.tags(direction).source.length - 1;
-  }
-
-  /** The ids that the decoder begins with, after <s>. */
-  beginning(direction) {
-    return this.tags(direction).target;
-  }
-
-  decodeSource(ids) {
-    return this.source.decode(ids);
   }
 
   decodeTarget(ids) {
     return this.target.decode(ids);
-  }
-
-  sourcePieces(ids) {
-    return ids.map((id) => this.source.names[id]);
-  }
-
-  targetPieces(ids) {
-    return ids.map((id) => this.target.names[id]);
   }
 }

@@ -25,33 +25,28 @@ const ACTIVATIONS = {
 
 /** x W^T + b; of the rows from .. to - 1 of W alone, if these are given. */
 function linear(weights, name, from, to) {
-  const [matrix, bias] = [weights.get(`${name}.weight`), weights.get(`${name}.bias`)];
-  const part = from === undefined ? matrix : matrix.part(from, to);
-  return (x) => part.multiply(x, from === undefined ? bias : bias.subarray(from, to));
+  const [matrix, bias] = [weights.get(`${name}.weight`).part(from, to), weights.get(`${name}.bias`).subarray(from, to)];
+  return (x) => matrix.multiply(x, bias);
 }
 
 /** LayerNorm (Ba et al. 2016), or RMSNorm (Zhang and Sennrich 2019), which neither centres nor has a bias. */
 function norm(weights, name, kind) {
-  const gain = weights.get(`${name}.weight`);
-  const bias = weights.find(`${name}.bias`);
-  const mean = (row, of) => row.reduce((sum, x) => sum + of(x), 0) / row.length;
-  return (x) =>
-    x.map((row) => {
-      const centre = kind === "layernorm" ? mean(row, (x) => x) : 0;
-      const variance = mean(row, (x) => (x - centre) ** 2);
-      const scale = 1 / Math.sqrt(variance + (kind === "layernorm" ? 1e-5 : 1e-6));
-      return row.map((x, i) => (x - centre) * scale * gain[i] + (bias ? bias[i] : 0));
-    });
+  const [gain, bias] = [weights.get(`${name}.weight`), weights.find(`${name}.bias`)];
+  const [centres, epsilon] = kind === "layernorm" ? [true, 1e-5] : [false, 1e-6];
+  const normalize = (row) => {
+    const centre = centres ? row.reduce((sum, x) => sum + x, 0) / row.length : 0;
+    const variance = row.reduce((sum, x) => sum + (x - centre) ** 2, 0) / row.length;
+    return row.map((x, i) => ((x - centre) / Math.sqrt(variance + epsilon)) * gain[i] + (bias ? bias[i] : 0));
+  };
+  return (x) => x.map(normalize);
 }
+
+const add = (x, y) => x.map((row, n) => row.map((value, i) => value + y[n][i]));
 
 /** Post-norm, as in the paper: Norm(x + f(x)). Pre-norm (Xiong et al. 2020): x + f(Norm(x)). */
 function residual(weights, name, options) {
   const normalize = norm(weights, `${name}.norm`, options.normalization);
-  return (x, f) => {
-    const change = f(options.norm === "pre" ? normalize(x) : x);
-    const sum = x.map((row, n) => row.map((value, i) => value + change[n][i]));
-    return options.norm === "pre" ? sum : normalize(sum);
-  };
+  return options.norm === "pre" ? (x, f) => add(x, f(normalize(x))) : (x, f) => normalize(add(x, f(x)));
 }
 
 function feedForward(weights, name, { activation }) {
@@ -61,17 +56,14 @@ function feedForward(weights, name, { activation }) {
 
 /** softmax(q K^T / sqrt(K)) V in H heads. A memory is an array of positions: {key (K), value (V)} of every head. */
 class Attention {
-  constructor(weights, name, options) {
-    const { heads, d_model, d_v } = options;
-    Object.assign(this, { heads: [...Array(heads).keys()], keyWidth: d_model / heads, valueWidth: d_v });
-    const isSelf = weights.find(`${name}.query_key_value.weight`); // W_Q, W_K and W_V in one matrix
-    const fused = `${name}.query_key_value`;
+  constructor(weights, name, { heads, d_model, d_v, positions }) {
+    const fused = `${name}.query_key_value`; // of self-attention: W_Q, W_K and W_V in one matrix
+    const isSelf = weights.find(`${fused}.weight`);
     this.query = isSelf ? linear(weights, fused, 0, d_model) : linear(weights, `${name}.query`);
-    const end = 2 * d_model + heads * d_v;
-    this.keyValue = isSelf ? linear(weights, fused, d_model, end) : linear(weights, `${name}.key_value`);
+    this.keyValue = isSelf ? linear(weights, fused, d_model) : linear(weights, `${name}.key_value`);
     this.output = linear(weights, `${name}.output`);
-    this.empty = [];
-    this.isRotary = isSelf && options.positions === "rotary";
+    Object.assign(this, { heads: [...Array(heads).keys()], keyWidth: d_model / heads, valueWidth: d_v, empty: [] });
+    this.isRotary = isSelf && positions === "rotary";
     // A dot product of K terms of variance 1 has variance K: unscaled, the softmax would saturate.
     this.score = (query, key) => dot(query, key) / Math.sqrt(this.keyWidth);
   }
@@ -106,10 +98,9 @@ class Attention {
         return attend(this.head(row, head, positions[n]), memory, this.score);
       }),
     );
-    const sum = (heads, j) => heads.reduce((sum, { weights }) => sum + weights[j], 0);
-    const attention = attended.map((heads) => heads[0].weights.map((_, j) => sum(heads, j) / heads.length));
-    const contexts = attended.map((heads) => join(heads.map(({ context }) => context)));
-    return { outputs: this.output(contexts), attention };
+    const mean = (heads, j) => heads.reduce((sum, { weights }) => sum + weights[j], 0) / heads.length;
+    const attention = attended.map((heads) => heads[0].weights.map((_, j) => mean(heads, j)));
+    return { outputs: this.output(attended.map((heads) => join(heads.map(({ context }) => context)))), attention };
   }
 
   /** The new positions x (k, D) of k hypotheses, whose prefixes they lengthen: what comes later is not there yet. */
@@ -142,15 +133,16 @@ class Ssru {
  */
 function sinusoid(position, width, kind) {
   const vector = new Float32Array(width);
-  const isFairseq = kind === "sinusoidal_fairseq"; // positions from 2, exponents i / (D / 2 - 1); odd D: a last 0
-  const isMarian = kind === "sinusoidal_marian"; // exponents 2i / (D - 2), and of an odd D no first cosine
+  const isFairseq = kind === "sinusoidal_fairseq"; // positions from 2; of an odd D a last 0
   const half = isFairseq ? Math.floor(width / 2) : Math.ceil(width / 2);
-  const exponent = Math.fround(-Math.log(10000) / (isFairseq ? half - 1 : isMarian ? width - 2 : width));
-  for (let i = half - 1; i >= 0; i--) {
-    const rate = Math.fround(Math.exp(Math.fround((isFairseq ? i : 2 * i) * exponent)));
-    let angle = Math.fround((isFairseq ? position + 2 : position) * rate);
+  const period = { sinusoidal_fairseq: 2 * half - 2, sinusoidal_marian: width - 2 }[kind] ?? width;
+  for (let i = 0; i < half; i++) {
+    const rate = Math.fround(Math.exp(Math.fround(2 * i * Math.fround(-Math.log(10000) / period))));
+    let angle = Math.fround((position + (isFairseq ? 2 : 0)) * rate);
     if (kind === "sinusoidal_halves") angle = position / 10000 ** ((2 * i) / width);
-    const [sine, cosine] = kind === "sinusoidal" ? [2 * i, 2 * i + 1] : [i, half + i - (isMarian ? width % 2 : 0)];
+    // Of an odd D Marian's last sine is in the place of the first cosine.
+    const halves = [i, i + (kind === "sinusoidal_marian" ? Math.floor(width / 2) : half)];
+    const [sine, cosine] = kind === "sinusoidal" ? [2 * i, 2 * i + 1] : halves;
     if (cosine < width) vector[cosine] = Math.cos(angle);
     vector[sine] = Math.sin(angle);
   }
@@ -162,10 +154,10 @@ export class TransformerModel {
     this.options = options;
     this.embeddings = weights.embeddings(options.share_embeddings);
     this.outputBias = weights.find("output_bias");
-    this.learned = { source: "source_positions", target: "target_positions" };
-    for (const side in this.learned) this.learned[side] = weights.find(`${this.learned[side]}.embedding.weight`);
-    const layer = (name, isRecurrent) => ({
-      attention: isRecurrent ? new Ssru(weights, `${name}.ssru`) : new Attention(weights, `${name}.attention`, options),
+    const [source, target] = ["source", "target"].map((side) => weights.find(`${side}_positions.embedding.weight`));
+    this.learned = { source, target };
+    const layer = (name, isSsru) => ({
+      attention: isSsru ? new Ssru(weights, `${name}.ssru`) : new Attention(weights, `${name}.attention`, options),
       aroundAttention: residual(weights, `${name}.around_attention`, options),
       feedForward: feedForward(weights, `${name}.feedforward`, options),
       aroundFeedForward: residual(weights, `${name}.around_feedforward`, options),
@@ -214,14 +206,15 @@ export class TransformerModel {
   /** The last tokens of k hypotheses and their states -> of each the features (D) of the next token, and its state. */
   step(tokens, states, memory) {
     const positions = states.map(({ position }) => position);
-    let x = this.embed(tokens, "target", positions); // (k, D)
+    const prefixes = []; // of each layer
     let attention;
-    const prefixes = this.decoder.map((layer, number) => {
-      let longer;
+    let x = this.embed(tokens, "target", positions); // (k, D)
+    for (const [number, layer] of this.decoder.entries()) {
       x = layer.aroundAttention(x, (y) => {
-        const read = layer.attention.readPrefix(y, states.map(({ prefixes }) => prefixes[number]), positions);
-        longer = read.longer;
-        return read.outputs;
+        const before = states.map((state) => state.prefixes[number]);
+        const { longer, outputs } = layer.attention.readPrefix(y, before, positions);
+        prefixes.push(longer);
+        return outputs;
       });
       x = layer.aroundCross(x, (y) => {
         const attended = layer.cross.attendToMemory(y, states.map(() => memory[number]), positions);
@@ -229,8 +222,7 @@ export class TransformerModel {
         return attended.outputs;
       });
       x = layer.aroundFeedForward(x, layer.feedForward);
-      return longer;
-    });
+    }
     return this.decoderNorm(x).map((features, n) => ({
       features,
       state: { position: positions[n] + 1, prefixes: prefixes.map((longer) => longer[n]) },

@@ -7,19 +7,18 @@ import { readFileSync } from "node:fs";
 
 const html = readFileSync(process.argv[2], "utf8");
 const element = (id) => new RegExp(`<script [^>]*\\bid="${id}"[^>]*>([^]*?)</script>`).exec(html)[1];
-const { openModel, normalizeSource } = new Function(`${element("runtime")}\nreturn { openModel, normalizeSource };`)();
+const { Translator, normalizeSource } = new Function(`${element("runtime")}\nreturn { Translator, normalizeSource };`)();
 const { model, direction, lines, options, forced = [], simd } = JSON.parse(readFileSync(0, "utf8"));
 const about = JSON.parse(element("about")).models[model];
 const bytes = Uint8Array.from(Buffer.from(element(`weights-${model}`), "base64"));
-const translator = openModel(about, bytes.buffer, { simd });
+const translator = new Translator(about, bytes.buffer, { simd });
 const normalize = (text) => normalizeSource(text, about.characters, direction.source);
 function translate(line) {
   const steps = translator.steps(normalize(line), { direction, ...options });
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
 }
-const results = lines?.map(translate);
 const plain = (_, value) => (ArrayBuffer.isView(value) ? [...value] : value);
-if (lines) process.stdout.write(JSON.stringify(results, plain));
+if (lines) process.stdout.write(JSON.stringify(lines.map(translate), plain));
 for (const [source, ids] of forced)
   for (const row of translator.forcedLogits(normalize(source), ids, direction))
     process.stdout.write(new Uint8Array(row.buffer));

@@ -1,19 +1,21 @@
 // The worker of a page: it translates one text at a time, sentence by sentence, and listens to the page in between.
+//
+// From the page: {kind: "open", about, weights}, and {kind: "translate", id, model: its number, direction, text,
+// alternatives: how many, attention: whether, whole: whether the text is one sentence}; a newer one ends an older one.
+// To the page: "opened", then "split", "partial" and "translated" of each sentence, and "done"; or "failed".
 
-import { openModel } from "./model.js";
+import { Translator } from "./model.js";
 
 const CACHED_SENTENCES = 200;
 const LISTEN_AFTER = 20; // milliseconds of work
 
 /** Let the page's messages be read, at once, where a timer would wait for 4 ms. */
-async function readMessages() {
-  const { port1, port2 } = new MessageChannel();
-  await new Promise((resolve) => {
-    port1.onmessage = resolve;
+const readMessages = () =>
+  new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => resolve(port1.close());
     port2.postMessage(null);
   });
-  port1.close();
-}
 
 /** What receives the page's messages; `post` sends one to the page. */
 export function createWorker(post) {
@@ -41,33 +43,32 @@ export function createWorker(post) {
 
   async function translate(request) {
     const { id, model, text, direction, whole } = request;
+    current = id;
     const asOne = { sentences: [text], separators: ["", ""] };
     const { sentences, separators } = whole ? asOne : translators[model].splitter.split(text, direction);
-    post({ kind: "split", id, count: sentences.length, sources: sentences, separators });
+    post({ kind: "split", id, sources: sentences, separators });
     for (const [index, source] of sentences.entries()) {
       const result = await translateSentence(request, source, index);
-      if (result) post({ kind: "translated", id, index, source, ...result });
+      if (result) post({ kind: "translated", id, index, ...result });
       await readMessages();
       if (current !== id) return;
     }
     post({ kind: "done", id });
   }
 
+  function open({ about, weights }) {
+    translators = about.models.map((model, number) => new Translator(model, weights[number]));
+    post({ kind: "opened", simd: translators.every(({ simd }) => simd) });
+  }
+
   return async (request) => {
-    const { kind, id } = request;
+    const isOpening = request.kind === "open";
     try {
-      if (kind === "open") {
-        translators = request.about.models.map((about, number) => openModel(about, request.weights[number]));
-        post({ kind: "opened", simd: translators.every(({ simd }) => simd) });
-      }
-      if (kind === "cancel" && id === current) current = null;
-      if (kind !== "translate") return;
-      current = id;
-      await translate(request);
+      await (isOpening ? open(request) : translate(request));
     } catch (error) {
-      const isMemory = error instanceof RangeError && kind === "open";
+      const isMemory = error instanceof RangeError && isOpening;
       const message = isMemory ? "This device has too little memory for the model." : error.message;
-      post({ kind: "failed", id, message });
+      post({ kind: "failed", id: request.id, message });
     }
   };
 }

@@ -16,7 +16,7 @@ onmessage = async ({ data }) => {
   const sources = parts.filter((each, i) => i % 2 === 0 && each.trim());
   const between = parts.filter((each, i) => i % 2 === 1);
   const separators = sources.length ? ["", ...between.slice(0, sources.length - 1), ""] : [text];
-  postMessage({ kind: "split", id, count: sources.length, sources, separators });
+  postMessage({ kind: "split", id, sources, separators });
   for (const [index, source] of sources.entries()) {
     const sourceWords = source.split(/\s+/);
     const words = (answers[direction.target] ?? source.toUpperCase()).split(" ");
@@ -33,7 +33,7 @@ onmessage = async ({ data }) => {
     }));
     const others = [...Array(alternatives).keys()].map((n) => ({ text: `${words.slice(n).join(" ")} ${n}`, score: -n }));
     const attention = data.attention ? { source: subwords, target, weights } : null;
-    postMessage({ kind: "translated", id, index, source, text: words.join(" "), alternatives: others, attention });
+    postMessage({ kind: "translated", id, index, text: words.join(" "), alternatives: others, attention });
   }
   postMessage({ kind: "done", id });
 };

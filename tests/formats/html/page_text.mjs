@@ -9,7 +9,7 @@ const calls = {
   tokenize({ about, direction, lines, rows }) {
     const tokenizer = new Tokenizer(about);
     const encoded = lines.map((line) => tokenizer.encodeSource(line, direction));
-    return { encoded, beginning: tokenizer.beginning(direction), decoded: rows.map((row) => tokenizer.decodeTarget(row)) };
+    return { encoded, beginning: tokenizer.tags(direction).target, decoded: rows.map((row) => tokenizer.decodeTarget(row)) };
   },
   normalize: (cases) => cases.map(({ about, language, lines }) => lines.map((line) => normalizeSource(line, about, language))),
   sentences: (rows) => rows.map(([text, language, abbreviations]) => splitSentences(text, language, abbreviations)),

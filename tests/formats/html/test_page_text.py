@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rows import each_row
 
+from tolka.errors import ConfigError
 from tolka.formats.html.tokenizer import about_characters, about_splitter, about_tokenizer
 from tolka.system.package_data import sample_dir, table_beside
 from tolka.text import typography
@@ -21,6 +22,7 @@ from tolka.text.direction import Direction
 from tolka.text.pairs import Pair
 from tolka.text.scripts import plain_code
 from tolka.tokenizer.extension import add_tags
+from tolka.tokenizer.sentencepiece_model import model_proto
 from tolka.tokenizer.special_tokens import EOS
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
@@ -154,6 +156,15 @@ def test_a_vocabulary_beside_the_model_gives_the_ids() -> None:
         [*names[:-1], "__en__", "__ko__", "<pad>"], (0, 1, len(names) + 1), {"en": "__en__", "ko": "__ko__"}
     )
     check_equal(Tokenizer(base.models, [tagged]), 200, lines=("__ko__ a lion", *lines))
+
+
+def test_what_no_page_computes_is_refused() -> None:
+    for change in ("treat_whitespace_as_suffix", "escape_whitespaces"):
+        model = model_proto(trained().models[0])
+        spec: Any = model.trainer_spec if hasattr(model.trainer_spec, change) else model.normalizer_spec
+        setattr(spec, change, not getattr(spec, change))
+        with pytest.raises(ConfigError, match="a page cannot compute a SentencePiece model with denormalisation"):
+            about_tokenizer(Tokenizer([model.SerializeToString()]), [])
 
 
 def forms() -> Iterator[CharacterForm]:

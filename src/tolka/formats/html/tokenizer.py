@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tolka.errors import ConfigError
 from tolka.text.abbreviations import COMMON, RARE, abbreviation_before
 from tolka.text.characters import CharacterForm
 from tolka.text.direction import Direction
@@ -31,16 +32,13 @@ def about_tokenizer(tokenizer: Tokenizer, directions: Iterable[Direction]) -> di
 
 def _about_model(content: bytes) -> dict[str, Any]:
     model = model_proto(content)
-    spec = model.trainer_spec
-    normalizers = {
-        name: {
-            "charsmap": b64encode(each.precompiled_charsmap).decode(),
-            "addBlank": each.add_dummy_prefix,
-            "removeExtraBlanks": each.remove_extra_whitespaces,
-            "escapeBlanks": each.escape_whitespaces,
-        }
-        for name, each in (("normalizer", model.normalizer_spec), ("denormalizer", model.denormalizer_spec))
-    }
+    spec, normalizer = model.trainer_spec, model.normalizer_spec
+    undone = model.denormalizer_spec.precompiled_charsmap
+    if undone or spec.treat_whitespace_as_suffix or not normalizer.escape_whitespaces:
+        raise ConfigError(
+            "a page cannot compute a SentencePiece model with denormalisation rules, or with blanks that are not ▁ at "
+            "the beginning of words"
+        )
     return {
         "type": spec.ModelType.Name(spec.model_type).lower(),
         "pieces": [piece.piece for piece in model.pieces],
@@ -48,8 +46,11 @@ def _about_model(content: bytes) -> dict[str, Any]:
         "types": "".join(str(piece.type) for piece in model.pieces),
         "byteFallback": spec.byte_fallback,
         "unknownSurface": spec.unk_surface,
-        "blankIsSuffix": spec.treat_whitespace_as_suffix,
-        **normalizers,
+        "normalizer": {
+            "charsmap": b64encode(normalizer.precompiled_charsmap).decode(),
+            "addBlank": normalizer.add_dummy_prefix,
+            "removeExtraBlanks": normalizer.remove_extra_whitespaces,
+        },
     }
 
 

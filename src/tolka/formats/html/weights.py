@@ -15,7 +15,7 @@ from tolka.models.rnn.options import OWN_CELLS
 from tolka.models.transformer import TransformerConfig
 
 DTYPES = ("int8", "fp32")
-_ALIGNMENT = 16  # bytes, as JavaScript's typed arrays begin at a multiple of their items' size
+_ALIGNMENT = 16  # bytes, and values of a row: one turn of the kernels' loop takes as many
 _SMALLEST_WIDTH = 32  # rows and columns of a matrix; below, int8 saves hardly anything
 _SCALE = "_scale"  # ends the names of scales in a model directory in int8
 
@@ -33,11 +33,14 @@ def check_expressible(options: ModelConfig, name: str) -> None:
 def pack_weights(tensors: Mapping[str, Tensor], dtype: str) -> tuple[list[dict[str, Any]], bytes]:
     """Return where each tensor is, as model.js reads it, and the bytes of all of them.
 
-    tensors: as in a model directory, where some may be in int8. dtype: of `DTYPES`, for matrices in fp32.
+    tensors: as in a model directory, where some may be in int8. dtype: of `DTYPES`, for matrices in fp32. Rows of
+    matrices are filled with zeros to a multiple of 16 values.
     """
     listed, content = list[dict[str, Any]](), bytearray()
 
     def add(array: NDArray[Any]) -> int:
+        if array.ndim == 2:
+            array = np.pad(array, ((0, 0), (0, -array.shape[1] % _ALIGNMENT)))
         content.extend(bytes(-len(content) % _ALIGNMENT))
         offset = len(content)
         content.extend(array.astype(array.dtype.newbyteorder("<")).tobytes())
