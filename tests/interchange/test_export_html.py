@@ -166,6 +166,10 @@ def test_the_gate_refuses_another_translation(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(module, "pack_weights", mixed)
     with pytest.raises(CheckpointError, match=r"the page does not translate like tolka: .*First line that differs"):
         export_html([tmp_path / "m"], tmp_path / "page.html", "fp32", lines(8, 1))
+    sound = iter([True, False])
+    monkeypatch.setattr(module, "pack_weights", lambda *each: (pack_weights if next(sound) else mixed)(*each))
+    with pytest.raises(CheckpointError, match=r"model 2 of the page \(.*\) does not translate like tolka"):
+        export_html([tmp_path / "m", tmp_path / "m"], tmp_path / "page.html", "fp32", lines(8, 1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "sound.html"]
     assert "## Parity" in (tmp_path / "sound.html").read_text(encoding="utf-8")
 
@@ -198,7 +202,7 @@ def test_what_a_page_cannot_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         export_html([tmp_path / "m"], tmp_path / "page.html")
     with pytest.raises(ConfigError, match=r"--dtype \(bfloat16\) is unknown to a page. Known: int8, fp32"):
         export_html([tmp_path / "m"], tmp_path / "page.html", "bfloat16")
-    with pytest.raises(ConfigError, match=r"--node \(no-such-program\) is not a program"):
+    with pytest.raises(ConfigError, match=r"--node \(no-such-program\) is not Node 18 or later"):
         export_html([tmp_path / "m"], tmp_path / "page.html", node="no-such-program")
     assert not (tmp_path / "page.html").exists()
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -28,9 +29,10 @@ from tolka.models.options import resolved_options
 from tolka.search.options import BeamConfig, GreedyConfig, SearchConfig
 from tolka.system.atomic import whole_file
 from tolka.system.progress import Say, silent
-from tolka.text.direction import Direction
+from tolka.text.direction import Direction, is_named
 from tolka.tokenizer.special_tokens import EOS
 
+_OLDEST_NODE = 18  # a version that has all that the page needs of a browser
 _LARGEST = 60_000_000  # bytes of weights: a page of more takes a phone's memory
 _THRESHOLDS = {
     "fp32": FP32,
@@ -91,9 +93,7 @@ def export_html(
     dtype = dtype or "int8"
     if dtype not in DTYPES:
         raise ConfigError(f"--dtype ({dtype}) is unknown to a page. Known: {', '.join(DTYPES)}")
-    program = shutil.which(node or "node")
-    if node and not program:
-        raise ConfigError(f"--node ({node}) is not a program that can be run")
+    program = _node_program(node)
     for folder in folders:
         check_expressible(read_settings(find_model_folder(folder))[1], str(folder))
     models = [load_model(folder, or_int8=dtype == "int8") for folder in folders]
@@ -115,14 +115,30 @@ def export_html(
         stream.flush()
         for number, (saved, about) in enumerate(zip(models, abouts, strict=True)):
             if not program:
-                say("note: Node (https://nodejs.org) is not found: nothing was compared; name it with --node PATH")
+                say(f"note: Node {_OLDEST_NODE} is not found: nothing was compared; name it with --node PATH")
                 break
             side = NodeSide(program, Path(stream.name), number, saved, direction_to_compare(saved))
+            if len(models) > 1:
+                side.name = f"model {number + 1} of the page ({about['title']})"
             parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))
             about["card"] += f"\n{parity.check_and_report(_THRESHOLDS[dtype], say)}"
         stream.seek(0)
         stream.truncate()
         stream.write(join_page(title, abouts, weights).encode())
+
+
+def _node_program(typed: str) -> str:
+    """Return the path of Node, "" where PATH has none that is new enough; ConfigError if the typed one is not."""
+    path = shutil.which(typed or "node") or ""
+    try:
+        version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout if path else ""
+    except OSError:
+        version = ""
+    if (found := re.match(r"v(\d+)\.", version)) and int(found[1]) >= _OLDEST_NODE:
+        return path
+    if typed:
+        raise ConfigError(f"--node ({typed}) is not Node {_OLDEST_NODE} or later")
+    return ""
 
 
 def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
@@ -145,7 +161,7 @@ def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
 
 def _directions(saved: SavedModel) -> Sequence[Direction]:
     """Return the directions that a page offers; ConfigError for a model of many languages that names none."""
-    directions = [each for each in saved.facts.directions if each.is_known]
+    directions = [each for each in saved.facts.directions if all(map(is_named, each))]
     if saved.tokenizer.languages and not directions:
         raise ConfigError(
             f"{saved.folder} has {len(saved.tokenizer.languages)} languages, and names no direction for a page: import "
