@@ -31,7 +31,9 @@
       (local.set $even
         (f32x4.add (local.get $even) (f32x4.mul (v128.load (local.get $w)) (v128.load (local.get $x)))))
       (local.set $odd
-        (f32x4.add (local.get $odd) (f32x4.mul (v128.load offset=16 (local.get $w)) (v128.load offset=16 (local.get $x)))))
+        (f32x4.add
+          (local.get $odd)
+          (f32x4.mul (v128.load offset=16 (local.get $w)) (v128.load offset=16 (local.get $x)))))
       (local.set $w (i32.add (local.get $w) (i32.const 32)))
       (local.set $x (i32.add (local.get $x) (i32.const 32)))
       (br_if $values (i32.lt_u (local.get $w) (local.get $end))))

@@ -37,7 +37,8 @@ const CUTS = [
 export function splitSentences(text, language, abbreviations) {
   const segmenter = new Intl.Segmenter(/^[a-z]{2,3}$/.test(language) ? language : "en", { granularity: "sentence" });
   const marked = Array.from(segmenter.segment(text), ({ segment }) => segment.replace(MORE_STOPS, "$&\0")).join("\0");
-  const parts = marked.replace(/\0+/g, "\0").replace(CLOSING_FIRST, "$1\0").replace(LIST_NUMBER_LAST, "\0$1").split("\0");
+  const moved = marked.replace(/\0+/g, "\0").replace(CLOSING_FIRST, "$1\0").replace(LIST_NUMBER_LAST, "\0$1");
+  const parts = moved.split("\0");
   const abbreviated = abbreviations ? new RegExp(abbreviations, "iu") : /(?!)/;
   const sentences = [];
   let pending = ""; // parts without a letter, or whose sentence goes on

@@ -7,7 +7,8 @@ import { readFileSync } from "node:fs";
 
 const html = readFileSync(process.argv[2], "utf8");
 const element = (id) => new RegExp(`<script [^>]*\\bid="${id}"[^>]*>([^]*?)</script>`).exec(html)[1];
-const { Translator, normalizeSource } = new Function(`${element("runtime")}\nreturn { Translator, normalizeSource };`)();
+const runtime = new Function(`${element("runtime")}\nreturn { Translator, normalizeSource };`);
+const { Translator, normalizeSource } = runtime();
 const { model, direction, lines, options, forced = [], simd } = JSON.parse(readFileSync(0, "utf8"));
 const about = JSON.parse(element("about")).models[model];
 const bytes = Uint8Array.from(Buffer.from(element(`weights-${model}`), "base64"));
