@@ -258,7 +258,7 @@ def test_a_pickled_file_that_claims_much(folder: Path) -> None:
 @pytest.mark.slow
 def test_languages_that_nobody_names(folder: Path, tmp_path: Path, command: Command) -> None:
     (folder / "tokenizer_config.json").unlink()
-    with pytest.raises(ConfigError, match=r"does not say the languages: add them, as in corpus\.source=en"):
+    with pytest.raises(ConfigError, match=r"does not say the languages .*: add them, as in corpus\.source=en"):
         import_huggingface(folder, tmp_path / "model", None, [], lambda line: None)
     asked = command("mt-train", "import", folder, "corpus.source=en", "corpus.target=de", "-o", tmp_path / "model")
     assert asked.code == 0, asked.err
