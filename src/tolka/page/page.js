@@ -90,7 +90,7 @@ function choose(direction) {
     for (const element of document.querySelectorAll(`.${side}`)) Object.assign(element, { lang, dir });
   }
   const [source, target] = ["source", "target"].map((side) => languageOf(chosen.direction[side]).name);
-  document.title = page.heading.textContent = `Translate ${source} to ${target}`;
+  document.title = page.title.textContent = `Translate ${source} to ${target}`;
   page.swap.hidden = !opposite();
   page.verdict.textContent = models[chosen.model].verdict;
   page.card.replaceChildren(...markdown(models[chosen.model].card));

@@ -131,3 +131,9 @@ def test_modules_become_one_script(monkeypatch: pytest.MonkeyPatch) -> None:
     assert join_modules(["a", "b"]) == (
         '"use strict";\nconst one = "export one";\nclass A {}\n\nfunction b() {\n  return one;\n}\n'
     )
+
+
+def test_no_two_elements_have_one_id() -> None:
+    ids = re.findall(r'\sid="([^"]+)"', join_page("title", [], []))
+    assert len(ids) > 20
+    assert sorted(ids) == sorted(set(ids))
