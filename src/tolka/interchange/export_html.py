@@ -142,7 +142,7 @@ def _node_program(typed: str) -> str:
 
 
 def _about(saved: SavedModel, dtype: str) -> dict[str, Any]:
-    """Return what the page and its runtime are told of a model, beside its weights."""
+    """Return what the page and its runtime need of a model, beside its weights."""
     facts, directions = saved.facts, _directions(saved)
     split = resolved_split("auto", facts.sources.several_sentences)
     on_card = {**facts_of(saved.folder, saved.scores), "exported for": f"a page of HTML, in {dtype}"}

@@ -64,7 +64,8 @@ class JsonLines(Format):
         for result in results:
             of_result = result.translation.candidates
             scores = list(islice(all_scores, len(of_result)))
-            hypotheses = [*map(self._hypothesis, of_result, scores, islice(alignments, len(of_result)))]
+            triples = zip(of_result, scores, islice(alignments, len(of_result)), strict=True)
+            hypotheses = [self._hypothesis(*each) for each in triples]
             texts = [each.text for each in of_result]
             features = Features.of(scores[0], texts) if scores[0] else None
             quality = estimate(features, self._translator.calibration) if features else None
