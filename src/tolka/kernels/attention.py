@@ -24,14 +24,13 @@ def fused_attention(
     """Attend: query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
 
     mask: bool, broadcastable to (B, H, T, S), true where a query may attend; on a GPU what is added to the scores.
-    dropout_rate: on the weights.
+    causal: hide later positions; there is no mask then. dropout_rate: on the weights.
     """
     # torch's kernel would draw the mask from its slow generator (see `tolka.kernels.dropout`).
     if dropout_rate > 0.0 and query.device.type == "cpu":
         scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
         if causal:
-            later_keys = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-            scores = scores.masked_fill(later_keys, float("-inf"))
+            mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
         return dropout(scores.softmax(-1), dropout_rate, training=True) @ value

@@ -31,14 +31,11 @@ def suits_short(query: Tensor, key: Tensor) -> bool:
 def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
     """Attend: query (B, H, T, K), key (B, H, S, K), value (B, H, S, V) -> (B, H, T, V).
 
-    mask: bool, broadcastable to (B, H, T, S), true where a query may attend.
+    mask: bool, broadcastable to (B, H, T, S), true where a query may attend. causal: instead of a mask.
     """
-    bias = None
-    if mask is not None:
-        bias = query.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
     if causal:
-        causal_bias = query.new_full((query.size(2), key.size(2)), float("-inf")).triu_(1)
-        bias = causal_bias if bias is None else bias + causal_bias
+        mask = torch.ones(query.size(2), key.size(2), dtype=torch.bool).tril()
+    bias = None if mask is None else query.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
     padding = _padding_keys(key.size(2))
     if padding:
         bias = F.pad(query.new_zeros(1, key.size(2)) if bias is None else bias, (0, padding), value=float("-inf"))
