@@ -162,10 +162,8 @@ def load_settings(folder: Path) -> dict[str, Any]:
     """
     folder = find_model_folder(folder)
     settings, _ = read_settings(folder)
-    if not isinstance(settings.get("tokenizer"), dict):
-        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
     try:
-        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
+        tokenizer = build(TokenizerConfig, settings.get("tokenizer"), "tokenizer")
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     return {**settings, "tokenizer": asdict(tokenizer)}
