@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from rows import each_row
 from torch import Tensor
 
-from tolka.kernels.attention import fused_attention
-from tolka.kernels.short_attention import attend_short, suits_short
+from tolka.kernels.attention import attend_short, fused_attention, suits_short
 
 WIDENED = 13  # keys that are filled up to what the processor's registers hold
 
