@@ -49,7 +49,7 @@ def model_card(
     from jinja2 import StrictUndefined, Template, UndefinedError
 
     text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    template = Template(
+    template: Template = Template(
         text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     with as_written(f"{CONFIG} or {SCORES}"):

@@ -116,8 +116,7 @@ def direction_of(settings: Mapping[str, Any]) -> Direction:
 
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:
     """Return the form of characters of a training configuration, which every text for its model gets."""
-    cleaning = settings.get("cleaning", {})
-    form = CharacterForm(*(cleaning.get(key, "keep") for key in CHARACTER_SETTINGS))
+    form = CharacterForm(*(settings.get("cleaning", {}).get(key, "keep") for key in CHARACTER_SETTINGS))
     return form.of(direction_of(settings)) if "corpus" in settings else form
 
 
@@ -162,8 +161,10 @@ def load_settings(folder: Path) -> dict[str, Any]:
     """
     folder = find_model_folder(folder)
     settings, _ = read_settings(folder)
+    if not isinstance(settings.get("tokenizer"), dict):
+        raise CheckpointError(f"{folder / CONFIG} does not describe a tokenizer")
     try:
-        tokenizer = build(TokenizerConfig, settings.get("tokenizer"), "tokenizer")
+        tokenizer = build(TokenizerConfig, settings["tokenizer"], "tokenizer")
     except TolkaError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     return {**settings, "tokenizer": asdict(tokenizer)}

@@ -64,8 +64,7 @@ class TrainingSources:
         """
         shares = [each.several_sentences for each in sources]
         share = None if None in shares else choose(shares)
-        longest = choose(each.longest for each in sources)
-        return cls(longest, share, sources[0].length_ratios, sources[0].directions)
+        return cls(choose(each.longest for each in sources), share, sources[0].length_ratios, sources[0].directions)
 
 
 @dataclass(frozen=True)

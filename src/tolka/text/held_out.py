@@ -98,8 +98,7 @@ def _write(corpus: Corpus, folder: Path) -> None:
         (unfinished / _NOTE).write_text("; ".join(notes), encoding="utf-8")
         for (name, direction), pairs in sets.items():
             for file, side in zip(_file_names(name, direction, corpus), ("source", "target"), strict=True):
-                content = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
-                (unfinished / file).write_bytes(content.encode())
+                (unfinished / file).write_bytes("".join(f"{getattr(pair, side)}\n" for pair in pairs).encode())
 
 
 def _in_common(sources: Sequence[PairSource]) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from tolka.tokenizer.vocabulary import (
 
 _TYPES = ("bpe", "unigram", "char", "word")
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
-_SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
+SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
 _TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
 
@@ -70,7 +70,7 @@ class TokenizerConfig:
         zero_or_more(self, "tokenizer", "none", "extend")
         one_of(self, "tokenizer", "tags", FORMS)
         at_most(self, "tokenizer", 1_000_000, "extend", "vocab_size")
-        least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
+        least = SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
             raise ConfigError(
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"

@@ -7,7 +7,7 @@ width, V vocabulary.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,17 +23,12 @@ from tolka.nn.rnn_attention import Alignment
 from tolka.nn.rnn_cells import CELLS, LstmLayer, RecurrentLayer, State
 
 
-@dataclass(frozen=True)
-class EncoderMemory:
+class EncoderMemory(NamedTuple):
     """What the decoder attends to, once per sentence: states (B, S, D), keys (B, S, D), mask (B, S) true at tokens."""
 
     encoded: Tensor
     keys: Tensor
     mask: Tensor
-
-    def select(self, sentences: Tensor) -> "EncoderMemory":
-        """Return the memory of the sentences numbered (B',)."""
-        return EncoderMemory(*(each.index_select(0, sentences) for each in (self.encoded, self.keys, self.mask)))
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,8 @@ class RnnState(DecoderState):
         fed = None if self.fed is None else self.fed.index_select(0, flat)
         if memory is not None:
             sentences = remaining_sentences(rows, self.beam, len(memory.mask))
-            memory = memory if sentences is None else memory.select(sentences)
+            if sentences is not None:
+                memory = EncoderMemory(*(each.index_select(0, sentences) for each in memory))
         return type(self)(layers, fed, memory, rows.size(1))
 
 
@@ -176,8 +172,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         """Encode source (B, S) once; return the state before the first token."""
         memory, layers = self._encode(source, lengths)
         # The first step has no features before it: zeros are fed, as in training.
-        feeding = self.config.input_feeding
-        fed = layers[0][0].new_zeros(len(source), self.config.d_model) if feeding else None
+        fed = layers[0][0].new_zeros(len(source), self.config.d_model) if self.config.input_feeding else None
         return RnnState(layers, fed, memory, beam=1)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:

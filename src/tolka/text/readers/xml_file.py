@@ -65,8 +65,7 @@ class XmlFile(BothSides):
         for unit in read_units(self.path, [*self.units], [*self.around]):
             if unit.element is None:
                 first = first_lines.setdefault(unit.reason, unit.line)
-                reason = f"not XML ({unit.reason}; first in line {first})"
-                yield Pair(f"{self.path}:{unit.line}", "", reason)
+                yield Pair(f"{self.path}:{unit.line}", "", f"not XML ({unit.reason}; first in line {first})")
             else:
                 yield from self.pairs_of(unit.element, unit)
 
