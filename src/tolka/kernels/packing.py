@@ -104,9 +104,8 @@ class Packing:
         """Return some of the rows (N, W). positions: of their tokens in (B, L), flattened, in ascending order."""
         if self.tokens is None:
             return rows[positions]
-        if len(positions) < len(rows) - self.padding_rows:
-            return rows[self._rows[positions]]
-        return rows[: len(rows) - self.padding_rows] if self.padding_rows else rows
+        count = len(rows) - self.padding_rows
+        return rows[self._rows[positions]] if len(positions) < count else rows[:count]
 
 
 def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None, takes_packed: bool = False) -> Packing:
@@ -119,13 +118,11 @@ def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None, 
         # Counting the padding would wait for the device.
         masked = tokens is None or len(tokens) < len(lengths) * longest
         return Packing(lengths, longest, tokens if takes_packed else None, masked)
-    count = len(tokens) if tokens is not None else int(lengths.sum())
-    padding = 1 - count / (len(lengths) * longest)
-    padding_rows = rounded_row_count(count) - count if row_counts_are_compiled() else 0
+    tokens = token_positions(lengths, longest) if tokens is None else tokens
+    padding = 1 - len(tokens) / (len(lengths) * longest)
+    padding_rows = rounded_row_count(len(tokens)) - len(tokens) if row_counts_are_compiled() else 0
     if padding < _WORTH_PACKING and not padding_rows:
         return Packing(lengths, longest, masked=padding > 0)
-    if tokens is None:
-        tokens = token_positions(lengths, longest)
     return Packing(lengths, longest, tokens, padding > 0, padding_rows)
 
 

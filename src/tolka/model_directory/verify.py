@@ -38,9 +38,7 @@ class LengthRatio:
     def of(cls, pairs: Sequence[tuple[str, str]]) -> "LengthRatio | None":
         """Return the ratio in characters of (source, target) pairs; None without two pairs that have both."""
         logarithms = [math.log(len(target) / len(source)) for source, target in pairs if source and target]
-        if len(logarithms) < 2:
-            return None
-        return cls(statistics.fmean(logarithms), statistics.stdev(logarithms))
+        return None if len(logarithms) < 2 else cls(statistics.fmean(logarithms), statistics.stdev(logarithms))
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,7 @@ class TokenizerConfig:
 
     def load_given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
-        if not self.model:
-            return None
-        return Tokenizer([load_pretrained(user_path(path)) for path in self.model])
+        return Tokenizer([load_pretrained(user_path(path)) for path in self.model]) if self.model else None
 
 
 _SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # files of a saved tokenizer
@@ -155,9 +153,7 @@ class Tokenizer:
     @property
     def vocabularies(self) -> list[Vocabulary]:
         """The vocabulary of both sides, or of each, with the places of its special tokens in another program's."""
-        if self.listed:
-            return list(self.listed)
-        return [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
+        return [*self.listed] or [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
 
     @property
     def digests(self) -> list[str]:

@@ -102,9 +102,8 @@ class RecurrentSeq2Seq(Seq2Seq):
             x = self.dropout(x) if number else x
             x, end = layer.encode(x, lengths)
             last.append(end)
-        if self.attention is None:
-            return None, last
-        return EncoderMemory(x, self.attention.keys(x), source != PAD), last
+        memory = None if self.attention is None else EncoderMemory(x, self.attention.keys(x), source != PAD)
+        return memory, last
 
     def _features(
         self, s: Tensor, x: Tensor, memory: EncoderMemory | None, maps: list[Tensor] | None = None

@@ -104,8 +104,7 @@ def normal_code(code: str) -> str:
 
 def segment_text(segment: Element, codes: Collection[str]) -> str:
     """Return the text of a segment with single blanks, without its inline codes. codes: names of their elements."""
-    text = "".join(_texts(segment, codes))
-    return single_spaced(_BETWEEN_LETTERS.sub(" ", text).replace(_JOINT, ""))
+    return single_spaced(_BETWEEN_LETTERS.sub(" ", "".join(_texts(segment, codes))).replace(_JOINT, ""))
 
 
 def _texts(element: Element, codes: Collection[str]) -> Iterator[str]:
