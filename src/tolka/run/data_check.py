@@ -64,7 +64,7 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
             found |= asdict(faults)
             parents = load_parents(start, texts.corpus)
             inputs = prepare_inputs(config, texts, faults, parents, run.log)
-            found["unfit"] = faults.unfit or loss_of(inputs, config.cleaning, config.batching.max_length)
+            found["unfit"] = faults.unfit or loss_of(inputs, config)
             found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store)}
             if not found["unfit"]:
                 found["pace"] = asdict(estimate_training(build_trainer(config, inputs, run, device)))

@@ -1,9 +1,11 @@
 """The model that a training begins with: fresh weights, or those of another model, some of them frozen."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import torch
 
+from tolka.config.schemas import TrainConfig
 from tolka.errors import ConfigError
 from tolka.model_directory.read import SavedModel
 from tolka.models.base import ModelConfig, Seq2Seq
@@ -14,7 +16,6 @@ from tolka.tokenizer.extension import spellings
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.finetuning import FinetuningConfig
 from tolka.training.memory import check_size, copies_of_weights
-from tolka.training.options import TrainerConfig
 
 
 def initial_model(
@@ -46,21 +47,15 @@ def initial_model(
     return model
 
 
-def check_fits(
-    options: ModelConfig,
-    tokenizer: Tokenizer,
-    optimizer: str,
-    finetuning: FinetuningConfig,
-    trainer: TrainerConfig,
-    device: torch.device,
-    processes: int,
-) -> None:
-    """Raise ConfigError for a model that is too large to be trained on the device. optimizer: its name."""
+def check_fits(config: TrainConfig, tokenizer: Tokenizer, device: torch.device, processes: int) -> None:
+    """Raise ConfigError for a model that is too large to be trained on the device."""
+    finetuning, trainer = config.finetuning, config.trainer
     # Several processes may share all but the weights out.
     is_shared = processes > 1 and trainer.parallel in ("auto", "fsdp")
     trains_all = not (finetuning.lora_rank or finetuning.freeze or is_shared)
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
-    check_size(options, sizes, device, copies_of_weights(optimizer, trains_all), 1e9 * trainer.memory)
+    copies = copies_of_weights(asdict(config.optimizer)["name"], trains_all)
+    check_size(config.model, sizes, device, copies, 1e9 * trainer.memory)
 
 
 def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, like: Mapping[str, str]) -> None:
