@@ -212,22 +212,22 @@ class RunFolder:
         """Write a text file in the folder. name: may contain slashes."""
         path = self.path / name
         if self._writes:
-            with must_be_written(path):
-                self._create(path.parent)
+            with self._writing(path):
                 replace_text(path, text)
         return path
 
     def _add(self, path: Path, text: str) -> None:
         """Append to a file."""
-        with must_be_written(path):
-            self._create(path.parent)
-            with path.open("ab") as stream:
-                stream.write(text.encode("utf-8", "backslashreplace"))
+        with self._writing(path), path.open("ab") as stream:
+            stream.write(text.encode("utf-8", "backslashreplace"))
 
-    def _create(self, folder: Path) -> None:
-        """Create a folder unless it exists; TolkaError if the run's folder is gone."""
-        self.check_there()
-        folder.mkdir(parents=True, exist_ok=True)
+    @contextmanager
+    def _writing(self, path: Path) -> Iterator[None]:
+        """Create a file's folder unless it exists; TolkaError if the run's folder is gone, or nothing goes into it."""
+        with must_be_written(path):
+            self.check_there()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield
 
     def check_there(self) -> None:
         """Raise TolkaError if the claimed folder was deleted or moved during training."""
