@@ -46,7 +46,8 @@ def made(
     like: dict[str, str] | None = None,
 ) -> tuple[Seq2Seq, list[str]]:
     log: list[str] = []
-    return initial_model(options, tokenizer, saved, like or {}, finetuning, log.append), log
+    config = replace(train_config(["optimizer=adamw"]), model=options, finetuning=finetuning)
+    return initial_model(config, tokenizer, saved, like or {}, log.append), log
 
 
 def test_fresh_weights_are_those_of_the_seed() -> None:

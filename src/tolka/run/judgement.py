@@ -86,31 +86,23 @@ def judge(
         leaked=leaks[0],
         near=leaks[1],
         **fit,
-        **_course(settings, inputs, run, state, _main_change(result), "bleu" if material.scale == "BLEU" else "chrf"),
+        **_course(settings, inputs, run, state, "bleu" if material.scale == "BLEU" else "chrf"),
+        before=(change.name, change.a.value) if (change := _main_change(result)) else None,
         forgotten=forgotten_tests(test for test in tests if test is not result),
     )
     calls, name = recorded_calls(run.path), run.path.name
     parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
     longer = go_on(config.trainer, state, settings["scheduler"].get("horizon", 0))
-    commands = Commands(
-        *longer,
-        on_more_text(calls, name, settings["corpus"]),
-        from_parent(calls, name, parent),
-        with_monolingual(calls, name),
-    )
+    more, tuned = on_more_text(calls, name, settings["corpus"]), from_parent(calls, name, parent)
+    commands = Commands(*longer, more, tuned, with_monolingual(calls, name))
     found = verdict(evidence, commands)
     return replace(found, next=[each._replace(command=with_plugins(each.command, calls)) for each in found.next])
 
 
 def _course(
-    settings: Mapping[str, Any],
-    inputs: Inputs,
-    run: RunFolder,
-    state: TrainState,
-    change: Comparison | None,
-    metric: str,
+    settings: Mapping[str, Any], inputs: Inputs, run: RunFolder, state: TrainState, metric: str
 ) -> dict[str, Any]:
-    """Return how it went: fields of Evidence. metric: of the validations. change: of the score since its start."""
+    """Return the course of the training: fields of Evidence. metric: of the validations."""
     store, history, is_stream = inputs.prepared.store, run.history(), bool(inputs.texts.corpus.stream)
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
@@ -128,12 +120,11 @@ def _course(
         "dropout": settings["model"].get("dropout", 0.0),
         "began_as": settings["run"]["init_from"],
         "brought_nothing": state.validated_start and not state.best_update,
-        "before": (change.name, change.a.value) if change else None,
     }
 
 
 def shift_in_words(sources: Iterable[PairSource]) -> str:
-    """Return where the sides of a training text stop to be parallel by some lines, in words; "" where they do not."""
+    """Return the place from which on a training text is shifted by some lines, in words; "" where it is parallel."""
     for source in sources:
         try:
             shift = find_shift_in(source)

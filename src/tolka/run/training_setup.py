@@ -1,7 +1,7 @@
-"""Build a run's trainer: weights, optimizer, batches, validation, and what is saved."""
+"""Build a run's trainer, and announce it: weights, optimizer, batches, validation, and what is saved."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -25,8 +25,7 @@ from tolka.model_directory.read import ResumeState
 from tolka.model_directory.settings import direction_of
 from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
-from tolka.optim.schedules.base import LearningRate, SchedulerConfig
-from tolka.run.announcement import announcement
+from tolka.optim.schedules.base import EndingConfig, LearningRate, SchedulerConfig
 from tolka.run.initial_model import check_fits, initial_model
 from tolka.run.inputs import Inputs, describe_sources, make_loader, target_vocabulary
 from tolka.run.parents import nearest_languages
@@ -115,7 +114,7 @@ def build_trainer(
     texts, parents, tokenizer = inputs.texts, inputs.parents, inputs.prepared.tokenizer
     like = {} if resumed else nearest_languages(parents, config.corpus.like, texts.validation, ranks, run.log)
     check_fits(config, tokenizer, device, ranks.size)
-    model = initial_model(config.model, tokenizer, parents.start, like, config.finetuning, run.log)
+    model = initial_model(config, tokenizer, parents.start, like, run.log)
     if parents.start and not parents.start.tokenizer.languages:
         before, now = direction_of(parents.start.config), config.corpus.direction
         if before != now:
@@ -151,7 +150,7 @@ def build_trainer(
     step = TrainStep(options, objective, config.optimizer.build(model), precision, parallel)
     options = _fit_batches(config.batching, step, loader, run.log, resumed)
     rate = LearningRate(schedule, config.optimizer.lr, options.updates)
-    for line in announcement(options, rate, loader, epoch, model, precision, reason):
+    for line in _announcement(options.max_minutes, rate, loader, epoch, model, precision, reason):
         run.log(line)
     # After the weights were drawn: every rank has the same ones, but dropout of its own.
     if ranks.rank:
@@ -213,6 +212,34 @@ def _fit_batches(
     each = f"{batches} batches of {loader.tokens}" if batches > 1 else "one batch"
     log(f"an update of {tokens} tokens goes in {each} (batching.tokens=auto)")
     return replace(options, accumulate=batches)
+
+
+def _announcement(
+    minutes: float, rate: LearningRate, loader: Batches, epoch: int, model: Seq2Seq, precision: Precision, reason: str
+) -> Iterator[str]:
+    """Yield the lines that announce a run. epoch: the one that training begins in. reason: why the precision."""
+    which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
+    tokens = loader.tokens_per_batch(epoch)
+    yield f"batches: {len(loader.plan(epoch))} {which}, {tokens:.0f} target tokens on average"
+    yield from _rate(rate, minutes)
+    parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
+    size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
+    yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
+
+
+def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
+    schedule, updates = rate.schedule, rate.updates
+    # A schedule by wall time has its floor when the minutes are over, or at the last update if that comes first.
+    end = f"after {minutes:g} minutes, or " if schedule.by_wall_time and minutes else ""
+    plateau = ", or earlier at a plateau" if schedule.decays_at_plateau else ""
+    yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}{plateau}"
+    if isinstance(schedule, EndingConfig) and schedule.horizon not in (0, updates):
+        end = f"its floor at update {schedule.horizon} (scheduler.horizon)"
+        yield (
+            f"note: it is at {end} and stays there until update {updates}"
+            if schedule.horizon < updates
+            else f"note: training ends before it reaches {end}"
+        )
 
 
 def _validator(
