@@ -20,7 +20,7 @@ from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
-from tolka.run.next_commands import from_parent, go_on, on_more_text, with_monolingual, with_plugins
+from tolka.run.next_commands import continuation, monolingual_command, more_text_command, parent_command, with_plugins
 from tolka.run.provenance import recorded_calls
 from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
@@ -92,9 +92,9 @@ def judge(
     )
     calls, name = recorded_calls(run.path), run.path.name
     parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
-    longer = go_on(config.trainer, state, settings["scheduler"].get("horizon", 0))
-    more, tuned = on_more_text(calls, name, settings["corpus"]), from_parent(calls, name, parent)
-    commands = Commands(*longer, more, tuned, with_monolingual(calls, name))
+    longer = continuation(config.trainer, state, settings["scheduler"].get("horizon", 0))
+    more, tuned = more_text_command(calls, name, settings["corpus"]), parent_command(calls, name, parent)
+    commands = Commands(*longer, more, tuned, monolingual_command(calls, name))
     found = verdict(evidence, commands)
     return replace(found, next=[each._replace(command=with_plugins(each.command, calls)) for each in found.next])
 

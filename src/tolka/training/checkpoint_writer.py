@@ -79,7 +79,7 @@ class CheckpointWriter:
         self._on_disk.add(folder)
         self._written.append(folder)
         if folder == self._run.last:
-            self._run.saved()
+            self._run.mark_saved()
 
 
 def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> dict[str, float | None]:

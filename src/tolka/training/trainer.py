@@ -95,7 +95,7 @@ class Trainer:
         self.step.objective.train()
         self.step.parallel.whole_objective.train()
         if not self.state.update:
-            self.run.begun()
+            self.run.mark_begin()
             if validate_start and not self.state.validated_start:
                 with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
@@ -286,7 +286,7 @@ class Trainer:
         saved = self.step.parallel.gathered(self.resume_state())
         with self.step.smoothed():
             self._selection.save_last(self.state, saved)
-        self._stopping.saved()
+        self._stopping.mark_saved()
 
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""
@@ -295,7 +295,7 @@ class Trainer:
             "train": asdict(self.state),
             "loader": self.loader.state(),
             "window": self._log.window.sums(),
-            "written": self.run.written(),
+            "written": self.run.line_count(),
             "store": self._snapshots.store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
             "round_batches": self.loader.batches_at_hand(self.state.epoch),
