@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tolka.data.batch import EOS
 from tolka.kernels.ending import are_worth_removing, by_ending, on_host
-from tolka.kernels.top_k import leave_likely, softmax
+from tolka.kernels.top_k import leave_likely
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, first_tokens, next_log_probabilities
 from tolka.search.constraints.rules import Rules
@@ -27,7 +27,7 @@ def drawing_probabilities(options: SamplingConfig, log_p: Tensor) -> Tensor:
     p = log_p.double()
     if options.temperature != 1.0:
         p /= options.temperature
-    p = softmax(p)
+    p = p.softmax(dim=-1)
     least: Tensor | None = None  # (..., 1): the lowest probability that is drawn
     if options.epsilon:
         # The most likely token is drawn even where its own probability is lower.
