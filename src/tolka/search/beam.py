@@ -89,9 +89,7 @@ class _Beam:
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)  # (B,): lp is never larger
         self.width = config.beam_size // config.groups
-        # The first ones that finish may be short and poor. A beam of one is greedy search.
-        self.enough = 2 * self.width if self.width > 1 else 1
-        self.finished = [Finished.empty(self.enough, self.limits) for _ in range(config.groups)]
+        self.finished = [Finished.empty(config.enough, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
         # Of each group, in which sentences (B,) it has ended in this step without a finished hypothesis.
         self.lacking: list[Tensor] = []
@@ -191,7 +189,7 @@ class _Beam:
             # length so far: many poor ones finish early in a bank with few hypotheses.
             has_ended |= best / self.config.penalty(self.step) <= scores[:, self.width - 1]
         else:
-            has_ended |= scores[:, self.enough - 1] > NEVER
+            has_ended |= scores[:, self.config.enough - 1] > NEVER
         if self.config.groups == 1:
             # Or when no active one can still beat the finished ones that are wanted: log p only falls and lp only
             # rises, so that log p / lp(limit) bounds every score that can be reached. One of several groups continues,
@@ -210,11 +208,11 @@ class _Beam:
     def _take_results(self, rows: Tensor) -> None:
         """Set the results of sentences that have ended, which have these numbers among the active ones."""
         pools = [finished.select(rows) for finished in self.finished]
-        groups = [[self.active[rows]], *(pool.tensors for pool in pools), *(kept for _, kept in self.unfinished)]
+        groups = [[self.active[rows]], *pools, *(kept for _, kept in self.unfinished)]
         found = iter(on_host(*chain.from_iterable(groups)))
         numbers = next(found).tolist()
         for results, pool in zip(self.results, pools, strict=True):
-            hypotheses = Finished(*islice(found, len(pool.tensors))).hypotheses(self.config.penalty)
+            hypotheses = Finished(*islice(found, len(pool))).hypotheses(self.config.penalty)
             for number, of_sentence in zip(numbers, hypotheses, strict=True):
                 if of_sentence:
                     results[number] = Result(_best_first(of_sentence))

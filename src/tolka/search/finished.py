@@ -4,8 +4,7 @@ Shapes: B sentences, n hypotheses of each at most, c candidates a sentence, L to
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +15,7 @@ from tolka.search.base import NEVER, take
 from tolka.search.hypothesis import Hypothesis
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(NamedTuple):
     """The n best finished hypotheses of each sentence, best first."""
 
     tokens: Tensor  # (B, n, L), `</s>` left out
@@ -49,22 +47,17 @@ class Finished:
         tokens, lengths, log_p = (take(torch.cat(each, dim=1), order) for each in both)
         return type(self)(tokens, lengths, log_p, values)
 
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """All of its tensors, as it is made of them."""
-        return self.tokens, self.lengths, self.log_p, self.scores
-
     def select(self, rows: Tensor) -> Self:
         """Return the hypotheses of the sentences numbered `rows` (B',)."""
-        return type(self)(*(each.index_select(0, rows) for each in self.tensors))
+        return type(self)(*(each.index_select(0, rows) for each in self))
 
     def hypotheses(self, penalty: Callable[[float], float]) -> list[list[Hypothesis]]:
-        """Return those of each sentence, best first. penalty: lp of a length."""
+        """Return the hypotheses of each sentence, best first. penalty: lp of a length."""
         return [
             [
                 Hypothesis(ids[: length - 1], log_p, log_p / penalty(length), finished=True)
                 for ids, length, log_p, score in zip(*of_sentence, strict=True)
                 if score > NEVER
             ]
-            for of_sentence in zip(*(each.tolist() for each in self.tensors), strict=True)
+            for of_sentence in zip(*(each.tolist() for each in self), strict=True)
         ]

@@ -28,8 +28,6 @@ _MAX_DIVERSITY = 10**6
 # Beyond, the utilities of all pairs take longer than the search.
 _MAX_SAMPLES = 1024
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
-_CANDIDATES = ("sampling", "beam")
-_OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 Count = TypeVar("Count", int, "Tensor")
 
 
@@ -223,7 +221,16 @@ class BeamOptions(SearchConfig):
     @property
     def candidate_count(self) -> int:
         # As several may have the same text.
-        return 1 if self.n_best == 1 else 2 * self.beam_size
+        return 1 if self.n_best == 1 else self.groups * self.enough
+
+    @property
+    def enough(self) -> int:
+        """Number of finished hypotheses with which the search of a group ends, as the first ones may be short and poor.
+
+        A beam of one is greedy search.
+        """
+        width = self.beam_size // self.groups
+        return 2 * width if width > 1 else 1
 
     @property
     def compared(self) -> int:
@@ -355,13 +362,13 @@ class MbrConfig(SamplingConfig):
         super().__post_init__()
         at_least(self, "search", 2, "samples")
         at_most(self, "search", _MAX_SAMPLES, "samples")
-        one_of(self, "search", "candidates", _CANDIDATES)
+        one_of(self, "search", "candidates", ("sampling", "beam"))
         if self.n_best > self.samples:
             raise ConfigError(
                 f"search.n_best ({self.n_best}) must be at most search.samples ({self.samples}): raise that too"
             )
         if self.candidates == "beam":
-            refuse_if_set(self, "with search.candidates=beam", *_OF_SAMPLING)
+            refuse_if_set(self, "with search.candidates=beam", "temperature", "top_k", "top_p", "epsilon", "seed")
 
     @property
     def width(self) -> int:
