@@ -31,12 +31,22 @@ class Terminology:
 
     def matches(self, text: str) -> tuple[Match, ...]:
         """Return the glossary's terms that stand in a source text."""
-        return tuple(self._glossary.matches(text))
+        return tuple(self._glossary.matches(text)) if self.terms[0] else ()
 
     def wish(self, matches: Sequence[Match]) -> Wish:
         """Return the constraints for a translation with these terms, except those that the tokenizer cannot spell."""
         terms = tuple(ids for ids in map(self._alternatives, matches) if ids)
         return Wish(terms=terms, banned=self._banned_ids) if terms or self._banned_ids else NO_WISH
+
+    def complaints(
+        self, translation: str, segments: Sequence[tuple[Sequence[Match], str]]
+    ) -> tuple[list[str], list[str]]:
+        """Return the terms that a translation lacks and the banned phrases that it has.
+
+        segments: (terms of the glossary in it, its translation) of each.
+        """
+        # A term counts only in the translation of its own segment.
+        return [term for each in segments for term in self.missing(*each)], self.banned_phrases(translation)
 
     def missing(self, matches: Sequence[Match], translation: str) -> list[str]:
         """Return the terms of which no form stands in a text, each as its first form."""
@@ -137,17 +147,3 @@ class Terminology:
     def _decode(self, ids: Sequence[int]) -> str:
         (text,) = self._tokenizer.decode_target([ids])
         return text
-
-
-def complaints(
-    terminology: Terminology | None, translation: str, segments: Sequence[tuple[Sequence[Match], str]]
-) -> tuple[list[str], list[str]]:
-    """Return the terms that a translation lacks and the banned phrases that it has.
-
-    segments: (terms of the glossary in it, its translation) of each.
-    """
-    if terminology is None:
-        return [], []
-    # A term counts only in the translation of its own segment.
-    missing = [term for each in segments for term in terminology.missing(*each)]
-    return missing, terminology.banned_phrases(translation)
