@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.jobs.formats import Format, LineResult, rounded_score
@@ -52,7 +51,7 @@ class JsonLines(Format):
         """attention: writes the maps; None = none."""
         self._translator, self._attention, self._reader = translator, attention, translator.attention_reader()
         self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
-        self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
+        self._totals = np.zeros(3)  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
 
     def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
@@ -70,8 +69,7 @@ class JsonLines(Format):
             features = Features.of(scores[0], texts) if scores[0] else None
             quality = estimate(features, self._translator.calibration) if features else None
             if features:
-                values = np.array(features.values(with_agreement=False))
-                self._totals = values if self._totals is None else self._totals + values
+                self._totals += features.values(with_agreement=False)
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             self.flagged.append(flags)
             value = quality and {quality.kind: rounded_score(quality.value)}
@@ -82,7 +80,7 @@ class JsonLines(Format):
 
     def last_notes(self) -> Iterator[str]:
         yield from super().last_notes()
-        if self._totals is not None and (calibration := self._translator.calibration):
+        if self._totals[0] and (calibration := self._translator.calibration):
             yield (
                 f"expected: a mean chrF2 of {calibration.forecast(self._totals)} over "
                 f"{count_text(round(self._totals[0]), 'line')}, if the text is of the kind that the model was "
