@@ -90,17 +90,13 @@ class CTranslate2Search:
         pools = self._search(sources, prefixes, max(limits), scored)
         # Searches of tolka never choose what stands for no text; here that is forbidden once a result has some of it.
         never = {PAD, BOS, *self.tags.never}
-        special = {n for n, pool in enumerate(pools) if any(not never.isdisjoint(each.tokens) for each in pool)}
-        for number in special:
-            [pools[number]] = self._search(
-                [sources[number]], [prefixes[number]], limits[number], scored, only_subwords=True
-            )
         # Sentences with the same limit and rules are searched again together.
         again: dict[tuple[int, bool], list[int]] = {}
         for number, (pool, limit) in enumerate(zip(pools, limits, strict=True)):
-            if not self._is_settled(pool, limit):
-                longest = min(limit, max(map(_length, pool)))
-                again.setdefault((longest, number in special), []).append(number)
+            only_subwords = any(not never.isdisjoint(each.tokens) for each in pool)
+            if only_subwords or not self._is_settled(pool, limit):
+                longest = limit if only_subwords else min(limit, max(map(_length, pool)))
+                again.setdefault((longest, only_subwords), []).append(number)
         for (limit, only_subwords), numbers in again.items():
             texts = [sources[number] for number in numbers], [prefixes[number] for number in numbers]
             repeated = self._search(*texts, limit, scored, only_subwords, complete=True)

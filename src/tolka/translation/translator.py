@@ -335,7 +335,7 @@ class Translator(Generic[E]):
         tick: Tick = (lambda count: calls[0].tick(count * share)) if len(calls) == 1 else (lambda count: None)
         hypotheses = self._decoder.translate(segments, request, tick)
         if request.banned:
-            hypotheses = self._without_banned(segments, hypotheses, request, segmenter.terminology)
+            hypotheses = self._without_banned(segments, hypotheses, request)
         remaining = iter(hypotheses)
         translations = [segmenter.join(text, list(islice(remaining, len(text.segments)))) for text in texts]
         for call in calls if len(calls) > 1 else ():
@@ -367,16 +367,13 @@ class Translator(Generic[E]):
             )
 
     def _without_banned(
-        self,
-        segments: Sequence[Segment],
-        results: list[list[Rendered]],
-        request: ResolvedRequest,
-        terminology: Terminology,
+        self, segments: Sequence[Segment], results: list[list[Rendered]], request: ResolvedRequest
     ) -> list[list[Rendered]]:
         """Translate segments again whose translations spell a banned phrase in other subwords than the tokenizer's.
 
         Each such spelling is banned as well; there are far too many to ban all of them beforehand.
         """
+        terminology = self._terminology(request)
         for _ in range(_MAX_REPEATS):
             again = dict[int, Segment]()
             for number, (segment, rendered) in enumerate(zip(segments, results, strict=True)):

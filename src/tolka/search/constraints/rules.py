@@ -40,7 +40,7 @@ class Rules:
 
     def __bool__(self) -> bool:
         """Return whether any rule is on."""
-        return self._ngram > 0 or self._min_length > 0 or self._prefixes is not None or bool(self._banned)
+        return self._ngram > 0 or self._min_length > 0 or self._prefixes.size(1) > 0 or bool(self._banned)
 
     def apply(self, log_p: Tensor, tokens: Tensor, sentences: Tensor) -> None:
         """Change the next tokens' log-probabilities (B, k, V) in place; they are not normalised again.
@@ -51,8 +51,11 @@ class Rules:
         length = tokens.size(2)
         # Read before the rules change them: what `</s>` gets back, and what the prefix's token keeps.
         end = log_p[..., EOS].clone()
-        forced = self._forced(length, sentences, tokens.size(1))
-        forced_log_p = None if forced is None else log_p.gather(2, forced)
+        has_prefixes = length < self._prefixes.size(1)
+        if has_prefixes:
+            # (B, k, 1): the prefix's token at this place, `<pad>` where there is none.
+            forced = self._prefixes[sentences, length][:, None, None].expand(-1, tokens.size(1), 1)
+            forced_log_p = log_p.gather(2, forced)
         if 0 < self._ngram <= length:
             self._ban_repetition(log_p, tokens)
         for phrases in self._banned:
@@ -63,7 +66,7 @@ class Rules:
         # A hypothesis with every token forbidden ends, instead of vanishing from the beam.
         is_stuck = log_p.amax(dim=-1) == NEVER
         log_p[..., EOS] = torch.where(is_stuck, end, log_p[..., EOS])
-        if forced is not None and forced_log_p is not None:
+        if has_prefixes:
             log_p.masked_fill_(forced != PAD, NEVER)
             # Sentences without a prefix here have `<pad>` in `forced`, which is -inf before and after.
             log_p.scatter_(2, forced, forced_log_p)
@@ -78,18 +81,12 @@ class Rules:
         bans = torch.zeros(is_same.shape, device=log_p.device).masked_fill_(is_same, NEVER)
         log_p.scatter_add_(2, ngrams[..., -1], bans)
 
-    def _forced(self, length: int, sentences: Tensor, hypotheses: int) -> Tensor | None:
-        """Return (B, k, 1): the prefix's token at this place, `<pad>` where there is none; None if no sentence has."""
-        if self._prefixes is None or length >= self._prefixes.size(1):
-            return None
-        return self._prefixes[sentences, length][:, None, None].expand(-1, hypotheses, 1)
 
-
-def _prefix_table(wishes: Sequence[Wish], limits: Tensor) -> Tensor | None:
-    """Return the prefixes (B, longest), padded; None if there are none."""
+def _prefix_table(wishes: Sequence[Wish], limits: Tensor) -> Tensor:
+    """Return the prefixes (B, longest), padded; (0, 0) if there are none."""
     longest = max((len(wish.prefix) for wish in wishes), default=0)
     if not longest:
-        return None
+        return limits.new_empty(0, 0)
     for wish, limit in zip(wishes, limits.tolist(), strict=True):
         check_prefix(wish.prefix, limit)
     rows = [[*wish.prefix, *[PAD] * (longest - len(wish.prefix))] for wish in wishes]

@@ -59,13 +59,14 @@ def _possible(wish: Wish) -> Wish:
         return wish
     # A list may ban thousands of phrases: only those that begin with a token of some alternative can be in one.
     first = {token for alternatives in wish.terms for each in alternatives for token in each}
-    banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first and not _has(wish.prefix, phrase)}
+    banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first}
     sizes = {len(phrase) for phrase in banned}
 
-    def is_allowed(ids: Ids) -> bool:
-        return not any(ids[start : start + n] in banned for n in sizes for start in range(len(ids) - n + 1))
+    def stretches(ids: Ids) -> set[Ids]:
+        return {ids[start : start + n] for n in sizes for start in range(len(ids) - n + 1)}
 
-    terms = (tuple(filter(is_allowed, alternatives)) for alternatives in wish.terms)
+    banned -= stretches(wish.prefix)
+    terms = (tuple(each for each in own if banned.isdisjoint(stretches(each))) for own in wish.terms)
     # A term without an alternative left could never be met.
     return replace(wish, terms=tuple(filter(None, terms)))
 
@@ -79,10 +80,6 @@ def with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
         dropped += 1
     left = [term for number, term in enumerate(wish.terms) if number not in longest_first[:dropped]]
     return replace(wish, terms=tuple(left))
-
-
-def _has(ids: Ids, phrase: Ids) -> bool:
-    return any(ids[start : start + len(phrase)] == phrase for start in range(len(ids) - len(phrase) + 1))
 
 
 class Terms:
