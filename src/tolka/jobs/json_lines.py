@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tolka.engines.torch_engine import TorchEngine
+from tolka.errors import ConfigError
 from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import write_maps
 from tolka.system.number_format import count_text, json_text
@@ -50,7 +51,7 @@ class JsonLines(Format):
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
         """attention: writes the maps; None = none."""
         self._translator, self._attention, self._reader = translator, attention, translator.attention_reader()
-        self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
+        self._is_aligned = True  # until the model is found to have no cross-attention
         self._totals = np.zeros(3)  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
 
@@ -109,9 +110,9 @@ class JsonLines(Format):
 
     def _alignments(self, candidates: Sequence[Candidate]) -> list[list[tuple[int, int]] | None]:
         """Return the word alignment of each candidate; None where the model has no cross-attention."""
-        segment = next((each.segments[0] for each in candidates if each.segments), None)
-        if self._is_aligned is None and segment:
-            self._is_aligned = self._reader.finds_any(segment)
-        if not self._is_aligned:
-            return [None] * len(candidates)
-        return [word_alignment(maps) for maps in self._reader(candidates)]
+        if self._is_aligned:
+            try:
+                return [word_alignment(maps) for maps in self._reader(candidates)]
+            except ConfigError:  # from the reader, or from a model without `inspect`, as an ensemble
+                self._is_aligned = False
+        return [None] * len(candidates)

@@ -234,11 +234,8 @@ class BeamOptions(SearchConfig):
 
     @property
     def compared(self) -> int:
-        """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends.
-
-        Several groups end by another rule.
-        """
-        return self.beam_size if self.n_best > 1 and self.groups == 1 else 1
+        """Number of finished hypotheses of a single group that no active one may be able to beat before it ends."""
+        return self.beam_size if self.n_best > 1 else 1
 
     @property
     def groups(self) -> int:

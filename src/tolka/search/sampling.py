@@ -28,14 +28,12 @@ def drawing_probabilities(options: SamplingConfig, log_p: Tensor) -> Tensor:
     if options.temperature != 1.0:
         p /= options.temperature
     p = softmax(p)
-    least: Tensor | None = None  # (..., 1): the lowest probability that is drawn
+    if 0 < options.top_k < p.size(-1) or options.top_p < 1.0:
+        p.masked_fill_(p < leave_likely(p, options.top_k, options.top_p), 0.0)
     if options.epsilon:
         # The most likely token is drawn even where its own probability is lower.
-        least = p.amax(dim=-1, keepdim=True).clamp(max=options.epsilon)
-    if 0 < options.top_k < p.size(-1) or options.top_p < 1.0:
-        least_likely = leave_likely(p, options.top_k, options.top_p)
-        least = least_likely if least is None else torch.maximum(least, least_likely)
-    return p if least is None else p.masked_fill_(p < least, 0.0)
+        p.masked_fill_(p < p.amax(dim=-1, keepdim=True).clamp(max=options.epsilon), 0.0)
+    return p
 
 
 class SamplingSearch(Search):
