@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
+from tolka.search.hypothesis import Hypothesis, Wishes, check_prefix
 from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD
@@ -76,7 +76,7 @@ class CTranslate2Search:
         self._batch_size = batch_size
 
     def __call__(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], wishes: Sequence[Wish], scored: bool
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], wishes: Wishes, scored: bool
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, best first; none where scores are not finite.
 

@@ -18,7 +18,7 @@ from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
 from tolka.search.constraints.terms import Result, Terms, search_until_met
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.search.options import BeamConfig as BeamConfig
 from tolka.search.options import BeamOptions
 
@@ -34,7 +34,7 @@ class BeamSearch(Search):
         self.config = config
 
     def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Return the finished hypotheses of each sentence, about beam_size of them, best first.
 
@@ -44,13 +44,13 @@ class BeamSearch(Search):
         if not any(wish.terms for wish in wishes):
             return [each.hypotheses for each in self._results(model, source, lengths, wishes)]
 
-        def search(numbers: Sequence[int], some: Sequence[Wish]) -> list[Result]:
+        def search(numbers: Sequence[int], some: Wishes) -> list[Result]:
             rows = torch.tensor(numbers, device=source.device)
             return self._results(model, source[rows, : int(lengths[rows].max())], lengths[rows], some)
 
         return search_until_met(wishes, self.config.limits(lengths).tolist(), search)
 
-    def _results(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]) -> list[Result]:
+    def _results(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Wishes) -> list[Result]:
         beam = _Beam(self.config, model, source, lengths, wishes)
         while len(beam.active):
             beam.advance()
@@ -123,9 +123,7 @@ class _Finished(NamedTuple):
 class _Beam:
     """State of the search: w active hypotheses in each group of each active sentence, and each group's results."""
 
-    def __init__(
-        self, config: BeamOptions, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]
-    ) -> None:
+    def __init__(self, config: BeamOptions, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Wishes) -> None:
         self.config = config
         self.model = model
         self.rules = Rules(config, lengths, wishes)

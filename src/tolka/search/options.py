@@ -11,7 +11,7 @@ from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
-from tolka.search.hypothesis import Hypothesis, Rendered, Wish
+from tolka.search.hypothesis import Hypothesis, Rendered, Wishes
 from tolka.search.length_penalty import NORMALIZATIONS, Length, length_penalty
 from tolka.system.surrogates import printable
 
@@ -66,8 +66,7 @@ class SearchConfig(ABC):
     def __post_init__(self) -> None:
         if self.glossary and not self.MEETS_TERMS:
             raise ConfigError(f"search.glossary ({printable(self.glossary)}) needs beam search: set search=beam")
-        if self.max_length_factor < 0 or self.max_length_extra < 0:
-            raise ConfigError("search.max_length_factor and search.max_length_extra must be 0 or more")
+        at_least(self, "search", 0, "max_length_factor", "max_length_extra")
         if self.max_length_factor == 0 and self.max_length_extra == 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra are both 0: nothing could be said")
         at_most(self, "search", _MAX_LENGTH, "max_length_factor", "max_length_extra")
@@ -133,7 +132,7 @@ class Search(ABC):
 
     @abstractmethod
     def search(
-        self, model: "Seq2Seq", source: "Tensor", lengths: "Tensor", scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: "Seq2Seq", source: "Tensor", lengths: "Tensor", scored: bool = True, wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
 

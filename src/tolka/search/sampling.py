@@ -5,7 +5,6 @@ Shapes: B active sentences, n samples a sentence, V vocabulary, L longest transl
 
 import hashlib
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from tolka.kernels.top_k import leave_likely, softmax
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, first_tokens, next_log_probabilities
 from tolka.search.constraints.rules import Rules
-from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
+from tolka.search.hypothesis import NO_WISH, Hypothesis, Wishes
 from tolka.search.options import SamplingConfig as SamplingConfig
 
 
@@ -43,7 +42,7 @@ class SamplingSearch(Search):
         self.config = config
 
     def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Return n_best samples of each sentence, the most likely one first; several may be equal.
 
@@ -94,7 +93,7 @@ class SamplingSearch(Search):
                 state = state.select(rows)
         return results
 
-    def _uniform_numbers(self, source: Tensor, limits: Tensor, wishes: Sequence[Wish]) -> Tensor:
+    def _uniform_numbers(self, source: Tensor, limits: Tensor, wishes: Wishes) -> Tensor:
         """Return (B, n, L) numbers in [0, 1), one for each sample and step, from a generator for each sentence."""
         # Seeded by all that a sentence's samples may depend on, and not by its place in the batch. Philox takes a
         # digest as its key, so that a generator for each sentence costs little.

@@ -5,7 +5,6 @@ Which tokens banned phrases forbid is looked up by the last token, whatever the 
 Shapes: B active sentences, k hypotheses a sentence, V vocabulary, t tokens so far, P phrases of m tokens.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +14,7 @@ from torch import Tensor
 from tolka.data.batch import EOS, PAD
 from tolka.errors import DataError
 from tolka.search.base import NEVER, SearchConfig
-from tolka.search.hypothesis import Ids, Wish, check_prefix, check_subwords
+from tolka.search.hypothesis import Ids, Wishes, check_prefix, check_subwords
 
 _LISTS_CACHED = 4  # lists of banned phrases whose tables are kept for the next batch
 
@@ -27,7 +26,7 @@ class Rules:
     re-order hypotheses and remove sentences as it likes.
     """
 
-    def __init__(self, config: SearchConfig, lengths: Tensor, wishes: Sequence[Wish] = ()) -> None:
+    def __init__(self, config: SearchConfig, lengths: Tensor, wishes: Wishes = ()) -> None:
         """lengths: (B,) of the sources, `</s>` included. wishes: of each sentence, or none at all.
 
         DataError for a prefix or a phrase that cannot be.
@@ -82,7 +81,7 @@ class Rules:
         log_p.scatter_add_(2, ngrams[..., -1], bans)
 
 
-def _prefix_table(wishes: Sequence[Wish], limits: Tensor) -> Tensor:
+def _prefix_table(wishes: Wishes, limits: Tensor) -> Tensor:
     """Return the prefixes (B, longest), padded; (0, 0) if there are none."""
     longest = max((len(wish.prefix) for wish in wishes), default=0)
     if not longest:
@@ -142,7 +141,7 @@ class BannedPhrases:
         return rows, torch.arange(len(rows), device=tokens.device) + offset[rows]
 
 
-def banned_phrases(wishes: Sequence[Wish], device: torch.device) -> list[BannedPhrases]:
+def banned_phrases(wishes: Wishes, device: torch.device) -> list[BannedPhrases]:
     """Return the phrases that the wishes ban, those of one list and length together.
 
     DataError for a phrase without subwords or with a special symbol.

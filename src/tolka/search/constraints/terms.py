@@ -17,7 +17,7 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.search.base import NEVER, Candidates, extensions, take
 from tolka.search.constraints.term_automaton import TermAutomaton, shortest
-from tolka.search.hypothesis import Hypothesis, Ids, Wish
+from tolka.search.hypothesis import Hypothesis, Ids, Wish, Wishes
 
 
 class Result(NamedTuple):
@@ -28,7 +28,7 @@ class Result(NamedTuple):
 
 
 def search_until_met(
-    wishes: Sequence[Wish], limits: Sequence[int], search: Callable[[Sequence[int], Sequence[Wish]], list[Result]]
+    wishes: Wishes, limits: Sequence[int], search: Callable[[Sequence[int], Wishes], list[Result]]
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first.
 
@@ -85,7 +85,7 @@ def with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
 class Terms:
     """Which terms each hypothesis of a beam has; it chooses and ranks the candidates."""
 
-    def __init__(self, wishes: Sequence[Wish], vocabulary: int, device: torch.device) -> None:
+    def __init__(self, wishes: Wishes, vocabulary: int, device: torch.device) -> None:
         self._automaton = TermAutomaton.of([wish.terms for wish in wishes], vocabulary, device)
         self._state = self._automaton.start[:, None]  # (B, k)
         self.missing = self._automaton.missing  # (B, k, T): whether a hypothesis lacks the term
