@@ -202,7 +202,8 @@ class Translator(Generic[E]):
         for number, pair in enumerate(listed):
             if isinstance(pair, str) or len(pair) != 2:
                 raise TypeError(f"pairs[{number}] must be a source and a target, and not {pair!r:.60}")
-        texts = (_checked([pair[side] for pair in listed], name) for side, name in enumerate(("sources", "targets")))
+        sources, targets = ([pair[side] for pair in listed] for side in (0, 1))
+        texts = _checked(sources, "sources"), _checked(targets, "targets")
         return score_given(self._segmenter(self.request), self, *texts, tick)
 
     def align(
