@@ -111,8 +111,8 @@ def test_a_student_for_another_program_is_as_large_as_its_teacher(
     more = tmp_path / "more.xa"
     settings = [each for each in compared if not each.startswith(("model", "tokenizer"))]
     task = RecipeTask("distillation", [*settings, "model.leaves_to=marian", *typed], print)
-    sent = {"monolingual": [str(more)]} if typed else {}
-    steps = {step.name: step for step in DistillationConfig(teacher=str(trained), **sent).steps(task)}
+    recipe = DistillationConfig(teacher=str(trained), monolingual=[str(more)] if typed else [])
+    steps = {step.name: step for step in recipe.steps(task)}
     made = ["texts", "taught", "lessons", "sources", "more-taught", "more-lessons", "student", "int8", "marian"]
     assert [*steps] == [*made, "outcome"]
     student = dict(each.partition("=")[::2] for each in steps["student"].command[1:])
