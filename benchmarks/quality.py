@@ -59,7 +59,7 @@ def torchs_attention() -> None:
     """nn.functional.scaled_dot_product_attention, whatever the length."""
     from tolka.kernels import attention
 
-    attention.suits_short = lambda _query, _key: False  # type: ignore[attr-defined, assignment]
+    attention.suits_short = lambda _query, _key: False  # type: ignore[assignment]
 
 
 VARIANTS: dict[str, tuple[str, Callable[[], None]]] = {

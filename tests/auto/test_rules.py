@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from tolka.auto.rules import FRESH, MARGIN, SIZES, TUNED, choices_table, choose, choose_tuning, usual_share
+from tolka.auto.rules import (
+    FRESH,
+    MARGIN,
+    OF_TRANSFORMERS,
+    SIZES,
+    TUNED,
+    choices_table,
+    choose,
+    choose_tuning,
+    usual_share,
+)
 from tolka.auto.text_facts import TextFacts
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.options import MODELS
@@ -20,8 +30,8 @@ def text(pairs: int, words: float = 7.0, repetition: float = 1.0) -> TextFacts:
     return TextFacts(pairs, words, repetition, 60, 0.0, 500, False)
 
 
-def chosen_for(facts: TextFacts, family: str = "any") -> dict[str, Any]:
-    return {choice.key: choice.value for choice in choose(facts, family)}
+def chosen_for(facts: TextFacts, family: str = "any", leaves_to: str = "") -> dict[str, Any]:
+    return {choice.key: choice.value for choice in choose(facts, family, leaves_to=leaves_to)}
 
 
 @pytest.mark.parametrize("family", ["any", "transformer", "rnn"])
@@ -29,7 +39,7 @@ def chosen_for(facts: TextFacts, family: str = "any") -> dict[str, Any]:
 def test_every_size_has_settings_of_the_family_that_is_wanted(pairs: int, family: str) -> None:
     chosen = chosen_for(text(pairs), family)
     name = MODELS.presets()[chosen["model"]].name  # type: ignore[attr-defined]
-    assert {*FRESH} - chosen.keys() == ({"model.decoder_layers"} if name == "rnn" else set())
+    assert {*FRESH} - chosen.keys() == ({*OF_TRANSFORMERS} if name == "rnn" else set())
     assert family in ("any", name)
 
 
@@ -69,6 +79,26 @@ def test_words_count_and_not_lines() -> None:
 @pytest.mark.parametrize(("repetition", "model"), [(3.0, "tr"), (6.7, "bi"), (10.3, "bi"), (19.9, "bi")])
 def test_the_family_is_that_which_was_better_where_words_come_as_often(repetition: float, model: str) -> None:
     assert chosen_for(text(10_000, repetition=repetition))["model"].startswith(model)
+
+
+@pytest.mark.parametrize(
+    ("leaves_to", "model"),
+    [
+        ("", "bilstm_attention"),
+        ("html", "bilstm_attention"),
+        ("ctranslate2", "transformer_tiny"),
+        ("huggingface", "transformer_marian"),
+        ("marian", "transformer_student"),
+    ],
+)
+def test_where_a_model_goes_decides_what_it_is(leaves_to: str, model: str) -> None:
+    facts = text(10_000, repetition=7.0)
+    chosen = chosen_for(facts, leaves_to=leaves_to)
+    assert chosen["model"] == model
+    # Beside the form, all is as of any Transformer for such a text.
+    if model != "bilstm_attention":
+        others = chosen_for(facts, "transformer")
+        assert {key for key in others if chosen[key] != others[key]} <= {"model"}
 
 
 def test_of_much_text_a_cpu_trains_a_recurrent_model_and_a_gpu_a_transformer() -> None:

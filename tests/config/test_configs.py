@@ -293,7 +293,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like", "score")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}
     names |= read_only | {"input.column", "decoding.source", "decoding.target"}
-    names |= {"files.language", "tracking.project", "metrics.command"}
+    names |= {"files.language", "tracking.project", "metrics.command", "trainer.teacher"}
     assert literal.keys() - texts - files == names | runs
 
 

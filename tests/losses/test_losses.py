@@ -64,6 +64,35 @@ def test_loss_and_gradients_equal_torch(smoothing: float, chunk_values: int, mon
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("chunk_values", [7, 14, 10**6])
+def test_a_teachers_probabilities_are_learnt_beside_the_references(
+    chunk_values: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy, "_CHUNK_VALUES", chunk_values)
+    monkeypatch.setattr(objective_module, "row_counts_are_compiled", lambda: compiled)
+    model, reference = Lookup(), Lookup()
+    teacher = Lookup().requires_grad_(False)
+    for weight in teacher.parameters():
+        weight.mul_(-1.5)
+    objective = Objective(model, 0.1, teacher)
+    sums = objective(BATCH)
+    (sums.loss * 0.3).backward()
+    # Torch's loss takes probabilities as targets: a fifth of the smoothed reference, four fifths of the teacher's.
+    logits = reference.logits(reference(BATCH))
+    smoothed = 0.9 * F.one_hot(BATCH.targets, 7).double() + 0.1 / 7
+    taught = teacher.logits(teacher(BATCH)).softmax(dim=-1)
+    expected = F.cross_entropy(logits, 0.2 * smoothed + 0.8 * taught, reduction="sum")
+    (expected * 0.3).backward()
+    assert sums.loss.item() == pytest.approx(expected.item(), rel=1e-12)
+    assert sums.nll.item() == pytest.approx(F.cross_entropy(logits, BATCH.targets, reduction="sum").item(), rel=1e-12)
+    for one, other in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, rtol=1e-12, atol=1e-12)
+    # It is no part of what is trained and saved, nor of a validation.
+    assert {*objective.parameters()} == {*model.parameters()}
+    assert objective.eval()(BATCH).loss.item() == pytest.approx(sums.nll.item())
+
+
 def test_evaluation_leaves_label_smoothing_out() -> None:
     objective = Objective(Lookup(), label_smoothing=0.3).eval()
     with torch.no_grad():

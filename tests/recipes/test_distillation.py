@@ -103,6 +103,31 @@ def test_the_widest_student_that_is_small_enough_is_chosen(
         DistillationConfig(teacher=str(trained), size=0.01)._student(task)
 
 
+@pytest.mark.parametrize("typed", [[], ["tokenizer.vocab_size=390"]])
+def test_a_student_for_another_program_is_as_large_as_its_teacher(
+    typed: list[str], compared: list[str], trained: Path, tmp_path: Path
+) -> None:
+    """It learns the teacher's probabilities, which are of the same subwords, and from text without references."""
+    more = tmp_path / "more.xa"
+    settings = [each for each in compared if not each.startswith(("model", "tokenizer"))]
+    task = RecipeTask("distillation", [*settings, "model.leaves_to=marian", *typed], print)
+    recipe = DistillationConfig(teacher=str(trained), monolingual=[str(more)] if typed else [])
+    steps = {step.name: step for step in recipe.steps(task)}
+    made = ["texts", "taught", "lessons", "sources", "more-taught", "more-lessons", "student", "int8", "marian"]
+    assert [*steps] == [*made, "outcome"]
+    student = dict(each.partition("=")[::2] for each in steps["student"].command[1:])
+    sizes = yaml.safe_load((trained / "best" / "config.yaml").read_text("utf-8"))["model"]
+    if typed:  # other subwords, whose probabilities it does not have
+        assert "trainer.teacher" not in student
+        assert more in steps["sources"].reads
+    else:
+        assert student["trainer.teacher"] == str(trained)
+        assert student["tokenizer.model"].strip("[]'") == str(trained / "best" / "tokenizer.model")
+        assert (student["model.d_model"], student["model.layers"]) == (str(sizes["d_model"]), str(sizes["layers"]))
+    assert "more-lessons" in student["corpus.train"]
+    assert steps["marian"].command[:4] == ["train", "export", "--to", "marian"]
+
+
 @pytest.mark.slow
 def test_models_are_timed_in_a_process_of_its_own(trained: Path, tmp_path: Path) -> None:
     write_corpus(tmp_path)

@@ -55,6 +55,36 @@ def test_text_in_the_other_language_is_refused(corpus: Path, tmp_path: Path) -> 
     assert not (tmp_path / "lines").exists()
 
 
+def test_text_without_references_is_in_the_source_language_and_recombined(corpus: Path, tmp_path: Path) -> None:
+    """Neither has what training or held-out text has; each recombined sentence has the words of two sources."""
+    texts = shared(corpus, tmp_path)
+    texts.write()
+    known = {*(corpus / "train.xa").read_text(encoding="utf-8").splitlines()}
+    held_out = {*(corpus / "test.xa").read_text(encoding="utf-8").splitlines()}
+    new = " ".join(reversed(XA[:5]))
+    (tmp_path / "more").write_text(f"{new}\n{min(known)}\n{min(held_out)}\n{' '.join(XB[:5])}\n", encoding="utf-8")
+    found = texts.clean_lines([tmp_path / "more"], tmp_path / "lines", is_source=True, recombined=20)
+    assert found["left out"] == {"in the training text": 1, "in a held-out set": 1, "in xb, by its words": 1}
+    first, *made = (tmp_path / "lines").read_text(encoding="utf-8").splitlines()
+    assert first == new
+    assert 0 < len(made) <= 20
+    assert f"{len(made)} recombined" in found["words"]
+    assert not {*made} & (known | held_out)
+    assert {word for line in made for word in line.split()} <= {word for line in known for word in line.split()}
+
+
+def test_translations_that_cannot_be_right_are_not_taught(corpus: Path, tmp_path: Path) -> None:
+    texts = shared(corpus, tmp_path)
+    texts.write()
+    pairs = [("lantern kettle harbour 12", "tolo mirka pell 12"), ("lantern 13", "tolo 12"), ("lantern kettle", "")]
+    for name, lines in zip(("sources", "translations"), zip(*pairs, strict=True), strict=True):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    found = texts.taught(tmp_path / "sources", tmp_path / "translations", tmp_path / "pairs")
+    assert (tmp_path / "pairs.xa").read_text(encoding="utf-8") == "lantern kettle harbour 12\n"
+    assert (tmp_path / "pairs.xb").read_text(encoding="utf-8") == "tolo mirka pell 12\n"
+    assert found["left out"] == {"with other numbers": 1, "untranslated": 1}
+
+
 def test_synthetic_pairs_that_cannot_be_right_are_left_out(corpus: Path, tmp_path: Path) -> None:
     texts = shared(corpus, tmp_path)
     texts.write()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tolka.auto.rules import FRESH
+from tolka.auto.rules import FRESH, OF_TRANSFORMERS
 from tolka.config.command_line import train_config, with_recipe
 from tolka.config.compose import CONFIGS, ConfigSource
 from tolka.config.sweep import plan
@@ -27,9 +27,7 @@ def settings(tmp_path: Path) -> list[str]:
 def test_a_text_of_ones_own_has_its_model_chosen(settings: list[str]) -> None:
     chosen, choices = with_chosen_settings(train_config(with_recipe(settings)))
     assert chosen.as_dict()["model"]["name"] == "rnn"
-    assert [choice.key for choice in choices] == [
-        key for key in FRESH if key != "model.decoder_layers"
-    ]  # of Transformers
+    assert [choice.key for choice in choices] == [key for key in FRESH if key not in OF_TRANSFORMERS]
     assert {choice.key for choice in choices if not choice.reason} == {"scheduler.horizon", "trainer.updates"}
     assert {choice.key: choice.value for choice in choices}["tokenizer.vocab_size"] == chosen.tokenizer.vocab_size
 

@@ -17,8 +17,9 @@ _OF_TRAINING = (
     *("batching.tokens", "optimizer.lr", "scheduler", "scheduler.horizon", "scheduler.warmup"),
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
-_OF_MODEL = "model", "model.d_model", "model.layers", "model.decoder_layers", "model.dropout", "tokenizer.vocab_size"
-FRESH = (*_OF_MODEL, *_OF_TRAINING)
+OF_TRANSFORMERS = "model.decoder_layers", "model.d_ff"
+_OF_MODEL = "model", "model.d_model", "model.layers", "model.dropout", "tokenizer.vocab_size"
+FRESH = (*_OF_MODEL, *OF_TRANSFORMERS, *_OF_TRAINING)
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
 TUNED = ("corpus.both_directions", "tokenizer.extend", *_OF_TRAINING)
 """The settings that are chosen for a model that training starts from (run.init_from)."""
@@ -76,6 +77,12 @@ MARGIN = 3
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
 _WIDEST_ON_CPU = 256
+_DESTINATIONS = {
+    "rnn": "it can be exported to html (for other programs: model.leaves_to)",
+    "transformer": "it can be exported to html and to other programs",
+}
+_FORMS = {"marian": "transformer_student", "huggingface": "transformer_marian"}
+"""Transformers that these programs know, by where a model leaves to."""
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
@@ -137,12 +144,14 @@ def choose_tuning(text: TextFacts, tokens: int = 0, width: int = _TUNED_WIDTH, a
     ]
 
 
-def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0) -> list[Choice]:
+def choose(
+    text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0, leaves_to: str = ""
+) -> list[Choice]:
     """Return the settings of FRESH for a text.
 
-    family: of AutoOptions. gpu: whether one trains. tokens: of an update, where they are typed.
+    family, leaves_to: of AutoOptions. gpu: whether one trains. tokens: of an update, where they are typed.
     """
-    family, why = _family(text, gpu) if family == "any" else (family, "model.family is typed")
+    family, why = _family(text, gpu, leaves_to) if family == "any" else (family, "model.family is typed")
     # A wider model would take days on a CPU.
     sizes = [size for size in SIZES[family] if gpu or size.d_model <= _WIDEST_ON_CPU]
     size = next((size for size in sizes if text.running_words <= size.words), sizes[-1])
@@ -155,11 +164,12 @@ def choose(text: TextFacts, family: str = "any", gpu: bool = False, tokens: int 
     # Each character has a subword of its own, and so has each byte.
     vocabulary = max(size.vocabulary, -(-(256 + text.characters) // 100) * 120)
     subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(vocabulary / 1000))
+    own = [Choice("model.decoder_layers", 0, ""), Choice("model.d_ff", 0, "")]
     return [
-        Choice("model", size.preset, why),
+        Choice("model", _FORMS.get(leaves_to, size.preset), f"{why}; {_DESTINATIONS[family]}"),
         Choice("model.d_model", size.d_model, extent),
         Choice("model.layers", size.layers, extent),
-        *([Choice("model.decoder_layers", 0, "")] if family == "transformer" else []),
+        *(own if family == "transformer" else []),
         Choice("model.dropout", size.dropout, "the less text, the more"),
         Choice("tokenizer.vocab_size", vocabulary, "the less text, the fewer: each must be seen often"),
         *_course(text, size, subwords, tokens),
@@ -209,11 +219,13 @@ def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
     return "chosen for this text; what is typed wins\n\n" + table(rows, ["setting", "value", "because"], "lll")
 
 
-def _family(text: TextFacts, gpu: bool) -> tuple[str, str]:
+def _family(text: TextFacts, gpu: bool, leaves_to: str) -> tuple[str, str]:
     """Return the better family for a text, and why."""
     often = f"a word comes {text.repetition:.1f} times"
+    if leaves_to not in ("", "html"):
+        return "transformer", f"model.leaves_to={leaves_to} takes no other; recipe=distillation makes it better"
     if gpu and text.pairs >= _RNN_PAIRS_ON_GPU:
         return "transformer", "there is enough text for it"
     if text.repetition < _RNN_FROM:
         return "transformer", f"{often}, too seldom for a recurrent model"
-    return "rnn", f"{often}: 3 BLEU or more better than a Transformer (model.family=transformer can be exported)"
+    return "rnn", f"{often}: better than a Transformer in the same minutes"

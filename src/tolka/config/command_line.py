@@ -132,7 +132,7 @@ def settings_to_choose(composed: Composition, may_tune: bool) -> list[str]:
     def is_set(key: str) -> bool:
         group, _, option = key.partition(".")
         if group == "model":
-            return bool(option) and composed.get(key) != open_model[option]
+            return option in open_model and composed.get(key) != open_model[option]
         if group == "tokenizer" and not counts_subwords:
             return True
         # A corpus is always named, and says nothing of its directions.

@@ -16,6 +16,7 @@ from tolka.system.device import device_memory
 
 # One chunk's logits fill about this many values: 16 MB in fp32, which fits a CPU's last-level cache.
 _CHUNK_VALUES = 4 * 2**20
+_OF_TEACHER = 0.8  # share of a teacher in the loss, beside the references
 _GPU_BYTES = 256  # of a GPU's memory for each value, which takes 8 to 12 of them
 
 
@@ -43,12 +44,17 @@ def fp32_or_wider(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def smoothed_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def smoothed_gradient(
+    logits: Tensor, targets: Tensor, smoothing: float, lessons: Iterator[Tensor] | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return loss sum and nll sum of one chunk, and d loss / d logits (C, V); the logits may be overwritten.
 
     targets: (C,), or fewer, where the other rows are padding.
     Loss = (1 - e) * nll + e * mean over the vocabulary of -log p (Szegedy et al. 2016, section 7, uniform prior).
+    lessons: the next ones are a teacher's logits (C, V), whose share is described in `_taught_gradient`.
     """
+    if lessons is not None:
+        return _taught_gradient(logits, targets, smoothing, next(lessons))
     if logits.device.type != "cpu":
         return _gradient_in_few_passes(logits, targets, smoothing)
     # In fp32 the logits' own memory, in bf16 a copy.
@@ -86,6 +92,25 @@ def _overwrite_with_gradient(logits: Tensor, targets: Tensor, smoothing: float) 
     log_z = top + normaliser.log()
     nll = (log_z - target_logits).sum()
     return (1.0 - smoothing) * nll + smoothing * (log_z - mean).sum(), nll
+
+
+def _taught_gradient(
+    logits: Tensor, targets: Tensor, smoothing: float, lesson: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compute `smoothed_gradient` of a loss that is learnt from a teacher as well.
+
+    lesson: its logits. Loss = (1 - a) * that of `smoothed_gradient` + a * the cross-entropy with the
+    teacher's probabilities (Hinton et al. 2015; Kim and Rush 2016, section 3.1), a = 0.8.
+    """
+    count = len(targets)
+    log_p, taught = (fp32_or_wider(each[:count]).log_softmax(dim=-1) for each in (logits, lesson))
+    nll = -log_p.gather(1, targets[:, None]).sum()
+    # The sum of both cross-entropies is one, with the mean of what they expect.
+    expected = taught.exp_().mul_(_OF_TEACHER).add_((1.0 - _OF_TEACHER) * smoothing / logits.size(-1))
+    expected[torch.arange(count, device=targets.device), targets] += (1.0 - _OF_TEACHER) * (1.0 - smoothing)
+    loss = -(expected * log_p).sum()
+    gradient = log_p.exp_().sub_(expected)
+    return loss, nll, F.pad(gradient, (0, 0, 0, len(logits) - count)).to(logits.dtype)
 
 
 # The logits and the targets of one chunk -> loss sum, nll sum, d loss / d logits.

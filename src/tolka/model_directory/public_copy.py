@@ -25,7 +25,7 @@ from tolka.tokenizer.sentencepiece_model import model_proto, processor_of
 _WRITTEN = {CONFIG, SCORES, CARD}
 _PATHS = {
     *("dir", "init_from", "prepared", "root", "path", "train", "valid", "test", "root_train", "root_valid"),
-    *("root_test", "model", "glossary", "banned"),
+    *("root_test", "model", "teacher", "glossary", "banned"),
 }
 """Settings that name files. Whether a text with a slash in it is a path cannot be seen elsewhere, as in km/h."""
 _ON_THE_HUB = re.compile(rf"hub:{REPOSITORY.pattern}", re.ASCII)  # a model on the Hub, not a folder

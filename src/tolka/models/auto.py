@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tolka.models.seq2seq import Seq2Seq
 
 FAMILIES = ("any", "transformer", "rnn")
+DESTINATIONS = ("html", "ctranslate2", "marian", "huggingface")
+"""Where a model can be exported to."""
 
 
 @MODELS.register("auto")
@@ -23,6 +25,8 @@ class AutoOptions(ModelConfig):
     """the kind of model: auto, one that suits the training text and the machine"""
     family: str = "any"
     """any, transformer (which other programs can use too), or rnn"""
+    leaves_to: str = ""
+    """where the model shall be exported to: html, ctranslate2, marian or huggingface, which not all kinds can be"""
     d_model: int = 0
     """width; 0 = chosen"""
     layers: int = 0
@@ -35,6 +39,12 @@ class AutoOptions(ModelConfig):
 
     def __post_init__(self) -> None:
         one_of(self, "model", "family", FAMILIES)
+        one_of(self, "model", "leaves_to", ("", *DESTINATIONS))
+        if self.family == "rnn" and self.leaves_to not in ("", "html"):
+            raise ConfigError(
+                f"model.leaves_to={self.leaves_to} needs a Transformer: leave model.family=rnn out, or distil one from "
+                "the recurrent model afterwards (recipe=distillation)"
+            )
         zero_or_more(self, "model", "chosen", "d_model", "layers", "decoder_layers", "parameters")
         at_most(self, "model", MAX_WIDTH, "d_model")
         at_most(self, "model", MAX_LAYERS, "layers", "decoder_layers")

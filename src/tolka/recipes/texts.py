@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tolka.config.schemas import TrainConfig
 from tolka.errors import ConfigError, DataError
+from tolka.metrics.languages import has_spaces
 from tolka.metrics.pairwise import chrf_of
 from tolka.model_directory.verify import LengthRatio
 from tolka.recipes.steps import Figures
@@ -22,6 +23,7 @@ from tolka.text.cleaning.cleaner import Tally, comparison_form, judge, set_aside
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
 from tolka.text.pairs import Pair
+from tolka.text.recombination import recombine
 from tolka.translation.flags import differing_numbers, has_odd_length, is_copy, repeats
 
 TAG = "⟦bt⟧"
@@ -79,6 +81,11 @@ class SharedTexts:
             write_pairs(read.tests[name], prefix, self.direction)
         return {"pairs": pairs}
 
+    @property
+    def pair_count(self) -> int:
+        """Number of pairs of the written training text."""
+        return len(self._sides[0])
+
     @cached_property
     def _sides(self) -> list[list[str]]:
         return [[*read_lines(path)] for path in self.direction.files(self.train)]
@@ -87,15 +94,17 @@ class SharedTexts:
         for prefix in (self.valid, *self.tests):
             yield from read_lines(Path(f"{prefix}.{code}"))
 
-    def clean_lines(self, files: Sequence[Path], out: Path) -> Figures:
-        """Write the usable lines of text in the target language, each once; return how many, and why others are not.
+    def clean_lines(self, files: Sequence[Path], out: Path, is_source: bool = False, recombined: int = 0) -> Figures:
+        """Write the usable lines of text in one language, each once; return how many, and why others are not.
 
-        Lines of a held-out set are left out, and those of the training text, whose translation is known. DataError if
-        much of a file seems to be in the source language.
+        Lines of a held-out set are left out, and those of the training text, whose translation is known. is_source: in
+        the source language, not the target's. recombined: sentences made of the training text, that follow. DataError
+        if much of a file seems to be in the other language.
         """
-        other, own = ({word for line in lines for word in line.casefold().split()} for lines in self._sides)
+        sides = self._sides[::-1] if is_source else self._sides
+        other, own = ({word for line in lines for word in line.casefold().split()} for lines in sides)
         other, own = other - own, own - other
-        source, code = self.direction
+        source, code = self.direction.swapped if is_source else self.direction
         cleaning = replace(self._cleaning, copies=False, leaks="keep", duplicates="keep")
         foreign, left_out, kept, total = f"in {source}, by its words", Counter[str](), 0, 0
 
@@ -104,7 +113,7 @@ class SharedTexts:
             pairs = judge((Pair(line, line) for line in lines), cleaning, Direction(code, code), tally)
             return (pair.target for pair in pairs)
 
-        known = {comparison_form(line): "in the training text" for line in cleaned(self._sides[1], Tally())}
+        known = {comparison_form(line): "in the training text" for line in cleaned(sides[1], Tally())}
         # As they are, too: cleaning may have left some out.
         for lines in (self._held_out(code), cleaned(self._held_out(code), Tally())):
             known |= {comparison_form(line): "in a held-out set" for line in lines}
@@ -136,9 +145,13 @@ class SharedTexts:
                         f"{path}: {wrong} of {count} lines look like {source} by their words, and text in {code} is "
                         "wanted: name another file"
                     )
-        if not kept:
+            joiner = " " if has_spaces(code) else ""
+            made = [line for line in recombine(sides[1], recombined, joiner) if comparison_form(line) not in known]
+            stream.write("".join(f"{line}\n" for line in made).encode())
+        if not kept + len(made):
             raise DataError(f"none of the {total} lines is left{_left_out_text(left_out)}")
-        said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
+        said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}" if files else ""
+        said += f"{', ' if said else ''}{len(made)} recombined" if recombined else ""
         return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
 
     def synthetic(self, texts: Sequence[Path], prefix: Path, *, filter: bool = True, tag: bool = True) -> Figures:
@@ -165,6 +178,19 @@ class SharedTexts:
         if not kept:
             raise DataError(f"no synthetic pair is left{_left_out_text(left_out)}")
         words = f"{count_text(kept, 'synthetic pair')}{_left_out_text(left_out)}"
+        return {"kept": kept, "left out": dict(left_out), "words": words}
+
+    def taught(self, sources: Path, translations: Path, prefix: Path) -> Figures:
+        """Write each text with its translation by a model if that may be right; return how many, and why not others."""
+        ratio = LengthRatio.of([*zip(*self._sides, strict=True)])
+        left_out, pairs = Counter[str](), list[Pair]()
+        for source, target in zip(read_lines(sources), read_lines(translations), strict=True):
+            if why := _flaw_of(target, source, ratio):
+                left_out[why] += 1
+            else:
+                pairs.append(Pair(source, target))
+        kept = write_pairs(pairs, prefix, self.direction)
+        words = f"{count_text(kept, 'more pair')} to learn from{_left_out_text(left_out)}"
         return {"kept": kept, "left out": dict(left_out), "words": words}
 
     def nearest(self, translations: Path, prefix: Path) -> Figures:

@@ -83,7 +83,7 @@ def _choices(config: TrainConfig) -> list[Choice]:
     tokens = 0 if "batching.tokens" in is_open else config.batching.tokens * config.trainer.accumulate
     device, model = choose_device(config.trainer.device), config.model
     if isinstance(model, AutoOptions):
-        return choose(text, model.family, device.type == "cuda", tokens)
+        return choose(text, model.family, device.type == "cuda", tokens, model.leaves_to)
     assert tokenizer is not None
     adapters = bool(config.finetuning.lora_rank)
     choices = choose_tuning(text, tokens, model.d_model, adapters)

@@ -18,6 +18,7 @@ from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
+from tolka.formats.any_model import load_any
 from tolka.losses.objective import Objective
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
@@ -34,6 +35,7 @@ from tolka.system.device import Precision, choose_device, describe, use_threads
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
 from tolka.system.randomness import make_deterministic, seed_everything
+from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.callbacks import Callback
 from tolka.training.data_position import DataPosition, batch_text
 from tolka.training.memory import fewest_batches
@@ -123,7 +125,7 @@ def build_trainer(
         raise ConfigError("trainer.average and frozen embeddings with new rows do not go together: set it to 0")
     model.recompute = config.trainer.recompute
     model = model.to(device)
-    objective = config.trainer.objective(model)
+    objective = config.trainer.objective(model, _teacher(config, tokenizer, device))
     loader, epoch = make_loader(inputs, config, run.log, ranks), 0
     if resumed:
         loader.load_state(resumed.facts.get("loader", {}))
@@ -170,6 +172,19 @@ def build_trainer(
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),
         callback or Callback(),
     )
+
+
+def _teacher(config: TrainConfig, tokenizer: Tokenizer, device: torch.device) -> Seq2Seq | None:
+    """Load trainer.teacher; ConfigError unless it has the run's subwords and direction."""
+    if not (name := config.trainer.teacher):
+        return None
+    teacher, direction = load_any(name), config.corpus.direction
+    if direction not in teacher.facts.directions:
+        raise ConfigError(f"trainer.teacher ({name}) has not learnt to translate from {direction}: name another")
+    if teacher.tokenizer.digests != tokenizer.digests:
+        files = ",".join(str(teacher.folder / each) for each in teacher.tokenizer.file_names)
+        raise ConfigError(f"trainer.teacher ({name}) has other subwords: train with its own, tokenizer.model=[{files}]")
+    return teacher.model.to(device)
 
 
 def _precision(

@@ -49,6 +49,8 @@ class TrainerConfig:
     """sample translations of the last validation that are shown at the end; trackers get those of each"""
     label_smoothing: float = 0.1
     """probability spread evenly over the vocabulary (Szegedy et al. 2016)"""
+    teacher: str = setting("", literal=True)
+    """model with the same subwords, or several joined by commas, whose probabilities are learnt with the references"""
     accumulate: int = 1
     """batches whose gradients make one update, divided once by all their target tokens"""
     ema: float = 0.0
@@ -96,6 +98,6 @@ class TrainerConfig:
         if self.average == 1:
             raise ConfigError("trainer.average (1) must be 0 (none), or at least 2: the mean of one is itself")
 
-    def objective(self, model: Seq2Seq) -> Objective:
+    def objective(self, model: Seq2Seq, teacher: Seq2Seq | None = None) -> Objective:
         """Return the model with the loss that these options describe."""
-        return Objective(model, self.label_smoothing)
+        return Objective(model, self.label_smoothing, teacher)

@@ -40,6 +40,15 @@ def test_orthogonalised_takes_each_matrix_by_itself() -> None:
     assert together[2].abs().max() == 0.0
 
 
+def test_wide_matrices_in_bf16_have_the_same_directions() -> None:
+    """In bf16 where the device multiplies it; matrices below 128 rows or columns in fp32 everywhere."""
+    wide, narrow = random(2, 128, 160), random(2, 100, 160)
+    found = orthogonalise(wide.float())
+    assert found.dtype == torch.float32
+    assert torch.cosine_similarity(found.flatten(1).double(), orthogonalise(wide).flatten(1)).min() > 0.999
+    torch.testing.assert_close(orthogonalise(narrow.float()).double(), orthogonalise(narrow), atol=1e-4, rtol=0)
+
+
 @each_row(("momentum", "decay"), [(0.9, 0.0), (0.5, 0.1), (0.0, 0.0)])
 @each_row("shape", [(3, 4), (4, 3)])
 def test_update_by_the_formula(shape: tuple[int, int], momentum: float, decay: float) -> None:
