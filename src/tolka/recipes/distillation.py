@@ -138,13 +138,14 @@ class DistillationConfig(RecipeConfig):
     def _equal_student(self, task: RecipeTask) -> dict[str, str]:
         """Return the settings of a Transformer of the teacher's sizes, which learns its probabilities; {} = as chosen.
 
-        The latter for another program's teacher, and where a typed tokenizer has other subwords.
+        The latter for another program's teacher, for one of several directions, and where a tokenizer is typed.
         """
         names = models_of(self.teacher)
-        if any(map(is_foreign, names)) or any(each.startswith("tokenizer") for each in task.typed):
+        tokenizer, has_own = tokenizer_of(names[0]), any(each.startswith("tokenizer") for each in task.typed)
+        if has_own or tokenizer.languages or any(map(is_foreign, names)):
             return {}
         folder, first = find_model_folder(names[0]), settings_of(names[0])["model"]
-        files = ",".join(quote_value(str(folder / each)) for each in tokenizer_of(folder).file_names)
+        files = ",".join(quote_value(str(folder / each)) for each in tokenizer.file_names)
         sizes = {f"model.{key}": str(first[key]) for key in ("d_model", "layers")}
         return {"tokenizer.model": f"[{files}]", "trainer.teacher": self.teacher, **sizes, **_OF_EQUALS}
 

@@ -125,7 +125,7 @@ def build_trainer(
         raise ConfigError("trainer.average and frozen embeddings with new rows do not go together: set it to 0")
     model.recompute = config.trainer.recompute
     model = model.to(device)
-    objective = config.trainer.objective(model, _teacher(config, tokenizer, device))
+    objective = config.trainer.objective(model, teacher_of(config, tokenizer, device))
     loader, epoch = make_loader(inputs, config, run.log, ranks), 0
     if resumed:
         loader.load_state(resumed.facts.get("loader", {}))
@@ -174,13 +174,13 @@ def build_trainer(
     )
 
 
-def _teacher(config: TrainConfig, tokenizer: Tokenizer, device: torch.device) -> Seq2Seq | None:
+def teacher_of(config: TrainConfig, tokenizer: Tokenizer, device: torch.device) -> Seq2Seq | None:
     """Load trainer.teacher; ConfigError unless it has the run's subwords and direction."""
     if not (name := config.trainer.teacher):
         return None
     teacher, direction = load_any(name), config.corpus.direction
-    if direction not in teacher.facts.directions:
-        raise ConfigError(f"trainer.teacher ({name}) has not learnt to translate from {direction}: name another")
+    if (*teacher.facts.directions,) != (direction,):
+        raise ConfigError(f"trainer.teacher ({name}) must translate from {direction}, and nothing else: name another")
     if teacher.tokenizer.digests != tokenizer.digests:
         files = ",".join(str(teacher.folder / each) for each in teacher.tokenizer.file_names)
         raise ConfigError(f"trainer.teacher ({name}) has other subwords: train with its own, tokenizer.model=[{files}]")
