@@ -21,7 +21,7 @@ def test_advice_that_follows_a_teacher_of_other_subwords_trains(
     assert found.code != 0
     assert "Traceback" not in found.err
     advised = f"tokenizer.model=[{trained / 'best' / 'tokenizer.model'}]"
-    assert f"trainer.teacher ({trained}) has other subwords: train with its own, {advised}" in found.err
+    assert f"trainer.teacher ({trained}) has other subwords: train with its own, '{advised}'" in found.err
     assert command("mt-train", *other, advised, f"trainer.teacher={trained}").code == 0
     assert command("mt-train", *other, advised, f"run.dir={tmp_path / 'alone'}").code == 0
     taught, alone = (load_file(tmp_path / name / "best" / "model.safetensors") for name in ("run", "alone"))

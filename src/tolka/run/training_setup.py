@@ -183,7 +183,9 @@ def teacher_of(config: TrainConfig, tokenizer: Tokenizer, device: torch.device) 
         raise ConfigError(f"trainer.teacher ({name}) must translate from {direction}, and nothing else: name another")
     if teacher.tokenizer.digests != tokenizer.digests:
         files = ",".join(str(teacher.folder / each) for each in teacher.tokenizer.file_names)
-        raise ConfigError(f"trainer.teacher ({name}) has other subwords: train with its own, tokenizer.model=[{files}]")
+        raise ConfigError(
+            f"trainer.teacher ({name}) has other subwords: train with its own, 'tokenizer.model=[{files}]'"
+        )
     return teacher.model.to(device)
 
 
