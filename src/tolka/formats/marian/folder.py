@@ -22,7 +22,7 @@ from tolka.formats.huggingface.folder import ModelFolder, Shape, in_order
 from tolka.formats.marian.layout import BIAS, OF_VOCABULARY, TRANSPOSED, layer_tensors, read_options, written_options
 from tolka.formats.marian.model_file import OPTIONS, Item, read_items, write_bin
 from tolka.model_directory.read import SavedModel
-from tolka.model_directory.settings import MARIAN_CONFIGS, direction_of, marian_models
+from tolka.model_directory.settings import MARIAN_CONFIGS, direction_of, marian_models, marian_vocabularies
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.system.whole_files import read_text
@@ -47,11 +47,11 @@ class MarianFolder(ModelFolder):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        named = next((name for name in MARIAN_CONFIGS if self.has(name)), "")
+        self._config = next((name for name in MARIAN_CONFIGS if self.has(name)), "")
         self._named = dict[str, Any]()
-        if named:
-            with self.file(named).open("rb") as stream:
-                self._named = _yaml(stream.read(_MOST_YAML + 1), path / named)
+        if self._config:
+            with self.file(self._config).open("rb") as stream:
+                self._named = _yaml(stream.read(_MOST_YAML + 1), path / self._config)
         self.model, *others = self.named_files("models", marian_models(path))
         if others:
             raise CheckpointError(f"{path} has several models, {self.model} and {others[0]}: name one in decoder.yml")
@@ -66,7 +66,8 @@ class MarianFolder(ModelFolder):
         named = self._named.get(key)
         names = named if isinstance(named, list) else sorted(path.name for path in otherwise)
         if not names:
-            raise CheckpointError(f"{self.path} has no {key}: decoder.yml or config.yml must name them")
+            missing = f"{self._config} does not name" if self._config else "there is no decoder.yml, which must name"
+            raise CheckpointError(f"{self.path}: {missing} its {key}")
         # Other programs write paths, which may be those of another machine.
         return list(dict.fromkeys(Path(str(name)).name for name in names))
 
@@ -234,7 +235,9 @@ def _side(name: str) -> int:
 
 def _read_tokenizer(folder: MarianFolder) -> Tokenizer:
     """Read the vocabularies; CheckpointError for what is missing or damaged."""
-    names = folder.named_files("vocabs", [*folder.path.glob("*.spm")])
+    found = marian_vocabularies(folder.path)
+    # Beside YAML files, .spm files have no ids.
+    names = folder.named_files("vocabs", [] if any(path.suffix == ".yml" for path in found) else found)
     is_spm = all(name.endswith(".spm") for name in names)
     models = [folder.sentencepiece_model(name) for name in (names if is_spm else ("source.spm", "target.spm"))]
     vocabularies = []
