@@ -68,7 +68,7 @@ def random_config(draw: random.Random, shared: bool) -> ModelConfig:
     )
 
 
-def write_random_model(folder: Path, seed: int) -> ModelConfig:
+def write_random_model(folder: Path, seed: int, directions: tuple[Direction, ...] = (DIRECTION,)) -> ModelConfig:
     """Write a model directory; return the options drawn."""
     draw, shared = random.Random(seed), seed % 3 > 0
     torch.manual_seed(seed)
@@ -93,6 +93,6 @@ def write_random_model(folder: Path, seed: int) -> ModelConfig:
         "model": {**vars(config)},
         "tokenizer": {"shared": shared, "vocab_size": 330},
     }
-    sources = TrainingSources(60, 0.0, directions=(DIRECTION,))
+    sources = TrainingSources(60, 0.0, directions=directions)
     snapshot(model, tokenizer, settings, sources, {"facts": {}}, "card").write(folder)
     return config

@@ -65,10 +65,16 @@ class TolkaSide:
     """A model directory on the CPU in fp32, through the same path as mt-translate."""
 
     def __init__(
-        self, saved: SavedModel, limit: int = LIMIT, name: str = "tolka", has_logits: bool = True, factor: int = 0
+        self,
+        saved: SavedModel,
+        limit: int = LIMIT,
+        name: str = "tolka",
+        has_logits: bool = True,
+        factor: int = 0,
+        direction: Direction | None = None,
     ) -> None:
         """limit: tokens of a translation, if the other side has fewer positions than LIMIT. factor: if it limits them
-        to that many for each token of the source.
+        to that many for each token of the source. direction: None = that of `direction_to_compare`.
 
         has_logits: whether they can be compared: those of a trimmed model are of other subwords.
         """
@@ -76,7 +82,7 @@ class TolkaSide:
         # A constant limit: the factor's share of it is at least 1.
         search = GreedyConfig(max_length_factor=float(factor), max_length_extra=0 if factor else limit - 1)
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
-        self._saved, self._limit, self._direction = saved, limit, direction_to_compare(saved)
+        self._saved, self._limit, self._direction = saved, limit, direction or direction_to_compare(saved)
 
     def beginning(self, target: str) -> str:
         """Return the beginning of a target, of no more tokens than a translation may have."""
