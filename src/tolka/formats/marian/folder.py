@@ -130,14 +130,17 @@ class MarianFiles(Family):
         return fill
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
-        if not isinstance(options, TransformerOptions):
+        is_of_several = bool(saved.tokenizer.languages or saved.tokenizer.typed_tags)
+        if is_of_several or not isinstance(options, TransformerOptions):
+            reason, each = f"model.name={vars(options)['name']}, and Marian's programs translate with Transformers", ""
+            if is_of_several:
+                reason = "of several directions, and Marian's programs know no tags for them"
+                each = ", one direction at a time (without corpus.both_directions)"
             raise ConfigError(
-                f"Marian's programs translate with Transformers, and {saved.folder} is model.name="
-                f"{vars(options)['name']}: teach one by it, mt-train recipe=distillation teacher={saved.folder} "
-                "model=transformer_student with the corpus=... of its training, in about as many minutes as that took"
+                f"{saved.folder} is {reason}: teach a Transformer by it, mt-train recipe=distillation teacher="
+                f"{saved.folder} model=transformer_student with the corpus=... of its training{each}, in about as many "
+                "minutes as that took"
             )
-        if saved.tokenizer.languages or saved.tokenizer.typed_tags:
-            raise ConfigError(f"{saved.folder} is of several directions, and Marian's programs know no tags for them")
         written = written_options(options)
         if options.decoder_start == "bos" and saved.model.state_dict()["target_embedding.weight"][BOS].any():
             raise ConfigError(
