@@ -44,11 +44,9 @@ _THRESHOLDS = {
 class NodeSide:
     """The runtime of an HTML file, run by Node."""
 
-    def __init__(
-        self, node: str, page: Path, number: int, saved: SavedModel, direction: Direction, name: str = "the page"
-    ) -> None:
+    def __init__(self, node: str, page: Path, number: int, saved: SavedModel, direction: Direction) -> None:
         """number: of the model in the page."""
-        self.name, self.direction = name, direction
+        self.name, self.direction = "the page", direction
         self._node, self._page, self._tokenizer = node, page, saved.tokenizer
         self._request = {"model": number, "direction": direction._asdict()}
         self._tags = saved.tokenizer.tags(direction)
@@ -120,8 +118,10 @@ def export_html(
             if not program:
                 say(f"note: Node {_OLDEST_NODE} is not found: nothing was compared; name it with --node PATH")
                 break
-            name = f"model {number + 1} of the page ({about['title']})" if len(models) > 1 else "the page"
-            sides = [NodeSide(program, Path(stream.name), number, saved, each, name) for each in _directions(saved)]
+            sides = [NodeSide(program, Path(stream.name), number, saved, each) for each in _directions(saved)]
+            for side in sides:
+                side.name = f"model {number + 1} of the page ({about['title']})" if len(models) > 1 else side.name
+                side.name += f" from {side.direction}" if len(sides) > 1 else ""
             about["card"] += f"\n{_compare(saved, sides, _THRESHOLDS[dtype], lines, say)}"
         stream.seek(0)
         stream.truncate()
@@ -129,19 +129,13 @@ def export_html(
 
 
 def _compare(saved: SavedModel, sides: Sequence[NodeSide], threshold: Threshold, lines: Sequence[str], say: Say) -> str:
-    """Compare a model with the sides of its directions, of which each has its share of the lines, at least a few.
-
-    Return the section of its card.
-    """
-    sample, sections = sample_of(saved, lines, say), list[str]()
+    """Compare a model in each of its directions, on a share of the lines; return the section of its card."""
+    ours, sample, sections = TolkaSide(saved), sample_of(saved, lines, say), list[str]()
     step = max(1, min(len(sides), len(sample) // _FEW_LINES))
     for side in sides:
-        if len(sides) > 1:
-            side.name += f" from {side.direction}"
-        parity = compare(TolkaSide(saved, direction=side.direction), side, sample[::step])
-        sections.append(parity.check_and_report(threshold, say))
-    # Under one heading.
-    return "\n".join([sections[0], *(each.split("\n", 2)[2] for each in sections[1:])])
+        ours.direction = side.direction
+        sections.append(compare(ours, side, sample[::step]).check_and_report(threshold, say))
+    return "\n".join([sections[0], *(each.split("\n", 2)[2] for each in sections[1:])])  # under one heading
 
 
 def _node_program(typed: str) -> str:

@@ -65,16 +65,10 @@ class TolkaSide:
     """A model directory on the CPU in fp32, through the same path as mt-translate."""
 
     def __init__(
-        self,
-        saved: SavedModel,
-        limit: int = LIMIT,
-        name: str = "tolka",
-        has_logits: bool = True,
-        factor: int = 0,
-        direction: Direction | None = None,
+        self, saved: SavedModel, limit: int = LIMIT, name: str = "tolka", has_logits: bool = True, factor: int = 0
     ) -> None:
         """limit: tokens of a translation, if the other side has fewer positions than LIMIT. factor: if it limits them
-        to that many for each token of the source. direction: None = that of `direction_to_compare`.
+        to that many for each token of the source.
 
         has_logits: whether they can be compared: those of a trimmed model are of other subwords.
         """
@@ -82,7 +76,7 @@ class TolkaSide:
         # A constant limit: the factor's share of it is at least 1.
         search = GreedyConfig(max_length_factor=float(factor), max_length_extra=0 if factor else limit - 1)
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
-        self._saved, self._limit, self._direction = saved, limit, direction or direction_to_compare(saved)
+        self._saved, self._limit, self.direction = saved, limit, direction_to_compare(saved)
 
     def beginning(self, target: str) -> str:
         """Return the beginning of a target, of no more tokens than a translation may have."""
@@ -95,14 +89,14 @@ class TolkaSide:
         # A large model takes minutes on a CPU.
         with bar(f"translating with {self.name}", len(lines), " lines") as progress:
             return self._translator(
-                lines, Request(direction=self._direction), lambda share: progress.update(share * len(lines))
+                lines, Request(direction=self.direction), lambda share: progress.update(share * len(lines))
             )
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of the model, see `Side`."""
         if not self._has_logits:
             return None
-        tags = self._saved.tokenizer.tags(self._direction)
+        tags = self._saved.tokenizer.tags(self.direction)
         tokenizer, model, logits_of_pairs = self._saved.tokenizer, self._saved.model, list[Logits]()
         for start in range(0, len(pairs), _FORCED_AT_ONCE):
             part = pairs[start : start + _FORCED_AT_ONCE]

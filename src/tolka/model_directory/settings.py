@@ -95,18 +95,12 @@ def is_foreign(folder: Path) -> bool:
 def is_of_marian(folder: Path) -> bool:
     """Return whether a folder has what only Marian's programs write: their settings, or a model beside vocabularies."""
     named = any((folder / name).is_file() for name in MARIAN_CONFIGS if name != "config.yml")  # which many write
-    named = named or bool(marian_models(folder) and marian_vocabularies(folder))
-    return named and not (folder / "config.json").is_file()
+    return (named or all(marian_files(folder))) and not (folder / "config.json").is_file()
 
 
-def marian_models(folder: Path) -> list[Path]:
-    """Return the files in a folder that are named as Marian's models are."""
-    return [*folder.glob("*.npz"), *folder.glob("model*.bin")]
-
-
-def marian_vocabularies(folder: Path) -> list[Path]:
-    """Return the files in a folder that are named as vocabularies of Marian are."""
-    return [*folder.glob("*.spm"), *folder.glob("*vocab*.yml")]
+def marian_files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files in a folder that are named as models of Marian are, and those that are as vocabularies."""
+    return [*folder.glob("*.npz"), *folder.glob("model*.bin")], [*folder.glob("*.spm"), *folder.glob("*vocab*.yml")]
 
 
 def _has_model_type(folder: Path) -> bool:

@@ -22,7 +22,7 @@ from tolka.formats.huggingface.folder import ModelFolder, Shape, in_order
 from tolka.formats.marian.layout import BIAS, OF_VOCABULARY, TRANSPOSED, layer_tensors, read_options, written_options
 from tolka.formats.marian.model_file import OPTIONS, Item, read_items, write_bin
 from tolka.model_directory.read import SavedModel
-from tolka.model_directory.settings import MARIAN_CONFIGS, direction_of, marian_models, marian_vocabularies
+from tolka.model_directory.settings import MARIAN_CONFIGS, direction_of, marian_files
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.system.whole_files import read_text
@@ -52,7 +52,7 @@ class MarianFolder(ModelFolder):
         if self._config:
             with self.file(self._config).open("rb") as stream:
                 self._named = _yaml(stream.read(_MOST_YAML + 1), path / self._config)
-        self.model, *others = self.named_files("models", marian_models(path))
+        self.model, *others = self.named_files("models", marian_files(path)[0])
         if others:
             raise CheckpointError(f"{path} has several models, {self.model} and {others[0]}: name one in decoder.yml")
         self._items = read_items(self.file(self.model))
@@ -238,7 +238,7 @@ def _side(name: str) -> int:
 
 def _read_tokenizer(folder: MarianFolder) -> Tokenizer:
     """Read the vocabularies; CheckpointError for what is missing or damaged."""
-    found = marian_vocabularies(folder.path)
+    _, found = marian_files(folder.path)
     # Beside YAML files, .spm files have no ids.
     names = folder.named_files("vocabs", [] if any(path.suffix == ".yml" for path in found) else found)
     is_spm = all(name.endswith(".spm") for name in names)
