@@ -99,7 +99,7 @@ def imports_are_no_garbage() -> None:
 def short_waits() -> Iterator[None]:
     """Few updates for an estimate of a training's time, and short translations in a validation."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tolka.training.time_estimate._MAX_UPDATES", 3)
+        patch.setattr("tolka.run.data_check._MAX_UPDATES", 3)
         short = partial(GreedyConfig, max_length_factor=1.0, max_length_extra=2)
         patch.setattr("tolka.run.training_setup.GreedyConfig", short)
         yield

@@ -1,14 +1,12 @@
 """The most likely tokens, against torch.topk over the whole vocabulary and against a full stable sort."""
 
 import itertools
-import math
 
-import pytest
 import torch
 from rows import each_row
 from torch import Tensor
 
-from tolka.kernels.top_k import NEVER, largest_sums, leave_likely, log_softmax, softmax
+from tolka.kernels.top_k import NEVER, largest_sums, leave_likely
 
 
 def by_full_topk(log_p: Tensor, total: Tensor, count: int) -> Tensor:
@@ -63,18 +61,6 @@ def test_more_than_are_finite(vocabulary: int) -> None:
     # What is impossible has a place, too, at which search may look.
     assert int(rows.max()) <= 1
     assert int(columns.max()) < vocabulary
-
-
-def test_softmax_and_its_logarithm() -> None:
-    """exp 0 : exp ln 2 : exp ln 5 = 1 : 2 : 5, and a token that is impossible."""
-    logits = torch.tensor([0.0, math.log(2), math.log(5), NEVER])
-    assert softmax(logits.clone()).tolist() == pytest.approx([1 / 8, 2 / 8, 5 / 8, 0.0])
-    expected = [-math.log(8), -math.log(4), math.log(5 / 8), NEVER]
-    with torch.inference_mode():
-        assert log_softmax(logits.clone()).tolist() == pytest.approx(expected)
-    wide = log_softmax(torch.tensor([0.0, 0.0], dtype=torch.float16))
-    assert wide.dtype == torch.float32
-    assert wide.tolist() == pytest.approx([-math.log(2)] * 2)
 
 
 def left(p: list[float], top_k: int, top_p: float) -> list[int]:

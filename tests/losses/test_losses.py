@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tolka.data.batch import Batch, collate
-from tolka.losses import chunks
+from tolka.losses import cross_entropy
 from tolka.losses import objective as objective_module
 from tolka.losses.cross_entropy import token_nll
 from tolka.losses.objective import Objective
@@ -50,7 +50,7 @@ BATCH = collate([[4], [5, 6]], [[4, 5, 6], [6]])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("chunk_values", [7, 14, 10**6])
 def test_loss_and_gradients_equal_torch(smoothing: float, chunk_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "_CHUNK_VALUES", chunk_values)
+    monkeypatch.setattr(cross_entropy, "_CHUNK_VALUES", chunk_values)
     model, reference = Lookup(), Lookup()
     sums = Objective(model, smoothing)(BATCH)
     (sums.loss * 0.3).backward()
@@ -94,7 +94,7 @@ def test_token_nll_is_in_order() -> None:
 @pytest.mark.parametrize("chunk_values", [14, 70, 10**6])
 def test_chunks_of_few_sizes_come_to_the_same(chunk_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each number of rows is compiled, the last chunk is padded to the size of the others."""
-    monkeypatch.setattr(chunks, "_CHUNK_VALUES", chunk_values)
+    monkeypatch.setattr(cross_entropy, "_CHUNK_VALUES", chunk_values)
     batch = collate([[4]] * 5, [[4, 5, 6], [6], [5, 4], [4, 4, 4], [6, 5, 4, 6]])
     found, rows = [], []
     for compiled in (False, True):

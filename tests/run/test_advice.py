@@ -10,7 +10,7 @@ import pytest
 from evidences import BORDERS, SOUND, made
 
 from tolka.evaluation.verdict import Commands, advice_of, verdict
-from tolka.run.next_commands import from_parent, go_on, on_more_text
+from tolka.run.next_commands import continuation, more_text_command, parent_command
 from tolka.run.provenance import recorded_calls
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
@@ -28,8 +28,8 @@ def advised(run: Path, began_as: str) -> Iterator[list[str]]:
     """Yield the words of each command that is advised to a run, each once."""
     calls = recorded_calls(run)
     for state in (TrainState(update=5), TrainState(update=5, stale=4)):
-        longer = go_on(TrainerConfig(updates=5), state, 0)
-        commands = Commands(*longer, on_more_text(calls, "mine"), from_parent(calls, "mine", "PARENT"))
+        longer = continuation(TrainerConfig(updates=5), state, 0)
+        commands = Commands(*longer, more_text_command(calls, "mine"), parent_command(calls, "mine", "PARENT"))
         for evidence in (*(evidence for evidence, _ in BORDERS.values()), *MORE.values()):
             if began_as or not evidence.began_as:
                 found = verdict(made(evidence, began_as=began_as), commands)

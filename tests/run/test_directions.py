@@ -35,7 +35,7 @@ def test_a_batch_mixes_directions_each_with_its_tag(tiny: list[str]) -> None:
     tokenizer = inputs.prepared.tokenizer
     ids = {code: tokenizer.tags(Direction("xa", code)).source[0] for code in ("xa", "xb")}
     assert tokenizer.source_pieces([ids["xa"], ids["xb"]]) == [">>xa<<", ">>xb<<"]
-    batch = make_loader(inputs, config.corpus, config.batching, [], 1, silent).batch(0, 0)
+    batch = make_loader(inputs, config, silent).batch(0, 0)
     found = set()
     for source, target, length in zip(
         batch.source.tolist(), batch.target_out.tolist(), batch.target_lengths, strict=True

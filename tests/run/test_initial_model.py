@@ -1,5 +1,6 @@
 """The weights that a training begins with: fresh ones, or those of a model, with rows for what is new to it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from random_model import tokenizer_of
 from rows import each_row
 
+from tolka.config.command_line import train_config
 from tolka.errors import ConfigError
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.verify import TrainingSources
@@ -44,7 +46,8 @@ def made(
     like: dict[str, str] | None = None,
 ) -> tuple[Seq2Seq, list[str]]:
     log: list[str] = []
-    return initial_model(options, tokenizer, saved, like or {}, finetuning, log.append), log
+    config = replace(train_config(["optimizer=adamw"]), model=options, finetuning=finetuning)
+    return initial_model(config, tokenizer, saved, like or {}, log.append), log
 
 
 def test_fresh_weights_are_those_of_the_seed() -> None:
@@ -130,6 +133,7 @@ def test_a_model_that_has_rows_in_other_tensors_cannot_be_extended(monkeypatch: 
 
 def test_a_model_larger_than_memory_is_refused_before_it_is_built() -> None:
     """d_model 8 has about 10 000 weights, of which Adam trains with four numbers each: 160 kB fit into 1 MB."""
-    check_fits(OPTIONS, KNOWN, "adamw", ALL, TrainerConfig(memory=0.001), CPU, 1)
+    config = replace(train_config(["optimizer=adamw"]), model=OPTIONS, trainer=TrainerConfig(memory=0.001))
+    check_fits(config, KNOWN, CPU, 1)
     with pytest.raises(ConfigError, match="memory"):
-        check_fits(TransformerConfig(d_model=2048), KNOWN, "adamw", ALL, TrainerConfig(memory=0.001), CPU, 1)
+        check_fits(replace(config, model=TransformerConfig(d_model=2048)), KNOWN, CPU, 1)

@@ -17,7 +17,7 @@ from tolka.evaluation.verdict_evidence import Evidence
 from tolka.metrics.scores import Score
 from tolka.metrics.significance import Comparison
 from tolka.run.judgement import forgotten_tests, shift_in_words, weakest_test
-from tolka.run.next_commands import from_parent, go_on, on_more_text
+from tolka.run.next_commands import continuation, more_text_command, parent_command
 from tolka.text.direction import Direction
 from tolka.text.pairs import Pair, PairSource
 from tolka.training.options import TrainerConfig
@@ -62,7 +62,7 @@ def test_the_verdict_follows_from_its_figures_and_stands_on_the_card(trained: Pa
 )
 def test_how_a_training_would_go_on(options: dict[str, float], state: dict[str, int], expected: str) -> None:
     """By what has ended it, after ten minutes."""
-    words, command = go_on(TrainerConfig(**options), TrainState(**state, seconds=600.0))  # type: ignore[arg-type]
+    words, command = continuation(TrainerConfig(**options), TrainState(**state, seconds=600.0))  # type: ignore[arg-type]
     assert words.endswith(expected)
     option = "--rerun" if "patience=8" in expected else "--resume"
     setting = " ".join(word for word in words.split() if word.startswith("trainer."))
@@ -73,7 +73,7 @@ def test_after_the_rate_has_fallen_another_run_is_to_have_it_fall_later() -> Non
     """Going on would stay at the lowest rate."""
 
     def said(horizon: int, **options: float) -> tuple[str, str]:
-        return go_on(TrainerConfig(**options), TrainState(update=500, seconds=600.0), horizon)  # type: ignore[arg-type]
+        return continuation(TrainerConfig(**options), TrainState(update=500, seconds=600.0), horizon)  # type: ignore[arg-type]
 
     assert said(500, updates=500) == (
         "another run with trainer.updates=1000 scheduler.horizon=1000 for about 20 minutes",
@@ -96,22 +96,22 @@ def test_what_to_type_for_more_text_and_for_a_model_to_begin_with() -> None:
         return [{"command": command}, {"command": "mt-train other=1"}]
 
     typed = "mt-train corpus=files corpus.source=en corpus.train=a b=1 run.name=x model=lstm 'corpus.valid=[b c,d]'"
-    assert on_more_text(calls(typed), "x") == (
+    assert more_text_command(calls(typed), "x") == (
         "mt-train corpus=files corpus.source=en 'corpus.train=[a,MORE]' b=1 run.name=x-more model=lstm "
         "'corpus.valid=[b c,d]'"
     )
-    assert "'corpus.train=[a,{text: b},MORE]'" in on_more_text(calls("mt-train 'corpus.train=[a,{text: b}]'"), "x")
+    assert "'corpus.train=[a,{text: b},MORE]'" in more_text_command(calls("mt-train 'corpus.train=[a,{text: b}]'"), "x")
     # What let it learn its text by heart is not typed again.
-    assert "dropout" not in on_more_text(calls("mt-train corpus.train=a model.dropout=0.0"), "x")
-    assert "model.dropout=0.05" in on_more_text(calls("mt-train corpus.train=a model.dropout=0.05"), "x")
-    assert from_parent(calls(typed), "x", "hub:p") == (
+    assert "dropout" not in more_text_command(calls("mt-train corpus.train=a model.dropout=0.0"), "x")
+    assert "model.dropout=0.05" in more_text_command(calls("mt-train corpus.train=a model.dropout=0.05"), "x")
+    assert parent_command(calls(typed), "x", "hub:p") == (
         "mt-train corpus=files corpus.source=en corpus.train=a b=1 run.name=x-tuned 'corpus.valid=[b c,d]' "
         "run.init_from=hub:p"
     )
     # Where nobody typed it at a terminal, it goes on from the model itself.
     for other in ([], calls("script.py a=1"), calls("mt-train --rerun runs/a"), calls("mt-train experiment=sample")):
-        assert on_more_text(other, "x").startswith("mt-train run.init_from={run} corpus=files corpus.train=MORE ")
-    assert from_parent(calls("mt-train --rerun runs/a"), "x", "hub:p") == from_parent(calls(typed), "x", "") == ""
+        assert more_text_command(other, "x").startswith("mt-train run.init_from={run} corpus=files corpus.train=MORE ")
+    assert parent_command(calls("mt-train --rerun runs/a"), "x", "hub:p") == parent_command(calls(typed), "x", "") == ""
 
 
 def a_result(name: str, chrf: float, *direction: str, changes: Sequence[Comparison] = ()) -> TestResult:

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import Command, arguments_of, write_corpus
 from tolka.config.command_line import train_config
-from tolka.run.next_commands import from_parent, go_on, on_more_text, with_monolingual, with_plugins
+from tolka.run.next_commands import continuation, monolingual_command, more_text_command, parent_command, with_plugins
 from tolka.training.options import TrainerConfig
 from tolka.training.state import TrainState
 
@@ -72,7 +72,7 @@ def test_more_text_is_trained_on_beside_the_old(
     """Never the useless model, and with its own settings."""
     monkeypatch.chdir(tmp_path)
     for kind, (calls, corpus) in kinds(settings, trained).items():
-        advised = on_more_text(calls, "x", corpus)
+        advised = more_text_command(calls, "x", corpus)
         assert "init_from" not in advised, kind
         assert "run.name=x-more" in advised
         done = command("mt-train", "--prepare", *typed(advised, tmp_path, trained), f"run.prepared={tmp_path / kind}")
@@ -85,10 +85,10 @@ def test_other_advice_is_understood(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for kind, (calls, _) in kinds(settings, trained).items():
-        advised = [from_parent(calls, "x", str(trained))]
+        advised = [parent_command(calls, "x", str(trained))]
         for options in ({"updates": 5}, {"epochs": 2, "updates": 0}, {"max_minutes": 1.0}, {"patience": 2}):
             state = TrainState(update=5, seconds=60.0, plateau=9 if "patience" in options else 0)
-            advised.append(go_on(TrainerConfig(**options), state)[1])
+            advised.append(continuation(TrainerConfig(**options), state)[1])
         for text in filter(None, advised):
             done = command("mt-train", *typed(text, tmp_path, trained), "--print-config")
             assert done.code == 0, f"{kind}: {text}: {done.err}"
@@ -99,18 +99,18 @@ def test_text_in_one_language_is_added_to_a_run_that_stands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for kind in ("files", "a list"):
-        advised = with_monolingual(kinds(settings, trained)[kind][0], "x")
+        advised = monolingual_command(kinds(settings, trained)[kind][0], "x")
         assert "recipe.forward={run} corpus.monolingual=TEXT" in advised
         if kind == "files":
             done = command("mt-train", "--check", *typed(advised, tmp_path, trained))
             assert done.code == 0, f"{kind}: {advised}: {done.err}"
             assert " forward " not in done.err
-    assert with_monolingual([{"command": "train_it.py 3"}], "x") == ""
+    assert monolingual_command([{"command": "train_it.py 3"}], "x") == ""
 
 
 def test_a_data_set_has_no_place_for_files_so_that_its_model_is_trained_on(trained: Path) -> None:
     calls = [{"command": "mt-train corpus=hub corpus.path=x/y corpus.train=train"}]
-    advised = on_more_text(calls, "x", {"name": "hub", "train": ["train"]})
+    advised = more_text_command(calls, "x", {"name": "hub", "train": ["train"]})
     assert advised == "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto"
 
 
@@ -120,4 +120,6 @@ def test_plugins_are_named_again() -> None:
     calls = [{"command": "mt-train corpus.source=a corpus.train=b"}, {"command": f"mt-train --resume x {named}"}]
     assert with_plugins("mt-train --resume {run}", calls) == f"mt-train --resume {{run}} {named}"
     assert with_plugins("mt-train --resume {run}", calls[:1]) == "mt-train --resume {run}"
-    assert on_more_text([{"command": f"mt-train corpus.source=a corpus.train=b {named}"}], "x").count("plugins=") == 1
+    assert (
+        more_text_command([{"command": f"mt-train corpus.source=a corpus.train=b {named}"}], "x").count("plugins=") == 1
+    )

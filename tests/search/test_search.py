@@ -13,7 +13,7 @@ from tolka.data.batch import BOS, EOS
 from tolka.errors import ConfigError, DataError
 from tolka.search.base import SEARCHES, SearchConfig, extensions, most_likely_token, next_log_probabilities
 from tolka.search.beam import BeamConfig
-from tolka.search.constraints.banned import banned_phrases
+from tolka.search.constraints.rules import banned_phrases
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish
 from tolka.search.options import DiverseConfig

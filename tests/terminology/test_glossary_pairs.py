@@ -43,7 +43,7 @@ def test_an_epoch_draws_each_term_as_a_pair(
     said: list[str] = []
     config = train_config([*tiny, f"corpus.glossary={terms}", *settings, *texts, "cleaning.leaks=keep"])
     inputs = read_inputs(config, said.append)
-    plan = make_loader(inputs, config.corpus, config.batching, [], 1, said.append).plan(0)
+    plan = make_loader(inputs, config, said.append).plan(0)
     assert [source.name for source in open_corpus(config.corpus, config.run.prepared_folder, said.append).train][
         -1
     ] == "glossary terms.tsv"

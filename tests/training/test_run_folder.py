@@ -50,11 +50,11 @@ def test_a_first_save_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
     """best/ is written before last/. Where last/ was there once, it was deleted by hand, and best/ is not touched."""
     folder = RunFolder(tmp_path / "run")
     assert folder.claim({"run": {"seed": 1}}) is False
-    folder.begun()
+    folder.mark_begin()
     folder.best.mkdir()
     folder.release()
     assert folder.claim({"run": {"seed": 1}}) is False
-    folder.saved()
+    folder.mark_saved()
     folder.release()
     with pytest.raises(ConfigError, match="has best/ but no last/"):
         folder.claim({"run": {"seed": 1}})

@@ -56,7 +56,7 @@ def test_a_request_to_save_holds_until_it_is_done() -> None:
     made.ask_to_save()
     made.reason_to_stop(TrainState())
     assert made.saves
-    made.saved()
+    made.mark_saved()
     made.reason_to_stop(TrainState())
     assert not made.saves
 

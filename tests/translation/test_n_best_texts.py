@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from copying_model import TOKENIZER, facts
+from copying_model import facts
 from copying_model import translator as copying
 from oracle import perturb
 from rows import each_row
@@ -25,7 +25,6 @@ from tolka.text.pairs import Pair
 from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 from tolka.translation.request import Request
-from tolka.translation.segments import joined_translation
 from tolka.translation.translator import Translator
 
 TEXTS = ["ferry lantern .", "달이 뜹니다 ferry", "", "kettle. ferry. lantern."]
@@ -76,9 +75,10 @@ def test_a_beam_fills_the_place_of_an_equal_text() -> None:
 
 def test_parts_that_join_to_equal_texts_are_one_candidate() -> None:
     made = copying(BeamConfig(beam_size=2, n_best=2), max_length=8)
-    (segmented,) = [made._segmenter(made.request).segment("red birds sing. blue fish swim. green frogs jump.")]
+    segmenter = made._segmenter(made.request)
+    segmented = segmenter.segment("red birds sing. blue fish swim. green frogs jump.")
     same = [[("x", Hypothesis([4], -1.0, -1.0, True)), ("x", Hypothesis([5], -2.0, -2.0, True))]]
-    joined = joined_translation(segmented, same * len(segmented.segments), TOKENIZER, "length", None)
+    joined = segmenter.join(segmented, same * len(segmented.segments))
     assert len(joined.candidates) == 1
     assert joined.score == -len(segmented.segments)
 
@@ -93,8 +93,8 @@ def test_a_replacement_character_is_that_of_the_source() -> None:
         ("ferry", "\ufffd", "A\ufffdB"),
     ):
         found = [("A\ufffdB", Hypothesis(ids, -1.0, -1.0, True))]
-        segmented = made._segmenter(made.request).segment(text, prefix)
-        assert joined_translation(segmented, [found], tokenizer(), "length", None).text == expected
+        segmenter = made._segmenter(made.request)
+        assert segmenter.join(segmenter.segment(text, prefix), [found]).text == expected
 
 
 @pytest.mark.parametrize("method", ["translate", "prefixes", "score", "call"])

@@ -11,7 +11,7 @@ from rows import each_row
 from sacrebleu import sentence_chrf
 
 from tolka.errors import CheckpointError
-from tolka.translation.quality import LOW_PROBABILITY, Calibration, Features, LinearMap, estimate, estimates
+from tolka.translation.quality import LOW_PROBABILITY, Calibration, Features, LinearMap, estimate, features_of
 from tolka.translation.results import Candidate, Translation
 
 _PLAIN, _AGREEING = LinearMap([10.0, 80.0, 5.0], 40.0), LinearMap([0.0, 40.0, 0.0, 0.5], 50.0)
@@ -55,14 +55,14 @@ def test_a_calibration_gives_the_expected_chrf() -> None:
     assert estimate(Features(1.0, 1.0, 5.0), outside).value == 100
 
 
-def test_segments_of_a_text_count_together_and_a_blank_text_has_no_estimate() -> None:
+def test_segments_of_a_text_count_together_and_a_blank_text_has_no_features() -> None:
     two = Translation([Candidate("a b", [([4], [1, 2]), ([5], [3])], 0.0, True)])
     blank = Translation([Candidate("", [], 0.0, True)])
-    first, none, last = estimates(Scorer(), [two, blank, two], None)
+    first, none, last = features_of(Scorer(), [two, blank, two])
     assert none is None
     assert first == last
     assert first is not None
-    assert first.value == pytest.approx(math.exp(-2))
+    assert estimate(first, None).value == pytest.approx(math.exp(-2))
 
 
 def test_a_calibration_survives_writing() -> None:

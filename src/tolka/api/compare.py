@@ -34,10 +34,6 @@ class CompareResult:
     references: Sequence[str]
     notes: list[str]
 
-    def __repr__(self) -> str:
-        """Return the tables that mt-eval prints."""
-        return self.as_text()
-
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         keys = ("name", "difference", "interval", "p_value", "p_adjusted", "detectable", "signature")
@@ -67,6 +63,8 @@ class CompareResult:
         pairs = combinations(range(len(letters)), 2)
         blocks += [self._contrast(*pair, own, letters, form) for pair, own in zip(pairs, self.contrasts, strict=True)]
         return "\n\n".join(blocks)
+
+    __repr__ = as_text  # what mt-eval prints
 
     def _scores(self, letters: Sequence[str], form: Form) -> str:
         rows: dict[str, list[str]] = {}

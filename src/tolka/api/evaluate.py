@@ -144,14 +144,9 @@ def _evaluate_model(config: EvaluateConfig, model: Folders, texts: ScoredTexts, 
     engine = translator.engine
     device = engine.device if isinstance(engine, TorchEngine) else choose_device("cpu")
     characters = translator.characters
+    tags, tokens = saved.tokenizer.tags(translator.direction), config.decoding.batch_tokens()
     meter = PerplexityMeter(
-        pairs,
-        saved.tokenizer,
-        config.decoding.batch_tokens(),
-        characters=characters,
-        language=language,
-        say=say,
-        tags=saved.tokenizer.tags(translator.direction),
+        pairs, saved.tokenizer, tokens, characters=characters, language=language, say=say, tags=tags
     )
     # In fp32 whatever decoding.precision is, so that perplexities can be compared.
     perplexity = meter.measure(saved.model.to(device), Precision(device, "fp32"))
@@ -216,7 +211,11 @@ def robustness(model: Folders, config: EvaluateConfig | Settings = (), say: Say 
         result = measure(partial(translator, tick=progress.update), pairs, direction)
     result = replace(result, text=Path(config.files.source).name)
     if folder:
-        _write_costs(folder, result)
+        settings_of_model, scores = load_settings(folder), read_json(folder / SCORES)
+        # Without the examples: a card may be published, and the text need not be.
+        found = {**scores, ROBUSTNESS: result.as_dict(with_examples=False)}
+        parity = parity_section(folder)
+        rescore(folder, found, model_card(settings_of_model, facts_of(folder, scores), found, parity=parity))
     return result
 
 
@@ -232,12 +231,3 @@ def _folder_with_card(model: Folders, say: Say) -> Path | None:
     except CheckpointError:
         say(f"note: {one} is no model directory of tolka, so that no card has these figures")
         return None
-
-
-def _write_costs(folder: Path, result: Robustness) -> None:
-    """Write the costs into a model directory."""
-    settings, scores = load_settings(folder), read_json(folder / SCORES)
-    # Without the examples: a card may be published, and the text need not be.
-    found = {**scores, ROBUSTNESS: result.as_dict(with_examples=False)}
-    facts = facts_of(folder, scores)
-    rescore(folder, found, model_card(settings, facts, found, parity=parity_section(folder)))

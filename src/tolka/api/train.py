@@ -57,9 +57,6 @@ class TrainResult:
     seconds: float
     verdict: Verdict | None = None
 
-    def __repr__(self) -> str:
-        return self.summary()
-
     def summary(self) -> str:
         """Return scores, time, memory and the next command, as text for a terminal."""
         decoding = ", ".join(f"{test.name} {test.sentences / test.seconds:.0f} sentences/s" for test in self.tests)
@@ -76,6 +73,8 @@ class TrainResult:
         run, tests = self.model.parent, {test.name: test.as_dict() for test in self.tests}
         command = with_plugins(f"mt-translate {shlex.quote(str(run))} FILE", recorded_calls(run))
         return closing_words(run, facts, tests, verdict, command)
+
+    __repr__ = summary
 
 
 def train(config: TrainConfig | Settings = (), say: Say = say, **settings: Any) -> TrainResult:

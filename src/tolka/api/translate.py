@@ -56,7 +56,11 @@ def translate(
     config = _complete(config, settings, say)
     if not isinstance(lines, Iterable):
         raise TypeError(f"lines must be a str or several of them, as in ['A sentence.'], not {type(lines).__name__}")
-    return _translate_lines(model, lines, config, tick, say)
+
+    def translations() -> Iterator[Translation]:  # the model is loaded when the first one is asked for
+        yield from open_model(model, config.search, config.decoding, say=say).stream(lines, tick=tick)
+
+    return translations()
 
 
 def attention(model: Folders | Translator[Any], source: str, target: str = "", **settings: Any) -> "list[AttentionMap]":
@@ -117,10 +121,3 @@ def _complete(config: TranslateConfig | Settings, settings: dict[str, Any], say:
                 f"settings of {group}.* are for the files of mt-translate, and here are none: leave them out"
             )
     return config
-
-
-def _translate_lines(
-    model: Folders, lines: Iterable[str], config: TranslateConfig, tick: Tick, say: Say
-) -> Iterator[Translation]:
-    """Yield the translations; the model is loaded when the first one is asked for."""
-    yield from open_model(model, config.search, config.decoding, say=say).stream(lines, tick=tick)

@@ -125,7 +125,10 @@ def _discard_stdout() -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors look like all others."""
+    """An argument parser whose errors look like all others, and whose help keeps the lines of examples and settings."""
+
+    def __init__(self, prog: str, description: str, usage: str | None = None) -> None:
+        super().__init__(prog, usage, description, formatter_class=argparse.RawDescriptionHelpFormatter)
 
     def parse_intermixed_args(self, args: Sequence[str]) -> argparse.Namespace:  # type: ignore[override]
         """Parse options and settings in any order; ConfigError for another program's option names the setting."""

@@ -43,11 +43,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-eval."""
-    parser = Parser(
-        prog="mt-eval",
-        description="Score translations against references, or a model on a test set.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("mt-eval", "Score translations against references, or a model on a test set.")
     parser.add_argument("inputs", nargs="*", metavar="[MODEL] key=value", help=f"{MODEL_HELP}; and settings")
     forms = parser.add_mutually_exclusive_group()
     for form, words in (("json", "JSON"), ("markdown", "Markdown")):

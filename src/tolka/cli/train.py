@@ -86,11 +86,7 @@ def _follow_recipe(settings: Sequence[str], options: argparse.Namespace) -> int:
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-train."""
-    parser = Parser(
-        prog="mt-train",
-        description="Train a translator on parallel text, keep the best model, test it.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("mt-train", "Train a translator on parallel text, keep the best model, test it.")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings, listed below")
     parser.add_argument("--json", action="store_true", help="with --check: the findings as JSON, on standard output")
     runs = parser.add_mutually_exclusive_group()

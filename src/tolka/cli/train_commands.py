@@ -224,11 +224,8 @@ def subcommand_of(arguments: Sequence[str]) -> str | None:
 def run_subcommand(name: str, arguments: Sequence[str]) -> int:
     """Parse the arguments after the command's name, do its work, and return the exit code."""
     command = SUBCOMMANDS[name]
-    parser = Parser(
-        prog=f"mt-train {name}",
-        usage=f"mt-train {name} {command.usage}",
-        description=f"{command.summary[:1].upper()}{command.summary[1:]}.",
-    )
+    description = f"{command.summary[:1].upper()}{command.summary[1:]}."
+    parser = Parser(f"mt-train {name}", description, f"mt-train {name} {command.usage}")
     for argument, properties in command.arguments.items():
         parser.add_argument(argument, **properties)
     writes = command.usage.endswith("-o OUT")

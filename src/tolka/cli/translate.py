@@ -35,11 +35,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-translate."""
-    parser = Parser(
-        prog="mt-translate",
-        description="Translate text line by line: files, or standard input when none is named.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("mt-translate", "Translate text line by line: files, or standard input when none is named.")
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
     parser.add_argument("inputs", nargs="*", metavar="FILE|key=value", help="texts to translate, and settings")
     parser.add_argument(

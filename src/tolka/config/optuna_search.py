@@ -120,12 +120,8 @@ def _study(optuna: Any, path: Path, direction: str, seed: int, say: Say) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     earlier = path.exists()
-    study = optuna.create_study(
-        storage=JournalStorage(JournalFileBackend(str(path))),
-        study_name="tolka",
-        direction=direction,
-        load_if_exists=True,
-    )
+    storage = JournalStorage(JournalFileBackend(str(path)))
+    study = optuna.create_study(storage=storage, study_name="tolka", direction=direction, load_if_exists=True)
     # Draws that differ from the earlier ones, which the same seed would repeat.
     study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.get_trials(deepcopy=False)))
     killed = [trial for trial in study.get_trials() if trial.state == optuna.trial.TrialState.RUNNING]
@@ -140,7 +136,7 @@ def _study(optuna: Any, path: Path, direction: str, seed: int, say: Say) -> Any:
 
 
 def _ended_trials(study: Any) -> int:
-    """Return how many trials have ended by themselves."""
+    """Return the number of trials that have ended by themselves."""
     ended = [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()]
     return sum(not trial.user_attrs.get(_INTERRUPTED) for trial in ended)
 

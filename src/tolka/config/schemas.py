@@ -161,7 +161,7 @@ class TrainConfig:
             self.check_fsdp()
 
     def _training_conflicts(self) -> Iterator[str]:
-        """Yield what is wrong with the settings of the length of training, of its text and of its memory."""
+        """Yield the conflicts of the settings of the length of training, of its text and of its memory."""
         trainer = self.trainer
         updates = trainer.updates  # 0 where trainer.epochs alone ends the training
         ends = trainer.max_minutes or trainer.epochs or (self.scheduler.decays_at_plateau and trainer.patience)
@@ -190,7 +190,7 @@ class TrainConfig:
             )
 
     def _finetuning_conflicts(self) -> Iterator[str]:
-        """Yield what does not go together when a training starts from a model, or needs one to start from."""
+        """Yield the conflicts of settings when a training starts from a model, or needs one to start from."""
         finetuning, extend = self.finetuning, self.tokenizer.extend
         if (finetuning.lora_rank or finetuning.freeze) and not self.run.init_from:
             yield (

@@ -94,15 +94,13 @@ def is_of_hydra(setting: str) -> bool:
 
 
 def _label(settings: Sequence[str], keys: Collection[str]) -> str:
-    """Return the label that distinguishes a training: the values of these keys."""
-    chosen = [setting.partition("=") for setting in settings]
-    return "-".join(name_of(key, value) for key, _, value in chosen if key in keys)
-
-
-def name_of(key: str, value: str) -> str:
-    """Return a label that can be a folder's name: lstm of model=lstm, seed=2 of run.seed=2."""
-    group, _, option = key.lstrip("+").rpartition(".")
-    return (f"{option}=" if group else "") + re.sub(r"[^\w.-]+", "_", value)
+    """Return the values of these keys as a label that can be a folder's name: lstm-seed=2 of model and run.seed."""
+    parts = []
+    for key, _, value in (setting.partition("=") for setting in settings):
+        if key in keys:
+            name = f"{key.rpartition('.')[2]}=" if "." in key else ""
+            parts.append(name + re.sub(r"[^\w.-]+", "_", value))
+    return "-".join(parts)
 
 
 def folder_of(settings: Sequence[str]) -> Path:

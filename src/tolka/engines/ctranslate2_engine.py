@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tolka.engines.ctranslate2_search import NEVER, CTranslate2Search, Vocabularies, spell, unsupported_reason
-from tolka.engines.engine import NOT_FINITE, Engine
+from tolka.engines.engine import NOT_FINITE, Engine, Rows
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.search.options import GreedyConfig, SamplingConfig, SearchConfig
 from tolka.system.progress import Say, silent
 from tolka.system.workers import cores
@@ -115,12 +115,7 @@ class CTranslate2Engine(Engine):
         return min(search.limit(source_length + 1), self.vocabulary.positions) - 1
 
     def translate(
-        self,
-        search: SearchConfig,
-        sources: list[list[int]],
-        wishes: Sequence[Wish] = (),
-        scored: bool = False,
-        tags: Tags = NO_TAGS,
+        self, search: SearchConfig, sources: Rows, wishes: Wishes = (), scored: bool = False, tags: Tags = NO_TAGS
     ) -> list[list[Hypothesis]] | None:
         if any(wish.terms or wish.banned for wish in wishes):
             raise ConfigError("CTranslate2 is used with no glossary and no banned phrases: set decoding.backend=torch")
@@ -144,9 +139,7 @@ class CTranslate2Engine(Engine):
             raise CheckpointError(NOT_FINITE)
         return results
 
-    def score(
-        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
-    ) -> list[list[float]] | None:
+    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]] | None:
         try:
             results = self.translator.score_batch(
                 spell(self.vocabulary.source, sources, tags.source),

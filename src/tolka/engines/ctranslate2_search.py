@@ -1,8 +1,8 @@
 """Greedy search, beam search and sampling by CTranslate2, with the results of tolka's own searches.
 
 Its beam search keeps and finishes hypotheses as tolka's does (`src/decoding.cc` of CTranslate2): twice beam_size
-candidates a step, of which a hypothesis finishes among the first beam_size, until twice as many have. Ranking them, and
-finding those that it cuts off in the last step, are done here.
+candidates a step, of which a hypothesis finishes among the first beam_size, until `BeamConfig.enough` have. Ranking
+them, and finding those that it cuts off in the last step, are done here.
 """
 
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tolka.search.hypothesis import Hypothesis, Wish, check_prefix
+from tolka.search.hypothesis import Hypothesis, Wishes, check_prefix
 from tolka.search.options import BeamConfig, GreedyConfig, SamplingConfig, SearchConfig
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD
@@ -76,7 +76,7 @@ class CTranslate2Search:
         self._batch_size = batch_size
 
     def __call__(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[int], wishes: Sequence[Wish], scored: bool
+        self, sources: Sequence[Sequence[int]], limits: Sequence[int], wishes: Wishes, scored: bool
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, best first; none where scores are not finite.
 
@@ -90,17 +90,13 @@ class CTranslate2Search:
         pools = self._search(sources, prefixes, max(limits), scored)
         # Searches of tolka never choose what stands for no text; here that is forbidden once a result has some of it.
         never = {PAD, BOS, *self.tags.never}
-        special = {n for n, pool in enumerate(pools) if any(not never.isdisjoint(each.tokens) for each in pool)}
-        for number in special:
-            [pools[number]] = self._search(
-                [sources[number]], [prefixes[number]], limits[number], scored, only_subwords=True
-            )
         # Sentences with the same limit and rules are searched again together.
         again: dict[tuple[int, bool], list[int]] = {}
         for number, (pool, limit) in enumerate(zip(pools, limits, strict=True)):
-            if not self._is_settled(pool, limit):
-                longest = min(limit, max(map(_length, pool)))
-                again.setdefault((longest, number in special), []).append(number)
+            only_subwords = any(not never.isdisjoint(each.tokens) for each in pool)
+            if only_subwords or not self._is_settled(pool, limit):
+                longest = limit if only_subwords else min(limit, max(map(_length, pool)))
+                again.setdefault((longest, only_subwords), []).append(number)
         for (limit, only_subwords), numbers in again.items():
             texts = [sources[number] for number in numbers], [prefixes[number] for number in numbers]
             repeated = self._search(*texts, limit, scored, only_subwords, complete=True)
@@ -112,13 +108,11 @@ class CTranslate2Search:
         """Return whether a complete search would have the same result."""
         if any(_length(each) > limit for each in pool):
             return False
-        if not isinstance(self.config, BeamConfig) or self.config.beam_size == 1:
+        if not isinstance(self.config, BeamConfig) or self.config.beam_size == 1 or len(pool) < self.config.enough:
             return True
-        if len(pool) < 2 * self.config.beam_size:
-            return True
-        # Where the last of 2 * beam_size hypotheses finish together, CTranslate2 returns the most likely ones, with
-        # those cut off at the limit, and not the best by score. What it leaves out is at most as likely as the least
-        # likely one here and at most as long as the longest, so that its score is at most:
+        # Where the last hypotheses finish together, CTranslate2 returns the most likely ones, with those cut off at the
+        # limit, and not the best by score. What it leaves out is at most as likely as the least likely one here and at
+        # most as long as the longest, so that its score is at most:
         least = min(each.log_probability for each in pool) / self.config.penalty(max(map(_length, pool)))
         certain = [each.tokens for each in self._ranked(pool) if each.finished and each.score >= least]
         return len(set(map(self._spelling, certain))) >= self.config.n_best
@@ -148,15 +142,15 @@ class CTranslate2Search:
         """Return the hypotheses of each source, of at most `limit` tokens.
 
         scored: whether scores are needed. only_subwords: forbids what stands for no text. complete: of a beam, all that
-        are finished at `limit`, instead of the 2 * beam_size most likely ones.
+        are finished at `limit`, instead of the most likely ones.
         """
         options: dict[str, Any] = {"beam_size": 1, "length_penalty": 0.0}
         if isinstance(self.config, BeamConfig):
-            # Until patience * beam_size hypotheses are finished, or to `limit`.
-            beam_size = self.config.beam_size
-            patience = 1 if beam_size == 1 else 3 if complete else 2
-            options = {"beam_size": beam_size, "num_hypotheses": patience * beam_size, "length_penalty": _UNRANKED}
-            options["patience"] = patience
+            # Until patience * beam_size hypotheses are finished, or to `limit`, where the beam's own join them.
+            beam_size, count = self.config.beam_size, self.config.enough
+            count += beam_size if complete and beam_size > 1 else 0
+            options = {"beam_size": beam_size, "num_hypotheses": count, "length_penalty": _UNRANKED}
+            options["patience"] = count / beam_size
         elif isinstance(self.config, SamplingConfig):
             options |= {
                 "num_hypotheses": self.config.n_best,

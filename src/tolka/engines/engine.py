@@ -1,15 +1,16 @@
 """The contract of engines: ids of source sentences in, hypotheses of each out. Needs no torch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 
 from tolka.errors import ConfigError
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.search.options import SearchConfig
 from tolka.tokenizer.language_tags import NO_TAGS, Tags
 
+Rows = list[list[int]]
+"""Ids of several sentences, without `</s>`."""
 NOT_FINITE = (
     "the model's scores are not finite (NaN or inf), so that no translation is the best: its weights are too large or "
     "damaged; take another checkpoint, or decoding.precision=fp32 if it was another"
@@ -47,12 +48,7 @@ class Engine(ABC):
 
     @abstractmethod
     def translate(
-        self,
-        search: SearchConfig,
-        sources: list[list[int]],
-        wishes: Sequence[Wish] = (),
-        scored: bool = False,
-        tags: Tags = NO_TAGS,
+        self, search: SearchConfig, sources: Rows, wishes: Wishes = (), scored: bool = False, tags: Tags = NO_TAGS
     ) -> list[list[Hypothesis]] | None:
         """Return the hypotheses of each source, best first; None if the batch does not fit in memory.
 
@@ -60,9 +56,7 @@ class Engine(ABC):
         needed. tags: of the direction; no hypothesis has one. CheckpointError if the model's scores are not finite.
         """
 
-    def score(
-        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
-    ) -> list[list[float]] | None:
+    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]] | None:
         """Return the log-probability, in nats, of each target token and of `</s>`, given those before it.
 
         sources, targets: ids without `</s>`. tags: of the direction, which have no scores. None if the batch does not

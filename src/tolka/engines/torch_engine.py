@@ -1,7 +1,6 @@
 """The engine that computes with torch, in a dtype that decodes faster or with less memory where one is asked for."""
 
 import copy
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from itertools import accumulate
@@ -9,7 +8,7 @@ from itertools import accumulate
 import torch
 
 from tolka.data.batch import Flat, collate
-from tolka.engines.engine import NOT_FINITE, Engine
+from tolka.engines.engine import NOT_FINITE, Engine, Rows
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
 from tolka.kernels.quantized import supports_int8
@@ -18,7 +17,7 @@ from tolka.models.base import Seq2Seq
 from tolka.models.quantization import is_quantized, quantizable_layers, quantize
 from tolka.models.tagged import Tagged
 from tolka.search.base import SearchConfig
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.system.device import choose_device, device_memory, half_precision, use_threads
 from tolka.system.memory import is_out_of_memory
 from tolka.system.threads import side_by_side
@@ -69,12 +68,7 @@ class TorchEngine(Engine):
         return device_memory(self.device)
 
     def translate(
-        self,
-        search: SearchConfig,
-        sources: list[list[int]],
-        wishes: Sequence[Wish] = (),
-        scored: bool = False,
-        tags: Tags = NO_TAGS,
+        self, search: SearchConfig, sources: Rows, wishes: Wishes = (), scored: bool = False, tags: Tags = NO_TAGS
     ) -> list[list[Hypothesis]] | None:
         source, lengths = Flat.of(sources).with_eos()
         constraints = {"wishes": wishes} if any(wishes) else {}  # a plugin's search may lack the argument
@@ -94,9 +88,7 @@ class TorchEngine(Engine):
             raise CheckpointError(NOT_FINITE)
         return [hypotheses[: search.candidate_count] for hypotheses in results]
 
-    def score(
-        self, sources: list[list[int]], targets: list[list[int]], tags: Tags = NO_TAGS
-    ) -> list[list[float]] | None:
+    def score(self, sources: Rows, targets: Rows, tags: Tags = NO_TAGS) -> list[list[float]] | None:
         batch = collate(sources, targets, tags).to(self.device)
         self.model.eval()
         try:

@@ -134,7 +134,7 @@ def fit_calibration(features: Sequence[Features], chrf: Sequence[float], search:
 
 
 def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bool) -> tuple[LinearMap, list[float]]:
-    """Return the map of all lines, and an estimate of each line by a map of the other folds."""
+    """Return the map of all lines, by least squares, and an estimate of each line by a map of the other folds."""
     values = np.array([each.values(with_agreement) for each in features])  # (L, F)
     y = np.array(chrf)
     predicted = np.zeros(len(y))
@@ -142,11 +142,11 @@ def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bo
         # Every fifth line, not a fifth of the text in one block: a text may change on its way.
         fold = np.arange(start, len(y), _FOLDS)
         others = np.setdiff1d(np.arange(len(y)), fold)
-        weights = _least_squares(values[others], y[others])
+        weights = np.linalg.lstsq(values[others], y[others], rcond=None)[0]
         predicted[fold] = (values[fold] @ weights).clip(0, 100)
     # Below this a line is among the worst tenth, by estimates of lines that the map was not fitted on.
     low = float(np.quantile(predicted, _WORST))
-    return LinearMap(_least_squares(values, y).tolist(), low), predicted.tolist()
+    return LinearMap(np.linalg.lstsq(values, y, rcond=None)[0].tolist(), low), predicted.tolist()
 
 
 def _long_run_error(residuals: _Values) -> float:
@@ -157,9 +157,3 @@ def _long_run_error(residuals: _Values) -> float:
     """
     sums = [block.sum() / math.sqrt(len(block)) for block in np.array_split(residuals, BLOCKS)]
     return math.sqrt(np.square(sums).sum() / (BLOCKS - 1))
-
-
-def _least_squares(values: _Values, y: _Values) -> _Values:
-    """Return the weights (F) that map values (L, F) to y (L) with the least squared error."""
-    weights = np.linalg.lstsq(values, y, rcond=None)[0]
-    return weights.astype(np.float64)

@@ -65,11 +65,6 @@ class Cost:
     interval: tuple[float, float]
     examples: list[Example]
 
-    @property
-    def is_certain(self) -> bool:
-        """Whether the interval is below 0."""
-        return self.interval[1] < 0
-
 
 @dataclass(frozen=True, repr=False)
 class Robustness:
@@ -101,7 +96,7 @@ class Robustness:
         shown = table(rows, ["change", "lines", "undisturbed", "chrF2", "difference", "95% interval"], "lrrrrl", form)
         blocks = [shown, f"chrF2: {self.signature}"]
         for cost in self.costs:
-            for example in cost.examples if cost.is_certain else ():
+            for example in cost.examples if cost.interval[1] < 0 else ():
                 texts = {"source": example.source, "translation": example.translation}
                 texts |= {"reference": example.reference, "undisturbed": example.before}
                 lines = [f"  {name:13} {text}" for name, text in texts.items()]

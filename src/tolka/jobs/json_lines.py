@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
+from tolka.errors import ConfigError
 from tolka.jobs.formats import Format, LineResult, rounded_score
 from tolka.report.attention import write_maps
 from tolka.system.number_format import count_text, json_text
@@ -51,8 +51,8 @@ class JsonLines(Format):
     def __init__(self, translator: Translator[TorchEngine], attention: AttentionMaps | None) -> None:
         """attention: writes the maps; None = none."""
         self._translator, self._attention, self._reader = translator, attention, translator.attention_reader()
-        self._is_aligned: bool | None = None  # whether the model has cross-attention; None until that was tried
-        self._totals: npt.NDArray[np.float64] | None = None  # what a forecast takes of the lines
+        self._is_aligned = True  # until the model is found to have no cross-attention
+        self._totals = np.zeros(3)  # what a forecast takes of the lines
         self.flagged: list[list[str]] = []
 
     def lines(self, results: Sequence[LineResult]) -> Iterator[str]:
@@ -70,8 +70,7 @@ class JsonLines(Format):
             features = Features.of(scores[0], texts) if scores[0] else None
             quality = estimate(features, self._translator.calibration) if features else None
             if features:
-                values = np.array(features.values(with_agreement=False))
-                self._totals = values if self._totals is None else self._totals + values
+                self._totals += features.values(with_agreement=False)
             [flags] = self._translator.flags([result.source], [result.translation], [quality])
             self.flagged.append(flags)
             value = quality and {quality.kind: rounded_score(quality.value)}
@@ -82,7 +81,7 @@ class JsonLines(Format):
 
     def last_notes(self) -> Iterator[str]:
         yield from super().last_notes()
-        if self._totals is not None and (calibration := self._translator.calibration):
+        if self._totals[0] and (calibration := self._translator.calibration):
             yield (
                 f"expected: a mean chrF2 of {calibration.forecast(self._totals)} over "
                 f"{count_text(round(self._totals[0]), 'line')}, if the text is of the kind that the model was "
@@ -111,9 +110,9 @@ class JsonLines(Format):
 
     def _alignments(self, candidates: Sequence[Candidate]) -> list[list[tuple[int, int]] | None]:
         """Return the word alignment of each candidate; None where the model has no cross-attention."""
-        segment = next((each.segments[0] for each in candidates if each.segments), None)
-        if self._is_aligned is None and segment:
-            self._is_aligned = self._reader.finds_any(segment)
-        if not self._is_aligned:
-            return [None] * len(candidates)
-        return [word_alignment(maps) for maps in self._reader(candidates)]
+        if self._is_aligned:
+            try:
+                return [word_alignment(maps) for maps in self._reader(candidates)]
+            except ConfigError:  # from the reader, or from a model without `inspect`, as an ensemble
+                self._is_aligned = False
+        return [None] * len(candidates)

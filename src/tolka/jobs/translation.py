@@ -21,6 +21,7 @@ from tolka.text.languages import code_of_text
 from tolka.text.lines import user_path
 from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
+from tolka.translation.request import Request
 
 if TYPE_CHECKING:
     from tolka.translation.batch_decoder import Tick
@@ -197,8 +198,6 @@ def _results(
     translator: "Translator[Any]", window: Sequence[Pair], given: bool, scored: bool, tick: "Tick"
 ) -> list[LineResult]:
     """Translate a window, or score its given translations. scored: whether scores are needed."""
-    from tolka.translation.request import Request
-
     sources, targets = [pair.source for pair in window], [pair.target for pair in window]
     if given:
         scores = translator.score(zip(sources, targets, strict=True), tick)

@@ -89,7 +89,8 @@ class Packing:
     def pad(self, rows: Tensor) -> Tensor:
         """Pad rows: (N, ...) -> (B, L, ...). Padding repeats some row, has no gradient, and must not be attended to."""
         if self.tokens is not None:
-            rows = _Pad.apply(rows, self._rows, self.tokens, self.padding_rows)  # type: ignore[no-untyped-call]
+            padding_rows = slice(len(rows) - self.padding_rows, None)
+            rows = _Select.apply(rows, self._rows, self.tokens, padding_rows)  # type: ignore[no-untyped-call]
         return rows.view(self.sentences, self.longest, *rows.shape[1:])
 
     def pack(self, padded: Tensor) -> Tensor:
@@ -97,15 +98,14 @@ class Packing:
         flat = padded.flatten(0, 1)
         if self.tokens is None:
             return flat
-        return _Pack.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
+        return _Select.apply(flat, self.tokens, self._rows, self._padding.flatten())  # type: ignore[no-untyped-call]
 
     def token_rows(self, rows: Tensor, positions: Tensor) -> Tensor:
         """Return some of the rows (N, W). positions: of their tokens in (B, L), flattened, in ascending order."""
         if self.tokens is None:
             return rows[positions]
-        if len(positions) < len(rows) - self.padding_rows:
-            return rows[self._rows[positions]]
-        return rows[: len(rows) - self.padding_rows] if self.padding_rows else rows
+        count = len(rows) - self.padding_rows
+        return rows[self._rows[positions]] if len(positions) < count else rows[:count]
 
 
 def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None, takes_packed: bool = False) -> Packing:
@@ -118,47 +118,31 @@ def choose_packing(lengths: Tensor, longest: int, tokens: Tensor | None = None, 
         # Counting the padding would wait for the device.
         masked = tokens is None or len(tokens) < len(lengths) * longest
         return Packing(lengths, longest, tokens if takes_packed else None, masked)
-    count = len(tokens) if tokens is not None else int(lengths.sum())
-    padding = 1 - count / (len(lengths) * longest)
-    padding_rows = rounded_row_count(count) - count if row_counts_are_compiled() else 0
+    tokens = token_positions(lengths, longest) if tokens is None else tokens
+    padding = 1 - len(tokens) / (len(lengths) * longest)
+    padding_rows = rounded_row_count(len(tokens)) - len(tokens) if row_counts_are_compiled() else 0
     if padding < _WORTH_PACKING and not padding_rows:
         return Packing(lengths, longest, masked=padding > 0)
-    if tokens is None:
-        tokens = token_positions(lengths, longest)
     return Packing(lengths, longest, tokens, padding > 0, padding_rows)
 
 
-class _Pad(torch.autograd.Function):
-    """Rows (N, ...) -> (B * L, ...) by `rows`; the gradient of padding is not read, because it is zero."""
+class _Select(torch.autograd.Function):
+    """x (R, ...) -> its rows `chosen`. A row's gradient is that of one result, `back`; those `without` get zero.
+
+    The rows without a gradient are padding: a slice, or true in (R,).
+    """
 
     # `index_select` alone would add up the gradients of all copies of a row, one after the other: here every row has
     # one position whose gradient counts, so that the backward pass is a selection too.
 
     @staticmethod
-    def forward(ctx: Any, packed: Tensor, rows: Tensor, tokens: Tensor, padding_rows: int) -> Tensor:
-        ctx.save_for_backward(tokens)
-        ctx.padding_rows = padding_rows
-        return packed.index_select(0, rows)
+    def forward(ctx: Any, x: Tensor, chosen: Tensor, back: Tensor, without: slice | Tensor) -> Tensor:
+        ctx.back, ctx.without = back, without
+        return x.index_select(0, chosen)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        packed = gradient.index_select(0, ctx.saved_tensors[0])
-        if ctx.padding_rows:
-            packed[-ctx.padding_rows :] = 0.0
-        return packed, None, None, None
-
-
-class _Pack(torch.autograd.Function):
-    """(B * L, W) -> rows (N, W) by `tokens`; the gradient of padding is zero."""
-
-    @staticmethod
-    def forward(ctx: Any, padded: Tensor, tokens: Tensor, rows: Tensor, padding: Tensor) -> Tensor:
-        ctx.save_for_backward(rows, padding)
-        return padded.index_select(0, tokens)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        rows, padding = ctx.saved_tensors
-        return gradient.index_select(0, rows).masked_fill_(padding[:, None], 0.0), None, None, None
+        rows = gradient.index_select(0, ctx.back)
+        rows[ctx.without] = 0.0
+        return rows, None, None, None

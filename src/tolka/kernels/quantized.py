@@ -102,12 +102,9 @@ class QuantizedLinear(nn.Module):
         self._range_row[0, :2] = torch.tensor([1.0, 0.0 if non_negative else -(above + 1) / above])
         self._bias = bias
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., in) -> (..., out)."""
-        return self.multiply(x, self._bias)
-
-    def multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        """(..., in) -> (..., out), with another bias (out,) than the layer's own."""
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """(..., in) -> (..., out). bias: (out,), of a layer that has none."""
+        bias = self._bias if bias is None else bias
         rows = x.flatten(0, -2)  # (N, in)
         # torch's kernel has one scale for all inputs of a call: so each row is divided by its largest value here, and a
         # last row with both ends of the range keeps the kernel's scale constant.
@@ -144,4 +141,4 @@ class QuantizedEmbedding(nn.Module):
     def scores(self, features: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., D) -> (..., V): the dot products with all vectors, plus a bias (V,)."""
         assert self._layer is not None
-        return self._layer.multiply(features, bias)
+        return self._layer(features, bias)

@@ -14,20 +14,6 @@ _GROUPS = 256
 _SORTED_AT_FIRST = 2048
 
 
-def log_softmax(logits: Tensor) -> Tensor:
-    """Compute log-softmax over the last dimension in fp32; the logits may be overwritten."""
-    if torch.is_grad_enabled() or logits.dtype != torch.float32 or logits.device.type != "cpu":
-        return logits.log_softmax(dim=-1, dtype=torch.float32)
-    # In place: 1.4 ms instead of 2.0.
-    return torch.log_softmax(logits, dim=-1, out=logits)
-
-
-def softmax(values: Tensor) -> Tensor:
-    """Compute softmax over the last dimension; the values may be overwritten."""
-    # In place, for the memory: in float64 the probabilities of 1000 samples take 64 MB.
-    return torch.softmax(values, dim=-1, out=values) if values.device.type == "cpu" else values.softmax(dim=-1)
-
-
 def largest_sums(log_p: Tensor, total: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the `count` largest sums of log_p (B, k, V) + total (B, k), their rows and columns, (B, count) each.
 

@@ -6,9 +6,8 @@ import torch
 from torch import nn
 
 from tolka.data.batch import Batch
-from tolka.kernels.matmul import row_counts_are_compiled
-from tolka.losses.chunks import ChunkedLoss, chunk_size, equal_chunk_size
-from tolka.losses.cross_entropy import LossSum, smoothed_gradient, token_nll
+from tolka.kernels.matmul import rounded_row_count, row_counts_are_compiled
+from tolka.losses.cross_entropy import ChunkedLoss, LossSum, chunk_size, smoothed_gradient, token_nll
 from tolka.models.base import Seq2Seq
 
 
@@ -31,10 +30,10 @@ class Objective(nn.Module):
             return LossSum(nll, nll, batch.tokens)
         weights = [weight for weight in self.model.logits_parameters() if weight.requires_grad]
         features = self.model(batch)
-        # Where every new number of rows is compiled, all chunks have one.
+        # Where every new number of rows is compiled, all chunks have one: rounded, and of about that size or less.
         equal_rows = features.device.type == "cpu" and row_counts_are_compiled()
         chunk = chunk_size(self.model, features)
-        chunk = equal_chunk_size(batch.tokens, chunk) if equal_rows else chunk
+        chunk = rounded_row_count(-(-batch.tokens // -(-batch.tokens // chunk))) if equal_rows else chunk
         loss, nll = ChunkedLoss.apply(  # type: ignore[no-untyped-call]
             self.model.logits,
             partial(smoothed_gradient, smoothing=self.label_smoothing if self.training else 0.0),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import mean
 from typing import Any
 
@@ -87,8 +88,7 @@ def scores_and_lines(
 
     Lines have the scores of `sacrebleu --sentence-level`: BLEU leaves out n-grams that are longer than the line.
     """
-    references = as_references(references)
-    check_counts(hypotheses, references)
+    references = checked_references([hypotheses], references)
     metrics = metrics_of(config, language)
     statistics = [each for (each,) in statistics_of(metrics, [hypotheses], references)]
     samples = resampled_sums(statistics, config.bootstrap, SEED) if config.bootstrap else [None] * len(metrics)
@@ -122,11 +122,6 @@ def interval_of(resampled: Values, mean: Callable[[Any], Any] = np.mean) -> tupl
     cut = len(ordered) // 40
     middle, half_width = float(mean(ordered)), 0.5 * float(ordered[-1 - cut] - ordered[cut])
     return middle - half_width, middle + half_width
-
-
-def as_references(references: Sequence[str] | References) -> References:
-    """Return references of which there is one a line, and no sources, unless they are told."""
-    return references if isinstance(references, References) else References([references])
 
 
 def statistics_of(
@@ -187,13 +182,18 @@ def _registered(name: str) -> Metric:
     return Ratio(PRINTED_NAMES[name], count, name)
 
 
-def check_counts(hypotheses: Sequence[str], references: References) -> None:
-    """Raise DataError unless each hypothesis has its references: sacrebleu's library cuts to the shorter list."""
-    for wanted in references.lists:
+def checked_references(systems: Sequence[Sequence[str]], references: Sequence[str] | References) -> References:
+    """Return the references of systems' translations; of lines alone, there is one a line, and no source.
+
+    DataError unless each hypothesis has its references: sacrebleu's library cuts to the shorter list.
+    """
+    checked = references if isinstance(references, References) else References([references])
+    for hypotheses, wanted in product(systems, checked.lists):
         if len(hypotheses) != len(wanted):
             raise DataError(
                 f"{len(hypotheses)} hypotheses but {len(wanted)} references: "
                 "line n is scored against line n, so the counts must be equal (an empty translation is an empty line)"
             )
-    if not hypotheses:
+    if not len(checked):
         raise DataError("0 hypotheses and 0 references: there is nothing to score")
+    return checked

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tolka.errors import ConfigError
-from tolka.metrics.line_statistics import Totals, exchanged_sums, resampled_sums
-from tolka.metrics.metric import SEED, Metric, References, Values
+from tolka.metrics.line_statistics import exchanged_sums, resampled_sums
+from tolka.metrics.metric import SEED, References, Values
 from tolka.metrics.options import FEWEST_RESAMPLES, MetricsConfig
-from tolka.metrics.scores import Score, as_references, check_counts, interval_of, metrics_of, score_of, statistics_of
+from tolka.metrics.scores import Score, checked_references, interval_of, metrics_of, score_of, statistics_of
 
 # Standard errors: 1.96 for p below 0.05, and 0.84 so that four of five differences exceed that.
 _DETECTED = 2.8
@@ -53,9 +53,7 @@ def compare(
     """
     if config.bootstrap == 0:
         raise ConfigError(f"metrics.bootstrap (0) must be at least {FEWEST_RESAMPLES} to compare two systems: try 1000")
-    references = as_references(references)
-    for system in systems:
-        check_counts(system, references)
+    references = checked_references(systems, references)
     metrics, pairs = metrics_of(config, language), list(combinations(range(len(systems)), 2))
     statistics = statistics_of(metrics, systems, references)
     samples = resampled_sums([each for of_metric in statistics for each in of_metric], config.bootstrap, SEED)
@@ -66,10 +64,15 @@ def compare(
         resampled = [metric.values(sums) for sums in samples[number * len(systems) :][: len(systems)]]
         measured = zip(own, resampled, strict=True)
         scores = [score_of(metric, counts, interval_of(each), len(each)) for counts, each in measured]
-        of_metric = [
-            _comparison(metric, pair, scores, resampled, exchanged)
-            for pair, exchanged in zip(pairs, trials[number * len(pairs) :][: len(pairs)], strict=True)
-        ]
+        of_metric = []
+        for (a, b), exchanged in zip(pairs, trials[number * len(pairs) :][: len(pairs)], strict=True):
+            difference, changes = scores[b].value - scores[a].value, resampled[b] - resampled[a]
+            first, second = (metric.values(sums.tolist()) for sums in exchanged)
+            p_value = randomisation_p(second - first, difference)
+            signature = metric.signature(len(changes), len(first))
+            detectable = _DETECTED * float(changes.std(ddof=1, dtype=np.float64))
+            figures = difference, p_value, signature, interval_of(changes), p_value, detectable
+            of_metric.append(Comparison(metric.name, scores[a], scores[b], *figures, (a, b)))
         adjusted = holm([each.p_value for each in of_metric])
         found += [replace(each, p_adjusted=p) for each, p in zip(of_metric, adjusted, strict=True)]
     return found
@@ -122,22 +125,3 @@ def randomisation_p(differences: npt.NDArray[np.floating[Any]], observed: float)
     # The real outcome counts as one of the trials. sacrebleu does not count those that are exactly as large, so that
     # two systems that differ in one line get the smallest p there is.
     return float((np.abs(differences) >= abs(observed) - _EQUAL).sum() + 1) / (len(differences) + 1)
-
-
-def _comparison(
-    metric: Metric,
-    pair: tuple[int, int],
-    scores: Sequence[Score],
-    resampled: Sequence[Values],
-    exchanged: tuple[Totals, Totals],
-) -> Comparison:
-    """Compare two of the systems. exchanged: their sums in trials."""
-    (a, b), changes = (scores[each] for each in pair), resampled[pair[1]] - resampled[pair[0]]
-    difference = b.value - a.value
-    first, second = (metric.values(sums.tolist()) for sums in exchanged)
-    p_value = randomisation_p(second - first, difference)
-    signature = metric.signature(len(changes), len(first))
-    detectable = _DETECTED * float(changes.std(ddof=1, dtype=np.float64))
-    return Comparison(
-        metric.name, a, b, difference, p_value, signature, interval_of(changes), p_value, detectable, pair
-    )

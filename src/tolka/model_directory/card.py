@@ -4,14 +4,13 @@ It begins with the metadata in YAML that the Hugging Face Hub reads (its page "M
 model-index in `modelcard.md` of huggingface/hub-docs). Its text is that of `card.md` beside this file.
 """
 
-import functools
 import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -21,9 +20,6 @@ from tolka.model_directory.verify import as_written
 from tolka.system.number_format import number_text
 from tolka.system.whole_files import read_text
 from tolka.text.lines import user_path
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 MEASURED = "measured"  # the key in scores.json of what was measured, where that is not these weights
 ROBUSTNESS = "robustness"  # the key in scores.json of what changes of a text cost
@@ -50,9 +46,12 @@ def model_card(
     does with torch. is_folder: whether the card is in a folder that mt-translate reads. parity: `parity_section` of the
     model that this one is made from.
     """
-    from jinja2 import UndefinedError
+    from jinja2 import StrictUndefined, Template, UndefinedError
 
-    template = _template()
+    text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    template: Template = Template(
+        text, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     with as_written(f"{CONFIG} or {SCORES}"):
         direction = "{source} to {target}".format(**config["corpus"])
         metadata = yaml.safe_dump(_metadata(config, facts, scores), allow_unicode=True, sort_keys=False)
@@ -76,17 +75,6 @@ def model_card(
             )
         except UndefinedError as error:
             raise LookupError(str(error)) from None
-
-
-@functools.cache
-def _template() -> "Template":
-    """Return the compiled template of card.md."""
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    return environment.from_string(Path(__file__).with_name("card.md").read_text(encoding="utf-8"))
 
 
 def _metadata(config: Mapping[str, Any], facts: Mapping[str, str], scores: Mapping[str, Any]) -> dict[str, Any]:

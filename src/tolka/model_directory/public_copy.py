@@ -126,8 +126,7 @@ def write_public_copy(folder: Path, out: Path, repository: str, licence: str = "
         elif name not in _WRITTEN:
             (out / name).parent.mkdir(parents=True, exist_ok=True)
             if name.endswith(".model"):
-                content = (folder / name).read_bytes()
-                (out / name).write_bytes(made.without_files_of_training(content, name))
+                (out / name).write_bytes(made.without_files_of_training((folder / name).read_bytes(), name))
             else:
                 link_or_copy(folder / name, out / name)
     with as_written(str(folder / SCORES)):

@@ -40,11 +40,9 @@ class SavedModel:
         """Facts of the model that translating needs."""
         # Models of other programs name no directions of their texts: theirs is in config.yaml.
         directions = self.sources.directions or (direction_of(self.config),)
-        form = character_form(self.config)
-        verdict = self.scores.get("verdict")
+        form, quality, verdict = character_form(self.config), self.scores.get(QUALITY), self.scores.get("verdict")
         is_read = isinstance(verdict, dict) and isinstance(verdict.get("sentences"), list) and verdict["sentences"]
-        verdict = verdict if is_read else None
-        return ModelFacts(self.tokenizer, self.sources, form, directions, self.scores.get(QUALITY), verdict)
+        return ModelFacts(self.tokenizer, self.sources, form, directions, quality, verdict if is_read else None)
 
 
 def load_model(folder: Path, or_int8: bool = False) -> SavedModel:

@@ -118,8 +118,7 @@ def direction_of(settings: Mapping[str, Any]) -> Direction:
 
 def character_form(settings: Mapping[str, Any]) -> CharacterForm:
     """Return the form of characters of a training configuration, which every text for its model gets."""
-    cleaning = settings.get("cleaning", {})
-    form = CharacterForm(*(cleaning.get(key, "keep") for key in CHARACTER_SETTINGS))
+    form = CharacterForm(*(settings.get("cleaning", {}).get(key, "keep") for key in CHARACTER_SETTINGS))
     return form.of(direction_of(settings)) if "corpus" in settings else form
 
 

@@ -38,9 +38,7 @@ class LengthRatio:
     def of(cls, pairs: Sequence[tuple[str, str]]) -> "LengthRatio | None":
         """Return the ratio in characters of (source, target) pairs; None without two pairs that have both."""
         logarithms = [math.log(len(target) / len(source)) for source, target in pairs if source and target]
-        if len(logarithms) < 2:
-            return None
-        return cls(statistics.fmean(logarithms), statistics.stdev(logarithms))
+        return None if len(logarithms) < 2 else cls(statistics.fmean(logarithms), statistics.stdev(logarithms))
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,7 @@ class TrainingSources:
         """
         shares = [each.several_sentences for each in sources]
         share = None if None in shares else choose(shares)
-        longest = choose(each.longest for each in sources)
-        return cls(longest, share, sources[0].length_ratios, sources[0].directions)
+        return cls(choose(each.longest for each in sources), share, sources[0].length_ratios, sources[0].directions)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "swish": F.silu,
     "swiglu": swiglu,
 }
-# Activations with two inner matrices, W and V, instead of one: the inner layer computes both in one multiplication.
-_GATED = ("swiglu",)
 
 
 class FeedForward(nn.Module):
@@ -36,7 +34,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: str, rate: float) -> None:
         super().__init__()
-        self.inner = FusedLinear(d_model, [d_ff] * (2 if activation in _GATED else 1))
+        # SwiGLU has two inner matrices, W and V: one multiplication computes both.
+        self.inner = FusedLinear(d_model, [d_ff] * (2 if activation == "swiglu" else 1))
         self.outer = Linear(d_ff, d_model)
         self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(rate)

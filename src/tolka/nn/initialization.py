@@ -6,15 +6,13 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-
-def kaiming_uniform(matrix: Tensor) -> Tensor:
-    """Fill from U(-a, a), a = sqrt(6 / fan_in), whose variance is 2 / fan_in (He et al. 2015, equation 10)."""
-    # The 2 makes up for the half that a ReLU zeroes; like the paper, every layer gets it, with a ReLU behind it or not.
-    return nn.init.kaiming_uniform_(matrix, nonlinearity="relu")
-
-
-# Xavier (Glorot and Bengio 2010, equation 16): U(-a, a) with a = sqrt(6 / (fan_in + fan_out)).
-INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {"xavier": nn.init.xavier_uniform_, "kaiming": kaiming_uniform}
+# Xavier (Glorot and Bengio 2010, equation 16): U(-a, a) with a = sqrt(6 / (fan_in + fan_out)). Kaiming (He et al. 2015,
+# equation 10): a = sqrt(6 / fan_in), whose variance is 2 / fan_in. The 2 makes up for the half that a ReLU zeroes; like
+# the paper, every layer gets it, with a ReLU behind it or not.
+INITIALIZATIONS: dict[str, Callable[[Tensor], Any]] = {
+    "xavier": nn.init.xavier_uniform_,
+    "kaiming": nn.init.kaiming_uniform_,
+}
 
 
 def initialise(model: nn.Module, initialization: str, embedding_std: float) -> None:

@@ -29,9 +29,7 @@ class Alignment(nn.Module):
     def keys(self, encoded: Tensor) -> Tensor:
         """(B, S, D) -> (B, S, D): the part of the score that is independent of the decoder."""
         # Once per sentence instead of once per step: W h_j for general, where s (W h) = (s W) h, U h_j for additive.
-        if self.score == "dot":
-            return encoded
-        return self.key(encoded)
+        return encoded if self.score == "dot" else self.key(encoded)
 
     def weights(self, states: Tensor, keys: Tensor, mask: Tensor) -> Tensor:
         """states (B, T, D), `keys(encoded)`, mask (B, S) true at tokens -> (B, T, S); each row sums to 1."""

@@ -75,17 +75,13 @@ class RecurrentLayer(nn.RNNBase):
         w, _, b = self._weights(direction)
         return matmul(x, w, b)
 
-    def first_state(self, x: Tensor) -> State:
-        """Return a state of zeros for the rows of x."""
-        return (x.new_zeros(len(x), self.hidden_size),) * self.tensors
-
     def unroll(self, x: Tensor, lengths: Tensor | None, state: State | None = None, direction: int = 0) -> list[State]:
         """Return the state at every position, computed step by step from the equations.
 
         x (B, L, X); lengths (B,), or None without padding; state: before the first step, zeros if None.
         """
         inputs = self.project(x, direction).unbind(1)
-        state = self.first_state(x) if state is None else state
+        state = (x.new_zeros(len(x), self.hidden_size),) * self.tensors if state is None else state
         states: list[State] = []
         positions = range(x.size(1))
         for t in reversed(positions) if direction else positions:

@@ -1,7 +1,7 @@
 """Properties of a setting beside its type and default, in the metadata of its dataclass field."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 _LITERAL, _ANY_BYTES, _RESUMABLE, _NEEDS, LISTED = "literal", "any_bytes", "resumable", "needs", "listed"
@@ -10,7 +10,7 @@ _LITERAL, _ANY_BYTES, _RESUMABLE, _NEEDS, LISTED = "literal", "any_bytes", "resu
 def setting(
     default: Any = dataclasses.MISSING,
     *,
-    default_factory: Callable[[], Any] | None = None,
+    default_factory: Any = dataclasses.MISSING,
     literal: bool = False,
     any_bytes: bool = False,
     resumable: bool | None = None,
@@ -28,9 +28,7 @@ def setting(
     listed: whether configs/ has it, so that it can be typed; others are only those of models that have them.
     """
     metadata = {_LITERAL: literal, _ANY_BYTES: any_bytes, _RESUMABLE: resumable, _NEEDS: needs, LISTED: listed}
-    if default_factory is not None:
-        return dataclasses.field(default_factory=default_factory, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, default_factory=default_factory, metadata=metadata)
 
 
 class LiteralKind(NamedTuple):

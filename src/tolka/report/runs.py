@@ -13,7 +13,7 @@ from tolka.errors import CheckpointError
 from tolka.system.whole_files import read_text
 
 EXAMPLES = "shown"
-"""Folder within a run's folder: a JSON file per example sentence (`report.attention.AttentionFolder`)."""
+"""Folder within a run's folder: a JSON file per example sentence (`report.attention.write_numbers`)."""
 LINES = "lines.jsonl"
 """File in it: a JSON object per line of the test sets, with its texts and its chrF2."""
 _EXTREMES = 3

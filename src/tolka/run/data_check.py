@@ -1,6 +1,7 @@
 """What is in a corpus, what is wrong with it, and what training on it here would take."""
 
 import tempfile
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tolka.run.inputs import loss_of, prepare_inputs
 from tolka.run.parents import load_parents
 from tolka.run.texts import RunTexts, TextFaults, faults_of, open_corpus, read_texts
 from tolka.run.training_setup import build_trainer, ready_device
-from tolka.system.memory import keep_freed_memory
+from tolka.system.memory import keep_freed_memory, peak_memory_bytes
 from tolka.system.progress import Say, bar
 from tolka.text.check.diagnosis import HeldOut, diagnose
 from tolka.text.check.histogram import histograms, quarters
@@ -24,7 +25,9 @@ from tolka.text.cleaning.steps import CleaningConfig, changes_of
 from tolka.text.corpora.base import CorpusConfig
 from tolka.text.pairs import Pair
 from tolka.training.run_folder import RunFolder
-from tolka.training.time_estimate import estimate_training
+from tolka.training.trainer import Trainer
+
+_MIN_UPDATES, _MAX_UPDATES, _SECONDS = 3, 50, 10.0  # limits on the updates that are timed
 
 
 def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path]:
@@ -35,8 +38,8 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
     of test sets with the validation set. wrong_sides: text -> what is wrong with its sides. unlike: sentences about
     training text that is written otherwise than held-out text. varieties: see `TextFaults`. kept: what the settings
     keep of the whole text. pieces: both sides in subwords; like kept, None for a text that cannot be read. unfit: why
-    it cannot be trained on. pace: None for a text that is unfit. cleaning: the settings that decide what is kept.
-    chosen: as in `with_chosen_settings`. parent: a model to start from, or "".
+    it cannot be trained on. pace: see `estimate_training`; None for a text that is unfit. cleaning: the settings that
+    decide what is kept. chosen: as in `with_chosen_settings`. parent: a model to start from, or "".
 
     say: receives notes. DataError where a file cannot be read at all.
     """
@@ -64,10 +67,10 @@ def check_with_page(config: TrainConfig, say: Say) -> tuple[dict[str, Any], Path
             found |= asdict(faults)
             parents = load_parents(start, texts.corpus)
             inputs = prepare_inputs(config, texts, faults, parents, run.log)
-            found["unfit"] = faults.unfit or loss_of(inputs, config.cleaning, config.batching.max_length)
+            found["unfit"] = faults.unfit or loss_of(inputs, config)
             found |= {"kept": inputs.prepared.tally.as_dict(), "pieces": _pieces(inputs.prepared.store)}
             if not found["unfit"]:
-                found["pace"] = asdict(estimate_training(build_trainer(config, inputs, run, device)))
+                found["pace"] = estimate_training(build_trainer(config, inputs, run, device))
         # Text that cannot be trained on is a result too; what was found before stays.
         except DataError as error:
             found["unfit"] = found["unfit"] or str(error)
@@ -106,6 +109,39 @@ def _examine(texts: RunTexts, cleaning: CleaningConfig) -> dict[str, Any]:
     leaks = {"valid": asdict(held_out.leaks(valid)), "test": asdict(held_out.leaks(tests))}
     result: dict[str, Any] = {"training": diagnoses, "leaks": leaks, "cleaning": asdict(cleaning)}
     return result | {"kept": None, "pieces": None, "pace": None, **asdict(TextFaults())}
+
+
+def estimate_training(trainer: Trainer) -> dict[str, float | None]:
+    """Time some updates of a trainer that has trained nothing yet; its weights, optimizer and position change.
+
+    Returns speed, memory and length of a training without its validations, as plain values for JSON. memory_bytes: the
+    peak of this process so far. epochs: None for a stream, whose length is unknown. at_plateau: whether training ends
+    earlier where validations bring nothing better. unlimited_minutes: without trainer.max_minutes.
+    """
+    trainer.step.objective.train()
+    # Asked first: a stream has no plan for its first buffer later.
+    updates_per_epoch = len(trainer.loader.plan(0)) / trainer.config.accumulate
+    # The first update is slower: it allocates memory and chooses kernels.
+    trainer.probe()
+    tokens_before, started_at, timed = trainer.state.tokens, time.perf_counter(), 0
+    while timed < _MIN_UPDATES or (timed < _MAX_UPDATES and time.perf_counter() - started_at < _SECONDS):
+        trainer.probe()
+        timed += 1
+    seconds, tokens = time.perf_counter() - started_at, trainer.state.tokens - tokens_before
+    updates, most_minutes = trainer.config.updates, trainer.config.max_minutes
+    unlimited = minutes = updates * seconds / timed / 60
+    if most_minutes and minutes > most_minutes:
+        updates, minutes = int(updates * most_minutes / minutes), most_minutes
+    return {
+        "tokens_per_second": tokens / seconds,
+        "memory_bytes": peak_memory_bytes(),
+        "updates": updates,
+        "epochs": updates / updates_per_epoch if trainer.loader.round == "epoch" else None,
+        "minutes": minutes,
+        "parameters": trainer.step.objective.model.parameter_count(),
+        "at_plateau": trainer.rate.schedule.decays_at_plateau and trainer.config.patience > 0,
+        "unlimited_minutes": unlimited,
+    }
 
 
 def _pieces(store: TokenStore) -> dict[str, dict[str, Any]]:

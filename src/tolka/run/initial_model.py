@@ -1,35 +1,30 @@
 """The model that a training begins with: fresh weights, or those of another model, some of them frozen."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import torch
 
+from tolka.config.schemas import TrainConfig
 from tolka.errors import ConfigError
 from tolka.model_directory.read import SavedModel
-from tolka.models.base import ModelConfig, Seq2Seq
+from tolka.models.base import Seq2Seq
 from tolka.models.embeddings import VOCABULARY_TENSORS, with_new_rows
 from tolka.system.memory import return_freed_memory
 from tolka.system.progress import Say
 from tolka.tokenizer.extension import spellings
 from tolka.tokenizer.tokenizer import Tokenizer
-from tolka.training.finetuning import FinetuningConfig
 from tolka.training.memory import check_size, copies_of_weights
-from tolka.training.options import TrainerConfig
 
 
 def initial_model(
-    options: ModelConfig,
-    tokenizer: Tokenizer,
-    start: SavedModel | None,
-    like: Mapping[str, str],
-    finetuning: FinetuningConfig,
-    log: Say,
+    config: TrainConfig, tokenizer: Tokenizer, start: SavedModel | None, like: Mapping[str, str], log: Say
 ) -> Seq2Seq:
     """Build the model with fresh weights, or those of a model to start from, which then leave the memory there.
 
-    like: new language -> the known one whose tag's row it gets. finetuning: which parts are frozen, and adapters.
+    like: new language -> the known one whose tag's row it gets.
     """
-    model, new_subwords = options.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared), (0, 0)
+    model, new_subwords = config.model.build(tokenizer.source_size, tokenizer.target_size, tokenizer.shared), (0, 0)
     if start is not None:
         old = start.tokenizer
         new_subwords = tokenizer.source_size - old.source_size, tokenizer.target_size - old.target_size
@@ -37,8 +32,8 @@ def initial_model(
         start.model.to("meta")  # the tests read them again
         return_freed_memory()
         log(f"weights, sizes and tokenizer: from {start.folder}")
-    finetuning.apply(model, new_subwords)
-    if finetuning.lora_rank and any(new_subwords):
+    config.finetuning.apply(model, new_subwords)
+    if config.finetuning.lora_rank and any(new_subwords):
         log(
             "note: best/ gets the adapters merged, and no adapter.safetensors, which fits no model without the new rows"
             f"{'' if like else ': tokenizer.extend=0 trains the adapters alone, and writes it'}"
@@ -46,21 +41,15 @@ def initial_model(
     return model
 
 
-def check_fits(
-    options: ModelConfig,
-    tokenizer: Tokenizer,
-    optimizer: str,
-    finetuning: FinetuningConfig,
-    trainer: TrainerConfig,
-    device: torch.device,
-    processes: int,
-) -> None:
-    """Raise ConfigError for a model that is too large to be trained on the device. optimizer: its name."""
+def check_fits(config: TrainConfig, tokenizer: Tokenizer, device: torch.device, processes: int) -> None:
+    """Raise ConfigError for a model that is too large to be trained on the device."""
+    finetuning, trainer = config.finetuning, config.trainer
     # Several processes may share all but the weights out.
     is_shared = processes > 1 and trainer.parallel in ("auto", "fsdp")
     trains_all = not (finetuning.lora_rank or finetuning.freeze or is_shared)
     sizes = tokenizer.source_size, tokenizer.target_size, tokenizer.shared
-    check_size(options, sizes, device, copies_of_weights(optimizer, trains_all), 1e9 * trainer.memory)
+    copies = copies_of_weights(asdict(config.optimizer)["name"], trains_all)
+    check_size(config.model, sizes, device, copies, 1e9 * trainer.memory)
 
 
 def _load(model: Seq2Seq, tokenizer: Tokenizer, start: SavedModel, like: Mapping[str, str]) -> None:

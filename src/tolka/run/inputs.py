@@ -1,7 +1,7 @@
 """The inputs of a run: its texts, the models it has to do with, and the training text as token ids."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -9,7 +9,6 @@ from itertools import chain
 import numpy as np
 
 from tolka.config.schemas import TrainConfig
-from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Batches, Loader, Resample
 from tolka.data.mixture import Mixture
 from tolka.data.preparation import REJECTED, Order, Prepared, prepare
@@ -23,8 +22,6 @@ from tolka.run.parents import Parents, check_directions, load_parents
 from tolka.run.texts import RunTexts, TextFaults, faults_of, note_all, open_corpus, read_texts
 from tolka.system.progress import Say
 from tolka.text.check.loss import describe_loss
-from tolka.text.cleaning.steps import CleaningConfig
-from tolka.text.corpora.base import CorpusConfig
 from tolka.text.direction import Direction
 from tolka.tokenizer.extension import Extension
 from tolka.tokenizer.round_trip import round_trip_notes
@@ -89,7 +86,7 @@ def read_inputs(config: TrainConfig, log: Say, ranks: Ranks = ALONE, *, resuming
     prepared, form = inputs.prepared, config.cleaning.characters
     read = [form.of(direction).pair(pair) for direction, pairs in texts.validation.items() for pair in pairs]
     note_all(log, [*round_trip_notes(prepared.tokenizer, read, "the validation text")])
-    if (loss := loss_of(inputs, config.cleaning, config.batching.max_length)) and not resuming:
+    if (loss := loss_of(inputs, config)) and not resuming:
         raise DataError(loss)
     if (kept := prepared.tally.kept) < FEW_PAIRS and not parents.start and not corpus.stream:
         log(f"note: {kept} pairs are far too few to learn to translate from: {_NEEDED}")
@@ -103,8 +100,7 @@ def prepare_inputs(
 ) -> Inputs:
     """Prepare the training text, or open what was prepared before; log what came of it."""
     started_at = time.perf_counter()
-    temperature = config.corpus.temperature
-    order = _order(texts, parents, config.cleaning, config.tokenizer, config.batching, temperature)
+    order = _order(config, texts, parents)
     own: list[Prepared] = []
     # Every rank opens the store by itself, so that nothing is sent between them: `outcomes` shares the errors.
     cache, processes = config.run.prepared_folder, config.trainer.threads
@@ -122,16 +118,9 @@ def prepare_inputs(
     return inputs
 
 
-def _order(
-    texts: RunTexts,
-    parents: Parents,
-    cleaning: CleaningConfig,
-    kind: TokenizerConfig,
-    batching: BatchingConfig,
-    temperature: float,
-) -> Order:
+def _order(config: TrainConfig, texts: RunTexts, parents: Parents) -> Order:
     """Return the order to prepare, with a trained tokenizer or how to train or to extend one."""
-    tokenizer = parents.start and parents.start.tokenizer
+    kind, tokenizer = config.tokenizer, parents.start and parents.start.tokenizer
     extension = (
         Extension(tokenizer, kind.extend, parents.known_languages, kind.sample, kind.character_coverage)
         if tokenizer and kind.extend
@@ -140,25 +129,22 @@ def _order(
     held_out = texts.held_out
     return Order(
         texts.corpus,
-        cleaning,
+        config.cleaning,
         extension or tokenizer or kind.load_given() or kind,
-        batching,
+        config.batching,
         # Cleaning drops training pairs that are in a validation or test set: scores on them would mean nothing.
-        [] if cleaning.leaks == "keep" else list(chain.from_iterable(held_out.values())),
+        [] if config.cleaning.leaks == "keep" else list(chain.from_iterable(held_out.values())),
         [pair for name in texts.set_aside for pair in held_out[name]],
         parents.languages,
         kind.tags,
-        temperature,
+        config.corpus.temperature,
     )
 
 
-def loss_of(inputs: Inputs, cleaning: CleaningConfig, max_length: int) -> str:
-    """Return why so little of the training text is left, or so much left out, that a training stops; "" if it goes on.
-
-    max_length: batching.max_length.
-    """
+def loss_of(inputs: Inputs, config: TrainConfig) -> str:
+    """Return why too little of the training text is left, or too much left out, to train on it; "" if it is enough."""
     tally = inputs.prepared.tally
-    if loss := describe_loss(tally, cleaning, max_length):
+    if loss := describe_loss(tally, config.cleaning, config.batching.max_length):
         return f"{loss} (listed in {inputs.prepared.folder / REJECTED})"
     if tally.kept > 1 or inputs.texts.corpus.stream:
         return ""
@@ -225,21 +211,11 @@ def describe_sources(inputs: Inputs) -> TrainingSources:
     return TrainingSources(max(start.sources.longest, longest), either, ratios, directions)
 
 
-def make_loader(
-    inputs: Inputs,
-    options: CorpusConfig,
-    batching: BatchingConfig,
-    symbols: Sequence[str],
-    seed: int,
-    log: Say,
-    ranks: Ranks = ALONE,
-) -> Batches:
-    """Return batches of the training text, its parts mixed as corpus.weights and temperature (`options`) say.
-
-    symbols: tokenizer.symbols, which noise leaves as they are.
-    """
+def make_loader(inputs: Inputs, config: TrainConfig, log: Say, ranks: Ranks = ALONE) -> Batches:
+    """Return batches of the training text, its parts mixed as corpus.weights and temperature say."""
+    options, batching, seed = config.corpus, config.batching, config.run.seed
     corpus, prepared = inputs.texts.corpus, inputs.prepared
-    rewrite = _rewriters(inputs, batching, symbols, seed, ranks)
+    rewrite = _rewriters(inputs, config, ranks)
     if corpus.stream:
         return StreamLoader(
             corpus.stream, prepared.tokenizer, inputs.order.task, batching, seed, corpus.buffer, log, rewrite, ranks
@@ -258,11 +234,10 @@ def make_loader(
     return Loader(prepared.store, batching, seed, rewrite, mixture)
 
 
-def _rewriters(
-    inputs: Inputs, batching: BatchingConfig, symbols: Sequence[str], seed: int, ranks: Ranks
-) -> Resample | None:
+def _rewriters(inputs: Inputs, config: TrainConfig, ranks: Ranks) -> Resample | None:
     """Return the rewriting of each epoch's ids: noise first, and then other segmentations; None for neither."""
     tokenizer, directions = inputs.prepared.tokenizer, inputs.texts.corpus.entry_directions
+    batching, seed, symbols = config.batching, config.run.seed, config.tokenizer.symbols
     noise = Augmenter(tokenizer, batching.noise, seed, batching.max_length, directions, ranks, symbols)
     sampler = SubwordSampler(tokenizer, batching.sampling, seed, batching.max_length, ranks)
     wanted = [each for each, is_on in ((noise, batching.noise), (sampler, batching.sampling)) if is_on]

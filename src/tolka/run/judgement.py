@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tolka.config.schemas import TrainConfig
 from tolka.distributed.ranks import Ranks
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
@@ -15,17 +16,15 @@ from tolka.evaluation.verdict import Commands, Verdict, verdict
 from tolka.evaluation.verdict_evidence import Evidence
 from tolka.evaluation.verdict_measurements import Material, last_third, measure_fit, measure_leaks, measure_text
 from tolka.formats.hub import opus_mt_name
-from tolka.metrics.options import MetricsConfig
 from tolka.metrics.significance import Comparison
 from tolka.model_directory.read import SavedModel
 from tolka.report.data_check import shift_words
 from tolka.run.inputs import Inputs
-from tolka.run.next_commands import from_parent, go_on, on_more_text, with_monolingual, with_plugins
+from tolka.run.next_commands import continuation, monolingual_command, more_text_command, parent_command, with_plugins
 from tolka.run.provenance import recorded_calls
 from tolka.text.check.misalignment import find_shift_in
 from tolka.text.direction import Direction
 from tolka.text.pairs import PairSource
-from tolka.training.options import TrainerConfig
 from tolka.training.run_folder import RunFolder
 from tolka.training.state import TrainState
 from tolka.translation.translator import Translator
@@ -35,9 +34,7 @@ _CHANCE = 0.05  # p of a change that may be chance
 
 
 def judge(
-    trainer: TrainerConfig,
-    metrics: MetricsConfig,
-    settings: Mapping[str, Any],
+    config: TrainConfig,
     run: RunFolder,
     inputs: Inputs,
     best: SavedModel,
@@ -46,10 +43,7 @@ def judge(
     state: TrainState,
     ranks: Ranks,
 ) -> Verdict | None:
-    """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0.
-
-    settings: of all groups, as config.yaml has them.
-    """
+    """Return the verdict on the best model, by the first test set or else the validation set; None beside rank 0."""
     # A direction that is tested to see what is forgotten is not what the training was for.
     texts, directions = inputs.texts, inputs.texts.corpus.directions
     if tests:
@@ -57,13 +51,14 @@ def judge(
         pairs = texts.tests[result.name]
     else:
         # Validations translate greedily, and with weights that need not be the best.
-        tester = Tester(translator, None, metrics, run.leave, ranks)
+        tester = Tester(translator, None, config.metrics, run.leave, ranks)
         names = texts.validation_names
         results = [tester(names[each], pairs, each) for each, pairs in texts.validation.items()]
         result = weakest_test(results, directions)
         pairs = texts.validation[result.direction]
     if not ranks.is_first:
         return None
+    settings = config.as_dict()
     material = Material(
         translator.for_direction(result.direction),
         pairs,
@@ -91,31 +86,23 @@ def judge(
         leaked=leaks[0],
         near=leaks[1],
         **fit,
-        **_course(settings, inputs, run, state, _main_change(result), "bleu" if material.scale == "BLEU" else "chrf"),
+        **_course(settings, inputs, run, state, "bleu" if material.scale == "BLEU" else "chrf"),
+        before=(change.name, change.a.value) if (change := _main_change(result)) else None,
         forgotten=forgotten_tests(test for test in tests if test is not result),
     )
     calls, name = recorded_calls(run.path), run.path.name
     parent = "" if settings["run"]["init_from"] else opus_mt_name(*result.direction)
-    longer = go_on(trainer, state, settings["scheduler"].get("horizon", 0))
-    commands = Commands(
-        *longer,
-        on_more_text(calls, name, settings["corpus"]),
-        from_parent(calls, name, parent),
-        with_monolingual(calls, name),
-    )
+    longer = continuation(config.trainer, state, settings["scheduler"].get("horizon", 0))
+    more, tuned = more_text_command(calls, name, settings["corpus"]), parent_command(calls, name, parent)
+    commands = Commands(*longer, more, tuned, monolingual_command(calls, name))
     found = verdict(evidence, commands)
     return replace(found, next=[each._replace(command=with_plugins(each.command, calls)) for each in found.next])
 
 
 def _course(
-    settings: Mapping[str, Any],
-    inputs: Inputs,
-    run: RunFolder,
-    state: TrainState,
-    change: Comparison | None,
-    metric: str,
+    settings: Mapping[str, Any], inputs: Inputs, run: RunFolder, state: TrainState, metric: str
 ) -> dict[str, Any]:
-    """Return how it went: fields of Evidence. metric: of the validations. change: of the score since its start."""
+    """Return the course of the training: fields of Evidence. metric: of the validations."""
     store, history, is_stream = inputs.prepared.store, run.history(), bool(inputs.texts.corpus.stream)
     # Noam's peak is not optimizer.lr, and other optimizers have other usual rates.
     is_usual = settings["optimizer"]["name"] in _USUAL_RATES_ARE_KNOWN and settings["scheduler"]["name"] != "noam"
@@ -133,12 +120,11 @@ def _course(
         "dropout": settings["model"].get("dropout", 0.0),
         "began_as": settings["run"]["init_from"],
         "brought_nothing": state.validated_start and not state.best_update,
-        "before": (change.name, change.a.value) if change else None,
     }
 
 
 def shift_in_words(sources: Iterable[PairSource]) -> str:
-    """Return where the sides of a training text stop to be parallel by some lines, in words; "" where they do not."""
+    """Return the place from which on a training text is shifted by some lines, in words; "" where it is parallel."""
     for source in sources:
         try:
             shift = find_shift_in(source)
@@ -155,11 +141,8 @@ def weakest_test(tests: Sequence[TestResult], trained: Collection[Direction]) ->
     The first of all where no direction of a test is trained.
     """
     firsts = {test.direction: test for test in reversed(tests) if test.direction in trained}
-    return min(firsts.values(), key=_chrf) if firsts else tests[0]
-
-
-def _chrf(test: TestResult) -> float:
-    return next((score.value for score in test.scores if score.name == "chrF2"), math.inf)
+    scores = {each: {score.name: score.value for score in test.scores} for each, test in firsts.items()}
+    return firsts[min(firsts, key=lambda each: scores[each].get("chrF2", math.inf))] if firsts else tests[0]
 
 
 def _main_change(test: TestResult) -> Comparison | None:
@@ -168,12 +151,8 @@ def _main_change(test: TestResult) -> Comparison | None:
     return by_name.get("BLEU") or by_name.get("chrF2")
 
 
-def _has_fallen(change: Comparison | None) -> bool:
-    """Return whether a score fell by more than a point, and not by chance."""
-    return change is not None and change.difference < -1.0 and change.p_value < _CHANCE
-
-
 def forgotten_tests(tests: Iterable[TestResult]) -> list[tuple[str, str, float, float]]:
     """Return the tests whose score fell by more than a point, and not by chance: test, score, before and now."""
-    changes = [(test.name, change) for test in tests if _has_fallen(change := _main_change(test)) and change]
-    return [(name, change.name, change.a.value, change.b.value) for name, change in changes]
+    changes = [(test.name, change) for test in tests if (change := _main_change(test))]
+    fallen = [each for each in changes if each[1].difference < -1.0 and each[1].p_value < _CHANCE]
+    return [(name, change.name, change.a.value, change.b.value) for name, change in fallen]

@@ -17,7 +17,7 @@ _NOT_OF_RECIPES = "metrics.bootstrap", "corpus.weights", "corpus.temperature"
 _PROGRAMS = "mt-train", "train.py", "__main__.py"  # as itself, by torchrun -m, and as python -m tolka train
 
 
-def go_on(options: TrainerConfig, state: TrainState, horizon: int = 0) -> tuple[str, str]:
+def continuation(options: TrainerConfig, state: TrainState, horizon: int = 0) -> tuple[str, str]:
     """Return how the training would go on, by what has ended it: in words with its minutes, and a command.
 
     horizon: the update from which on the rate stays at its floor; 0 = by what ends the training. After it, to go on
@@ -52,7 +52,7 @@ def go_on(options: TrainerConfig, state: TrainState, horizon: int = 0) -> tuple[
     return f"the same command with {setting} goes on{takes}", f"mt-train --resume {{run}} {setting}"
 
 
-def on_more_text(calls: Sequence[Mapping[str, Any]], name: str, corpus: Mapping[str, Any] | None = None) -> str:
+def more_text_command(calls: Sequence[Mapping[str, Any]], name: str, corpus: Mapping[str, Any] | None = None) -> str:
     """Return the command that trains again on the old text and more, whose place MORE has.
 
     calls: the recorded calls of mt-train for this run, the first one first. name: of the run. corpus: its settings of
@@ -75,7 +75,7 @@ def on_more_text(calls: Sequence[Mapping[str, Any]], name: str, corpus: Mapping[
     return "mt-train run.init_from={run} corpus=files corpus.train=MORE corpus.valid=auto"
 
 
-def with_monolingual(calls: Sequence[Mapping[str, Any]], name: str) -> str:
+def monolingual_command(calls: Sequence[Mapping[str, Any]], name: str) -> str:
     """Return the command that adds text in the target language alone, whose place TEXT has; "" if no command is known.
 
     The recipe compares with this run, and trains it no second time. docs/howto/recipes.md says what it gained: 5.4 BLEU
@@ -92,7 +92,7 @@ def with_monolingual(calls: Sequence[Mapping[str, Any]], name: str) -> str:
     return f"mt-train recipe=back_translation {forward}corpus.monolingual=TEXT {rest}"
 
 
-def from_parent(calls: Sequence[Mapping[str, Any]], name: str, parent: str) -> str:
+def parent_command(calls: Sequence[Mapping[str, Any]], name: str, parent: str) -> str:
     """Return the command that trains a model that knows the languages; "" if no call's command is known."""
     typed = {key: value for key, value in _typed(calls).items() if not key.startswith(("model", "tokenizer"))}
     return _command({**typed, "run.init_from": parent}, f"{name}-tuned") if parent and typed else ""

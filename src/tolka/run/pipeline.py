@@ -20,7 +20,7 @@ from tolka.evaluation.tester import Tester, TestResult
 from tolka.evaluation.verdict import Verdict
 from tolka.formats.any_model import load_any, tokenizer_of
 from tolka.metrics.metric import References
-from tolka.metrics.options import COMMAND, MetricsConfig
+from tolka.metrics.options import COMMAND
 from tolka.metrics.scores import score
 from tolka.model_directory.card import model_card
 from tolka.model_directory.read import ResumeState, SavedModel, load_model, restoring
@@ -95,8 +95,7 @@ def _train(
     samples = ValidationTexts(run)
     callback = _callback(config.tracking.names, run, samples, ranks)
     if start := config.run.init_from:  # before its weights are read
-        optimizer, tokenizer = asdict(config.optimizer)["name"], tokenizer_of(start)
-        check_fits(config.model, tokenizer, optimizer, config.finetuning, config.trainer, device, ranks.size)
+        check_fits(config, tokenizer_of(start), device, ranks.size)
     inputs = read_inputs(config, run.log, ranks, resuming=resuming)
     texts, search, decoding = inputs.texts, config.search, decoding_options(config.batching.tokens, device)
     if ranks.is_first:
@@ -107,7 +106,7 @@ def _train(
     trainer.expect(round(usual_share(choices) * trainer.config.updates), open_settings)
     _check_alike(inputs.prepared.folder.name, trainer.step.objective.model.parameter_count(), ranks)
     if ranks.is_first:
-        _try_metric(config.metrics, config.trainer.metric, texts)
+        _try_metric(config, texts)
     _make_ready(trainer, resumed)
     try:
         callback.on_start(Beginning(run.path, config.as_dict(), run.log, trainer.state.update, run.history()))
@@ -125,8 +124,7 @@ def _train(
         tests = _test(tester, run, texts, best.scores["update"], knows_more=bool(start))
         # With the warm-up that was settled for the minutes.
         done = replace(config, scheduler=replace(config.scheduler, warmup=state.warmup or config.scheduler.warmup))
-        settings = done.as_dict()
-        verdict = judge(config.trainer, config.metrics, settings, run, inputs, best, translator, tests, state, ranks)
+        verdict = judge(done, run, inputs, best, translator, tests, state, ranks)
         if ranks.is_first:
             _write_scores(asdict(search), run, best, tests, verdict)
         # No rank ends while another still tests: the others would report it as lost.
@@ -136,7 +134,7 @@ def _train(
             if samples.samples:
                 run.log(samples.samples)
             if config.report.page:
-                _report(run, config.run.name or run.path.name, texts, translator, tests, config.report.plots)
+                _report(config, run, texts, translator, tests)
     # Also after Ctrl-C: a tracker would show the run as running for ever.
     except BaseException as error:
         callback.on_end(Ending(run.path, error=str(error) or type(error).__name__))
@@ -164,16 +162,13 @@ def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:
             )
 
 
-def _try_metric(metrics: MetricsConfig, chosen_by: str, texts: RunTexts) -> None:
-    """Score two lines by metrics.command, whose mistakes would else show after the training; ConfigError, DataError.
-
-    chosen_by: trainer.metric.
-    """
+def _try_metric(config: TrainConfig, texts: RunTexts) -> None:
+    """Score two lines by metrics.command, whose mistakes would else show after the training; ConfigError, DataError."""
     # A command without {reference} may have its own, for all lines of a test set.
-    if "{reference}" in metrics.command and (texts.tests or chosen_by == COMMAND):
+    if "{reference}" in config.metrics.command and (texts.tests or config.trainer.metric == COMMAND):
         pairs = next(iter([*texts.tests.values(), texts.validation_pairs]))[:2]
         targets, sources = [pair.target for pair in pairs], [pair.source for pair in pairs]
-        score(targets, References([targets], sources), replace(metrics, names=[], bootstrap=0))
+        score(targets, References([targets], sources), replace(config.metrics, names=[], bootstrap=0))
 
 
 def _make_ready(trainer: Trainer, resumed: ResumeState | None) -> None:
@@ -246,12 +241,7 @@ def _write_scores(
 
 
 def _report(
-    run: RunFolder,
-    title: str,
-    texts: RunTexts,
-    translator: Translator[TorchEngine],
-    tests: Sequence[TestResult],
-    plots: bool,
+    config: TrainConfig, run: RunFolder, texts: RunTexts, translator: Translator[TorchEngine], tests: list[TestResult]
 ) -> None:
     """Write the page, with examples of the first test set, or else of the validation set."""
     (direction, known), *_ = texts.validation.items()
@@ -259,4 +249,5 @@ def _report(
         name, known = next(iter(texts.tests.items()))
         direction = texts.direction_of(name)
     translated = {test.name: (texts.tests[test.name], test.translations) for test in tests}
-    write_report(run, title, translator.for_direction(direction), known, translated, plots)
+    title, translator = config.run.name or run.path.name, translator.for_direction(direction)
+    write_report(run, title, translator, known, translated, config.report.plots)

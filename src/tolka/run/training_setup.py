@@ -1,7 +1,7 @@
-"""Build a run's trainer: weights, optimizer, batches, validation, and what is saved."""
+"""Build a run's trainer, and announce it: weights, optimizer, batches, validation, and what is saved."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -19,15 +19,13 @@ from tolka.errors import ConfigError
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.losses.objective import Objective
-from tolka.metrics.options import MetricsConfig
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import ResumeState
 from tolka.model_directory.settings import direction_of
-from tolka.models.base import ModelConfig, Seq2Seq
+from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
-from tolka.optim.schedules.base import LearningRate, SchedulerConfig
-from tolka.run.announcement import announcement
+from tolka.optim.schedules.base import EndingConfig, LearningRate, SchedulerConfig
 from tolka.run.initial_model import check_fits, initial_model
 from tolka.run.inputs import Inputs, describe_sources, make_loader, target_vocabulary
 from tolka.run.parents import nearest_languages
@@ -36,8 +34,6 @@ from tolka.system.device import Precision, choose_device, describe, use_threads
 from tolka.system.number_format import count_text
 from tolka.system.progress import Say
 from tolka.system.randomness import make_deterministic, seed_everything
-from tolka.text.corpora.base import CorpusConfig
-from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.training.callbacks import Callback
 from tolka.training.data_position import DataPosition, batch_text
 from tolka.training.memory import fewest_batches
@@ -117,9 +113,8 @@ def build_trainer(
     # The weights of a run that goes on are those that it saved.
     texts, parents, tokenizer = inputs.texts, inputs.parents, inputs.prepared.tokenizer
     like = {} if resumed else nearest_languages(parents, config.corpus.like, texts.validation, ranks, run.log)
-    optimizer = asdict(config.optimizer)["name"]
-    check_fits(config.model, tokenizer, optimizer, config.finetuning, config.trainer, device, ranks.size)
-    model = initial_model(config.model, tokenizer, parents.start, like, config.finetuning, run.log)
+    check_fits(config, tokenizer, device, ranks.size)
+    model = initial_model(config, tokenizer, parents.start, like, run.log)
     if parents.start and not parents.start.tokenizer.languages:
         before, now = direction_of(parents.start.config), config.corpus.direction
         if before != now:
@@ -129,8 +124,7 @@ def build_trainer(
     model.recompute = config.trainer.recompute
     model = model.to(device)
     objective = config.trainer.objective(model)
-    symbols, epoch = config.tokenizer.symbols, 0
-    loader = make_loader(inputs, config.corpus, config.batching, symbols, seed, run.log, ranks)
+    loader, epoch = make_loader(inputs, config, run.log, ranks), 0
     if resumed:
         loader.load_state(resumed.facts.get("loader", {}))
         epoch = resumed.facts["train"]["epoch"]
@@ -154,17 +148,16 @@ def build_trainer(
     if parallel.shares_weights:
         config.check_fsdp()
     step = TrainStep(options, objective, config.optimizer.build(model), precision, parallel)
-    options = _fit_batches(options, config.batching, step, loader, run.log, resumed)
+    options = _fit_batches(config.batching, step, loader, run.log, resumed)
     rate = LearningRate(schedule, config.optimizer.lr, options.updates)
-    for line in announcement(options, rate, loader, epoch, model, precision, reason):
+    for line in _announcement(options.max_minutes, rate, loader, epoch, model, precision, reason):
         run.log(line)
     # After the weights were drawn: every rank has the same ones, but dropout of its own.
     if ranks.rank:
         torch.manual_seed(seed + ranks.rank * _SEEDS_APART)
-    whole, decoding = parallel.whole_objective.model, decoding_options(config.batching.tokens, device)
+    whole = parallel.whole_objective.model
     # Adapters are merged when the model is saved: they are no parameters of what the card describes.
-    parameters = model.parameter_count() - adapter_parameters(whole)
-    about = _card_facts(config.model, config.corpus, config.tokenizer, inputs, parameters, precision)
+    about = _card_facts(config, inputs, model.parameter_count() - adapter_parameters(whole), precision)
     sources, store = describe_sources(inputs), inputs.prepared.folder.name
     facts = ModelFacts(tokenizer, sources, config.cleaning.characters, tuple(texts.validation))
     return Trainer(
@@ -173,7 +166,7 @@ def build_trainer(
         rate,
         DataPosition(loader, options.accumulate, run.log, ranks, partial(batch_text, tokenizer)),
         run,
-        _validator(inputs, facts, whole, precision, options, config.metrics, decoding, ranks, run.log),
+        _validator(config, inputs, facts, whole, precision, ranks, run.log),
         Snapshots(whole, tokenizer, config.as_dict(), sources, about, run.path, store),
         callback or Callback(),
     )
@@ -200,14 +193,10 @@ def _precision(
 
 
 def _fit_batches(
-    options: TrainerConfig,
-    batching: BatchingConfig,
-    step: TrainStep,
-    loader: Batches,
-    log: Callable[[str], None],
-    resumed: ResumeState | None,
+    batching: BatchingConfig, step: TrainStep, loader: Batches, log: Say, resumed: ResumeState | None
 ) -> TrainerConfig:
-    """Return the loop's options, with as few batches per update as fit into memory if batching.auto asks for it."""
+    """Return the step's options, with as few batches per update as fit into memory if batching.auto asks for it."""
+    options = step.config
     if not batching.auto:
         return options
     tokens = options.accumulate * batching.tokens
@@ -225,18 +214,39 @@ def _fit_batches(
     return replace(options, accumulate=batches)
 
 
+def _announcement(
+    minutes: float, rate: LearningRate, loader: Batches, epoch: int, model: Seq2Seq, precision: Precision, reason: str
+) -> Iterator[str]:
+    """Yield the lines that announce a run. epoch: the one that training begins in. reason: why the precision."""
+    which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
+    tokens = loader.tokens_per_batch(epoch)
+    yield f"batches: {len(loader.plan(epoch))} {which}, {tokens:.0f} target tokens on average"
+    yield from _rate(rate, minutes)
+    parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
+    size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
+    yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
+
+
+def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
+    schedule, updates = rate.schedule, rate.updates
+    # A schedule by wall time has its floor when the minutes are over, or at the last update if that comes first.
+    end = f"after {minutes:g} minutes, or " if schedule.by_wall_time and minutes else ""
+    plateau = ", or earlier at a plateau" if schedule.decays_at_plateau else ""
+    yield f"learning rate: {asdict(schedule)['name']}, {rate.at(updates, 1.0):.2g} {end}at update {updates}{plateau}"
+    if isinstance(schedule, EndingConfig) and schedule.horizon not in (0, updates):
+        end = f"its floor at update {schedule.horizon} (scheduler.horizon)"
+        yield (
+            f"note: it is at {end} and stays there until update {updates}"
+            if schedule.horizon < updates
+            else f"note: training ends before it reaches {end}"
+        )
+
+
 def _validator(
-    inputs: Inputs,
-    facts: ModelFacts,
-    model: Seq2Seq,
-    precision: Precision,
-    trainer: TrainerConfig,
-    metrics: MetricsConfig,
-    decoding: DecodingConfig,
-    ranks: Ranks,
-    log: Say,
+    config: TrainConfig, inputs: Inputs, facts: ModelFacts, model: Seq2Seq, precision: Precision, ranks: Ranks, log: Say
 ) -> Validator:
     """Return the validator: greedy search on the validation set."""
+    decoding, options = decoding_options(config.batching.tokens, precision.device), config.trainer
     translator = Translator(TorchEngine(model, precision.device), facts, Request(GreedyConfig()), decoding, log)
     meters = {
         direction: PerplexityMeter(
@@ -250,34 +260,19 @@ def _validator(
         )
         for direction, pairs in inputs.texts.validation.items()
     }
-    return Validator(
-        inputs.texts.validation,
-        translator,
-        meters,
-        precision,
-        metrics,
-        trainer.metric,
-        trainer.samples,
-        ranks,
-    )
+    validation = inputs.texts.validation
+    return Validator(validation, translator, meters, precision, config.metrics, options.metric, options.samples, ranks)
 
 
-def _card_facts(
-    model: ModelConfig,
-    corpus: CorpusConfig,
-    tokenizer: TokenizerConfig,
-    inputs: Inputs,
-    parameters: int,
-    precision: Precision,
-) -> dict[str, str]:
+def _card_facts(config: TrainConfig, inputs: Inputs, parameters: int, precision: Precision) -> dict[str, str]:
     """Return the facts of a training that the model card has. parameters: of the model as it is saved."""
-    data_set = hub_data_set(asdict(corpus))
+    data_set, model = hub_data_set(asdict(config.corpus)), config.model
     return {
-        "languages": ", ".join(map(str, corpus.directions)),
+        "languages": ", ".join(map(str, config.corpus.directions)),
         "architecture": f"{model.architecture or asdict(model)['name']}, {parameters:,} parameters",
         **({DATA_SET: data_set} if data_set else {}),
         "training text": inputs.prepared.tally.summary(),
-        "target vocabulary": target_vocabulary(inputs, tokenizer),
+        "target vocabulary": target_vocabulary(inputs, config.tokenizer),
         "trained on": f"{describe(precision.device)}, {precision.name}",
         "tolka": __version__,
     }

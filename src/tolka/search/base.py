@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tolka.data.batch import BOS, PAD
 from tolka.kernels.top_k import NEVER as NEVER
-from tolka.kernels.top_k import largest_sums, log_softmax
+from tolka.kernels.top_k import largest_sums
 from tolka.models.base import Seq2Seq
 from tolka.search.options import SEARCHES as SEARCHES
 from tolka.search.options import Search as Search
@@ -32,7 +32,7 @@ class Candidates(NamedTuple):
 def next_log_probabilities(model: Seq2Seq, features: Tensor) -> Tensor:
     """features (B, k, D) -> (B, k, V), the next token's log-probabilities in fp32; -inf for what stands for no text."""
     # In fp32 whatever the model's dtype: search compares sums of many log-probabilities.
-    return _forbid_what_is_no_text(log_softmax(model.logits(features)), model)
+    return _forbid_what_is_no_text(model.logits(features).log_softmax(dim=-1, dtype=torch.float32), model)
 
 
 def _forbid_what_is_no_text(scores: Tensor, model: Seq2Seq) -> Tensor:

@@ -1,22 +1,24 @@
 """Beam search with a length penalty, in one group of hypotheses or in several that are kept apart.
 
-Shapes: B active sentences, k beam size, G groups, w = k / G hypotheses of a group, V vocabulary, t tokens so far.
+Shapes: B active sentences, k beam size, G groups, w = k / G hypotheses of a group, V vocabulary, t tokens so far; c
+candidates a sentence, n finished hypotheses at most, L tokens of the longest hypothesis.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
+from typing import NamedTuple, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tolka.data.batch import EOS
-from tolka.kernels.ending import are_worth_removing, by_ending, on_host
+from tolka.kernels.ending import are_surely_none, are_worth_removing, by_ending, on_host
 from tolka.models.base import Seq2Seq
 from tolka.search.base import NEVER, Search, extensions, first_tokens, next_log_probabilities, take
 from tolka.search.constraints.rules import Rules
 from tolka.search.constraints.terms import Result, Terms, search_until_met
-from tolka.search.finished import Finished
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.search.options import BeamConfig as BeamConfig
 from tolka.search.options import BeamOptions
 
@@ -32,7 +34,7 @@ class BeamSearch(Search):
         self.config = config
 
     def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Return the finished hypotheses of each sentence, about beam_size of them, best first.
 
@@ -42,13 +44,13 @@ class BeamSearch(Search):
         if not any(wish.terms for wish in wishes):
             return [each.hypotheses for each in self._results(model, source, lengths, wishes)]
 
-        def search(numbers: Sequence[int], some: Sequence[Wish]) -> list[Result]:
+        def search(numbers: Sequence[int], some: Wishes) -> list[Result]:
             rows = torch.tensor(numbers, device=source.device)
             return self._results(model, source[rows, : int(lengths[rows].max())], lengths[rows], some)
 
         return search_until_met(wishes, self.config.limits(lengths).tolist(), search)
 
-    def _results(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]) -> list[Result]:
+    def _results(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Wishes) -> list[Result]:
         beam = _Beam(self.config, model, source, lengths, wishes)
         while len(beam.active):
             beam.advance()
@@ -70,12 +72,58 @@ def _best_of_groups(pools: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
     return list(chosen.values())
 
 
+class _Finished(NamedTuple):
+    """The n best finished hypotheses of each sentence, best first."""
+
+    tokens: Tensor  # (B, n, L), `</s>` left out
+    lengths: Tensor  # (B, n), `</s>` counted
+    log_p: Tensor  # (B, n)
+    scores: Tensor  # (B, n): log p over the length penalty; -inf where there are fewer
+
+    @classmethod
+    def empty(cls, count: int, limits: Tensor) -> Self:
+        """Return none. count: n. limits: (B,) most tokens of each sentence's translation."""
+        lengths = torch.zeros(len(limits), count, dtype=torch.long, device=limits.device)
+        log_p = torch.zeros(lengths.shape, device=limits.device)
+        return cls(lengths[..., None].expand(-1, -1, int(limits.max())), lengths, log_p, log_p + NEVER)
+
+    def add(self, is_finished: Tensor, prefixes: Tensor, log_p: Tensor, penalty: float) -> Self:
+        """Return the best of these and of the candidates that `is_finished` (B, c) marks.
+
+        prefixes: (B, c, t). log_p: (B, c). penalty: lp of their length, t + 1.
+        """
+        if are_surely_none(is_finished):  # as in most steps
+            return self
+        scores = torch.cat([self.scores, (log_p / penalty).masked_fill(~is_finished, NEVER)], dim=1)
+        # Of equal ones the first stays first, whatever is in the batch beside them.
+        values, order = (each[:, : self.scores.size(1)] for each in scores.sort(dim=1, descending=True, stable=True))
+        # What follows a hypothesis's tokens is never read.
+        longer = F.pad(prefixes, (0, self.tokens.size(2) - prefixes.size(2)))
+        lengths = self.lengths.new_full(log_p.shape, prefixes.size(2) + 1)
+        both = [(self.tokens, longer), (self.lengths, lengths), (self.log_p, log_p)]
+        tokens, lengths, log_p = (take(torch.cat(each, dim=1), order) for each in both)
+        return type(self)(tokens, lengths, log_p, values)
+
+    def select(self, rows: Tensor) -> Self:
+        """Return the hypotheses of the sentences numbered `rows` (B',)."""
+        return type(self)(*(each.index_select(0, rows) for each in self))
+
+    def hypotheses(self, penalty: Callable[[float], float]) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence, best first. penalty: lp of a length."""
+        return [
+            [
+                Hypothesis(ids[: length - 1], log_p, log_p / penalty(length), finished=True)
+                for ids, length, log_p, score in zip(*of_sentence, strict=True)
+                if score > NEVER
+            ]
+            for of_sentence in zip(*(each.tolist() for each in self), strict=True)
+        ]
+
+
 class _Beam:
     """State of the search: w active hypotheses in each group of each active sentence, and each group's results."""
 
-    def __init__(
-        self, config: BeamOptions, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish]
-    ) -> None:
+    def __init__(self, config: BeamOptions, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Wishes) -> None:
         self.config = config
         self.model = model
         self.rules = Rules(config, lengths, wishes)
@@ -89,9 +137,7 @@ class _Beam:
         self.limits = config.limits(lengths)
         self.last_penalty = config.penalty(self.limits)  # (B,): lp is never larger
         self.width = config.beam_size // config.groups
-        # The first ones that finish may be short and poor. A beam of one is greedy search.
-        self.enough = 2 * self.width if self.width > 1 else 1
-        self.finished = [Finished.empty(self.enough, self.limits) for _ in range(config.groups)]
+        self.finished = [_Finished.empty(config.enough, self.limits) for _ in range(config.groups)]
         self.ended = torch.zeros(len(source), config.groups, dtype=torch.bool, device=source.device)
         # Of each group, in which sentences (B,) it has ended in this step without a finished hypothesis.
         self.lacking: list[Tensor] = []
@@ -191,7 +237,7 @@ class _Beam:
             # length so far: many poor ones finish early in a bank with few hypotheses.
             has_ended |= best / self.config.penalty(self.step) <= scores[:, self.width - 1]
         else:
-            has_ended |= scores[:, self.enough - 1] > NEVER
+            has_ended |= scores[:, self.config.enough - 1] > NEVER
         if self.config.groups == 1:
             # Or when no active one can still beat the finished ones that are wanted: log p only falls and lp only
             # rises, so that log p / lp(limit) bounds every score that can be reached. One of several groups continues,
@@ -210,11 +256,11 @@ class _Beam:
     def _take_results(self, rows: Tensor) -> None:
         """Set the results of sentences that have ended, which have these numbers among the active ones."""
         pools = [finished.select(rows) for finished in self.finished]
-        groups = [[self.active[rows]], *(pool.tensors for pool in pools), *(kept for _, kept in self.unfinished)]
+        groups = [[self.active[rows]], *pools, *(kept for _, kept in self.unfinished)]
         found = iter(on_host(*chain.from_iterable(groups)))
         numbers = next(found).tolist()
         for results, pool in zip(self.results, pools, strict=True):
-            hypotheses = Finished(*islice(found, len(pool.tensors))).hypotheses(self.config.penalty)
+            hypotheses = _Finished(*islice(found, len(pool))).hypotheses(self.config.penalty)
             for number, of_sentence in zip(numbers, hypotheses, strict=True):
                 if of_sentence:
                     results[number] = Result(_best_first(of_sentence))

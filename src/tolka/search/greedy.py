@@ -4,7 +4,6 @@ Shapes: B active sentences, t tokens so far.
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,7 +13,7 @@ from tolka.kernels.ending import by_ending, on_host
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, extensions, first_tokens, most_likely_token, next_log_probabilities
 from tolka.search.constraints.rules import Rules
-from tolka.search.hypothesis import Hypothesis, Wish
+from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.search.options import GreedyConfig as GreedyConfig
 
 _SHRINK_FROM = 0.1  # share of the sentences that have finished, from which on the others are worth copying
@@ -27,7 +26,7 @@ class GreedySearch(Search):
         self.config = config
 
     def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Return one hypothesis per sentence, scored by its log-probability; none where scores are not finite."""
         gone_ones: list[list[Tensor]] = []  # number, tokens, score and limit of the sentences that left together

@@ -28,6 +28,8 @@ class Wish:
 
 
 NO_WISH = Wish()
+Wishes = Sequence[Wish]
+"""A wish for each sentence of a batch, or none at all."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tolka.errors import ConfigError
 from tolka.options.checks import at_least, at_most, one_of, share_below_one, zero_or_more
 from tolka.options.registry import Registry
 from tolka.options.settings import setting
-from tolka.search.hypothesis import Hypothesis, Rendered, Wish
+from tolka.search.hypothesis import Hypothesis, Rendered, Wishes
 from tolka.search.length_penalty import NORMALIZATIONS, Length, length_penalty
 from tolka.system.surrogates import printable
 
@@ -28,8 +28,6 @@ _MAX_DIVERSITY = 10**6
 # Beyond, the utilities of all pairs take longer than the search.
 _MAX_SAMPLES = 1024
 _LEAST_TEMPERATURE, _MAX_TEMPERATURE = 0.01, 100.0
-_CANDIDATES = ("sampling", "beam")
-_OF_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 Count = TypeVar("Count", int, "Tensor")
 
 
@@ -68,8 +66,7 @@ class SearchConfig(ABC):
     def __post_init__(self) -> None:
         if self.glossary and not self.MEETS_TERMS:
             raise ConfigError(f"search.glossary ({printable(self.glossary)}) needs beam search: set search=beam")
-        if self.max_length_factor < 0 or self.max_length_extra < 0:
-            raise ConfigError("search.max_length_factor and search.max_length_extra must be 0 or more")
+        at_least(self, "search", 0, "max_length_factor", "max_length_extra")
         if self.max_length_factor == 0 and self.max_length_extra == 0:
             raise ConfigError("search.max_length_factor and search.max_length_extra are both 0: nothing could be said")
         at_most(self, "search", _MAX_LENGTH, "max_length_factor", "max_length_extra")
@@ -135,7 +132,7 @@ class Search(ABC):
 
     @abstractmethod
     def search(
-        self, model: "Seq2Seq", source: "Tensor", lengths: "Tensor", scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: "Seq2Seq", source: "Tensor", lengths: "Tensor", scored: bool = True, wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
 
@@ -223,15 +220,21 @@ class BeamOptions(SearchConfig):
     @property
     def candidate_count(self) -> int:
         # As several may have the same text.
-        return 1 if self.n_best == 1 else 2 * self.beam_size
+        return 1 if self.n_best == 1 else self.groups * self.enough
+
+    @property
+    def enough(self) -> int:
+        """Number of finished hypotheses with which the search of a group ends, as the first ones may be short and poor.
+
+        A beam of one is greedy search.
+        """
+        width = self.beam_size // self.groups
+        return 2 * width if width > 1 else 1
 
     @property
     def compared(self) -> int:
-        """Number of finished hypotheses that no active one may be able to beat before the search of a sentence ends.
-
-        Several groups end by another rule.
-        """
-        return self.beam_size if self.n_best > 1 and self.groups == 1 else 1
+        """Number of finished hypotheses of a single group that no active one may be able to beat before it ends."""
+        return self.beam_size if self.n_best > 1 else 1
 
     @property
     def groups(self) -> int:
@@ -355,13 +358,13 @@ class MbrConfig(SamplingConfig):
         super().__post_init__()
         at_least(self, "search", 2, "samples")
         at_most(self, "search", _MAX_SAMPLES, "samples")
-        one_of(self, "search", "candidates", _CANDIDATES)
+        one_of(self, "search", "candidates", ("sampling", "beam"))
         if self.n_best > self.samples:
             raise ConfigError(
                 f"search.n_best ({self.n_best}) must be at most search.samples ({self.samples}): raise that too"
             )
         if self.candidates == "beam":
-            refuse_if_set(self, "with search.candidates=beam", *_OF_SAMPLING)
+            refuse_if_set(self, "with search.candidates=beam", "temperature", "top_k", "top_p", "epsilon", "seed")
 
     @property
     def width(self) -> int:

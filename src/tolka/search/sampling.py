@@ -5,7 +5,6 @@ Shapes: B active sentences, n samples a sentence, V vocabulary, L longest transl
 
 import hashlib
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,11 +12,11 @@ from torch import Tensor
 
 from tolka.data.batch import EOS
 from tolka.kernels.ending import are_worth_removing, by_ending, on_host
-from tolka.kernels.top_k import leave_likely, softmax
+from tolka.kernels.top_k import leave_likely
 from tolka.models.base import Seq2Seq
 from tolka.search.base import Search, first_tokens, next_log_probabilities
 from tolka.search.constraints.rules import Rules
-from tolka.search.hypothesis import NO_WISH, Hypothesis, Wish
+from tolka.search.hypothesis import NO_WISH, Hypothesis, Wishes
 from tolka.search.options import SamplingConfig as SamplingConfig
 
 
@@ -27,15 +26,13 @@ def drawing_probabilities(options: SamplingConfig, log_p: Tensor) -> Tensor:
     p = log_p.double()
     if options.temperature != 1.0:
         p /= options.temperature
-    p = softmax(p)
-    least: Tensor | None = None  # (..., 1): the lowest probability that is drawn
+    p = p.softmax(dim=-1)
+    if 0 < options.top_k < p.size(-1) or options.top_p < 1.0:
+        p.masked_fill_(p < leave_likely(p, options.top_k, options.top_p), 0.0)
     if options.epsilon:
         # The most likely token is drawn even where its own probability is lower.
-        least = p.amax(dim=-1, keepdim=True).clamp(max=options.epsilon)
-    if 0 < options.top_k < p.size(-1) or options.top_p < 1.0:
-        least_likely = leave_likely(p, options.top_k, options.top_p)
-        least = least_likely if least is None else torch.maximum(least, least_likely)
-    return p if least is None else p.masked_fill_(p < least, 0.0)
+        p.masked_fill_(p < p.amax(dim=-1, keepdim=True).clamp(max=options.epsilon), 0.0)
+    return p
 
 
 class SamplingSearch(Search):
@@ -45,7 +42,7 @@ class SamplingSearch(Search):
         self.config = config
 
     def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Return n_best samples of each sentence, the most likely one first; several may be equal.
 
@@ -96,7 +93,7 @@ class SamplingSearch(Search):
                 state = state.select(rows)
         return results
 
-    def _uniform_numbers(self, source: Tensor, limits: Tensor, wishes: Sequence[Wish]) -> Tensor:
+    def _uniform_numbers(self, source: Tensor, limits: Tensor, wishes: Wishes) -> Tensor:
         """Return (B, n, L) numbers in [0, 1), one for each sample and step, from a generator for each sentence."""
         # Seeded by all that a sentence's samples may depend on, and not by its place in the batch. Philox takes a
         # digest as its key, so that a generator for each sentence costs little.

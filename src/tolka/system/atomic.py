@@ -35,19 +35,18 @@ def whole_folder(final: Path) -> Iterator[Path]:
             # Some libraries, such as safetensors, write files that only their owner may read.
             os.chmod(path, mode if path.is_dir() else mode & 0o666)
             _sync(path)
+        # os.replace takes no folder that has files: a crash between the two renames leaves the backup, which
+        # `readable_folder` finds.
+        old = work.with_suffix(".old")
         if final.exists():
-            # os.replace takes no folder that has files: a crash between the two renames leaves the backup, which
-            # `readable_folder` finds.
-            old = work.with_suffix(".old")
             final.rename(old)
-            try:
-                work.rename(final)
-            except BaseException:
-                old.rename(final)
-                raise
-            shutil.rmtree(old, ignore_errors=True)  # a leftover is removed by `recover`
-        else:
+        try:
             work.rename(final)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                old.rename(final)
+            raise
+        shutil.rmtree(old, ignore_errors=True)  # a leftover is removed by `recover`
         _sync(final.parent)  # the new name survives a loss of power, too
     except BaseException:
         shutil.rmtree(work, ignore_errors=True)

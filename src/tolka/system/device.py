@@ -37,9 +37,9 @@ def choose_device(name: str, key: str = "trainer.device") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f"{key} ({name}) is not a device; allowed: auto, cpu, cuda, cuda:N") from None
+        device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"{key} ({name}) is not supported; allowed: auto, cpu, cuda, cuda:N")
+        raise ConfigError(f"{key} ({name}) is not a device; allowed: auto, cpu, cuda, cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"{key} is {name}, but this machine shows {torch.cuda.device_count()} CUDA devices; try auto")
     return device

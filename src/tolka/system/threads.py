@@ -36,8 +36,7 @@ def side_by_side(count: int) -> Iterator[Executor]:
         return
     try:
         threads = torch.get_num_threads()
-        share = max(1, threads // count)
-        pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(share,))
+        pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(max(1, threads // count),))
         try:
             yield pool
         finally:

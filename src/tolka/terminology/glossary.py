@@ -112,7 +112,7 @@ class Phrases:
 
     def occurrences(self, text: str) -> set[str]:
         """Return the phrases that stand in a text as whole words, exactly as written."""
-        spans = [match.span() for match in _WORD.finditer(text)]
+        spans = [match.span() for match in _WORD.finditer(text)] if self._phrases else []
         # Only stretches of as many words as a phrase has that begins with this word.
         stretches = (
             text[start : spans[place + length - 1][1]]

@@ -77,7 +77,7 @@ class CharacterForm:
             if has_plain_blanks:
                 text = _BLANKS.sub(" ", text)
         if self.unicode == "nfc":  # after the others, as an invisible character may stand before an accent
-            text = to_nfc(text)
+            text = unicodedata.normalize("NFC", text)
         return standard(text, language) if self.typography == "standard" else text
 
 
@@ -95,8 +95,3 @@ def visible_text(text: str) -> str:
     if not _RIGHT_TO_LEFT.search(text):
         text = _DIRECTION.sub("", text)
     return _UNSEEN.sub("", text)
-
-
-def to_nfc(text: str) -> str:
-    """Apply Unicode's canonical composition (NFC): an e and an accent become one character."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)

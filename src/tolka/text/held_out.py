@@ -98,8 +98,7 @@ def _write(corpus: Corpus, folder: Path) -> None:
         (unfinished / _NOTE).write_text("; ".join(notes), encoding="utf-8")
         for (name, direction), pairs in sets.items():
             for file, side in zip(_file_names(name, direction, corpus), ("source", "target"), strict=True):
-                content = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
-                (unfinished / file).write_bytes(content.encode())
+                (unfinished / file).write_bytes("".join(f"{getattr(pair, side)}\n" for pair in pairs).encode())
 
 
 def _in_common(sources: Sequence[PairSource]) -> tuple[float, float]:
@@ -129,7 +128,9 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
     number, leaves_some = 0, False
     with bar(f"choosing the {name} set", sum(source.count() for source in sources), " pairs") as progress:
         for number, pair in enumerate(_readable(sources, progress.update), 1):
-            key = _block_hash(name, number - 1) if in_blocks else _hash(name, f"{pair.source}\n{pair.target}")
+            key = _hash(name, str((number - 1) // _BLOCK) if in_blocks else f"{pair.source}\n{pair.target}")
+            if in_blocks:  # the line's place in its block as the last bits
+                key = key & ~0xFF | (number - 1) % _BLOCK
             # The hash first: `overlap` and the steps are slower, and few pairs need them.
             if key < limit and (pair in pairs or overlap(pair)):
                 continue
@@ -167,8 +168,3 @@ def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> I
 
 def _hash(name: str, text: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"{name}\n{text}".encode(), digest_size=8).digest(), "big")
-
-
-def _block_hash(name: str, place: int) -> int:
-    """Return the hash of the block that a line is in, with the line's place in the block as its last bits."""
-    return _hash(name, str(place // _BLOCK)) & ~0xFF | place % _BLOCK

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 import regex
@@ -74,11 +75,8 @@ def _compiled(rule: Mapping[str, str]) -> tuple["regex.Pattern[str]", Any]:
 def _own_rows(language: str) -> list[Mapping[str, Any]]:
     """Return the table's rows of a language; "" for those of all, each once."""
     code, languages = plain_code(language), table_beside(__file__)["languages"]
-    return [
-        *{
-            row["name"]: row for codes, rows in languages.items() if code in ("", *codes.split()) for row in rows
-        }.values()
-    ]
+    rows = chain.from_iterable(rows for codes, rows in languages.items() if code in ("", *codes.split()))
+    return [*{row["name"]: row for row in rows}.values()]
 
 
 def own_rules(language: str) -> list[Mapping[str, str]]:

@@ -32,7 +32,7 @@ from tolka.tokenizer.vocabulary import (
 
 _TYPES = ("bpe", "unigram", "char", "word")
 _RESERVED = re.compile(r"<(?:pad|s|/s|unk|0x[0-9A-F]{2})>")
-_SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
+SEED_SYMBOLS = 4 + 256  # the four special ids and, with byte fallback, a subword for each byte
 _TRAINED_HERE = ("tokenizer.is_trained_here", "a tokenizer to train")
 
 
@@ -70,7 +70,7 @@ class TokenizerConfig:
         zero_or_more(self, "tokenizer", "none", "extend")
         one_of(self, "tokenizer", "tags", FORMS)
         at_most(self, "tokenizer", 1_000_000, "extend", "vocab_size")
-        least = _SEED_SYMBOLS + 40 if self.byte_fallback else 50
+        least = SEED_SYMBOLS + 40 if self.byte_fallback else 50
         if self.vocab_size < least:
             raise ConfigError(
                 f"tokenizer.vocab_size ({self.vocab_size}) must be at least {least}"
@@ -116,9 +116,7 @@ class TokenizerConfig:
 
     def load_given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
-        if not self.model:
-            return None
-        return Tokenizer([load_pretrained(user_path(path)) for path in self.model])
+        return Tokenizer([load_pretrained(user_path(path)) for path in self.model]) if self.model else None
 
 
 _SHARED, _SEPARATE = ["tokenizer.model"], ["source.model", "target.model"]  # files of a saved tokenizer
@@ -155,9 +153,7 @@ class Tokenizer:
     @property
     def vocabularies(self) -> list[Vocabulary]:
         """The vocabulary of both sides, or of each, with the places of its special tokens in another program's."""
-        if self.listed:
-            return list(self.listed)
-        return [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
+        return [*self.listed] or [in_sentencepiece_order(coder.pieces(range(coder.size))) for coder in self._coders]
 
     @property
     def digests(self) -> list[str]:

@@ -13,11 +13,10 @@ from tolka.system.progress import Say
 from tolka.system.workers import call
 from tolka.text.pairs import Pair
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
-from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from tolka.tokenizer.tokenizer import SEED_SYMBOLS, Tokenizer, TokenizerConfig
 
 _MAX_LINE_BYTES = 16384
 _IN_PROCESS_CHARACTERS = 500_000  # with this much text, training takes half a second (unigram, 8000 subwords)
-_SPECIAL = 4 + 256  # subwords that are special ids, or bytes
 _LOST_PROCESS = "the process that trained SentencePiece ended with {}"
 
 
@@ -50,7 +49,7 @@ def train_model(config: TokenizerConfig, texts: Callable[[], Iterator[str]], sid
         except RuntimeError as error:
             if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
                 # A tenth of the subwords is left for longer ones than characters.
-                characters = min(characters, size - _SPECIAL) * 9 // 10
+                characters = min(characters, size - SEED_SYMBOLS) * 9 // 10
                 config, learnt = _with_common_characters(config, characters, texts, int(needed[1]), side, say)
             else:
                 size = _possible_size(str(error), size)
@@ -82,10 +81,7 @@ def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:
         "max_sentence_length": _MAX_LINE_BYTES,
         # More threads add floats in another order: the model would depend on the machine.
         "num_threads": 1,
-        "pad_id": PAD,
-        "bos_id": BOS,
-        "eos_id": EOS,
-        "unk_id": UNK,
+        **dict(zip(("pad_id", "bos_id", "eos_id", "unk_id"), (PAD, BOS, EOS, UNK), strict=True)),
         "minloglevel": 2,
     }
     head, characters = [], 0

@@ -40,13 +40,10 @@ class CheckpointWriter:
 
         def unless_failed() -> None:
             # After a failure nothing more is written, nor deleted: what stood there before belongs together.
-            if self._has_failed:
-                return
-            try:
+            if not self._has_failed:
+                self._has_failed = True  # unless the job comes to its end
                 job()
-            except BaseException:
-                self._has_failed = True
-                raise
+                self._has_failed = False
 
         self._jobs.append(self._thread.submit(unless_failed))
 
@@ -82,7 +79,7 @@ class CheckpointWriter:
         self._on_disk.add(folder)
         self._written.append(folder)
         if folder == self._run.last:
-            self._run.saved()
+            self._run.mark_saved()
 
 
 def to_keep(checkpoints: Checkpoints, nll: Mapping[str, float], config: TrainerConfig) -> dict[str, float | None]:

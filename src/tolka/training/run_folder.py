@@ -96,7 +96,7 @@ class RunFolder:
             raise ConfigError(f"{what} nothing can continue from it; {again}")
         self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
         if resuming:
-            self.saved()
+            self.mark_saved()
         else:
             self.save_settings()
             # Its lines are of weights that were never saved.
@@ -115,12 +115,12 @@ class RunFolder:
             self._settings = yaml.safe_dump(dict(config), allow_unicode=True, sort_keys=False)
             self.save_settings()
 
-    def begun(self) -> None:
-        """Note that training begins: until `saved`, a `best/` alone is an interrupted first save."""
+    def mark_begin(self) -> None:
+        """Note that training begins: until `mark_saved`, a `best/` alone is an interrupted first save."""
         if self._writes:
             (self.path / _UNSAVED).touch()
 
-    def saved(self) -> None:
+    def mark_saved(self) -> None:
         """Note that there is a `last/`: a `best/` alone is no longer an interrupted first save."""
         with suppress(OSError):  # read-only meanwhile: the next claim does it
             (self.path / _UNSAVED).unlink(missing_ok=True)
@@ -180,8 +180,8 @@ class RunFolder:
         except (ValueError, RecursionError) as error:
             raise CheckpointError(f"{self.metrics} is damaged ({reason_of(error)})") from None
 
-    def written(self) -> int:
-        """Return how many lines metrics.jsonl has."""
+    def line_count(self) -> int:
+        """Return the number of lines of metrics.jsonl."""
         return self.metrics.read_bytes().count(b"\n") if self.metrics.exists() else 0
 
     def forget_after(self, written: int) -> None:
@@ -212,22 +212,22 @@ class RunFolder:
         """Write a text file in the folder. name: may contain slashes."""
         path = self.path / name
         if self._writes:
-            with must_be_written(path):
-                self._create(path.parent)
+            with self._writing(path):
                 replace_text(path, text)
         return path
 
     def _add(self, path: Path, text: str) -> None:
         """Append to a file."""
-        with must_be_written(path):
-            self._create(path.parent)
-            with path.open("ab") as stream:
-                stream.write(text.encode("utf-8", "backslashreplace"))
+        with self._writing(path), path.open("ab") as stream:
+            stream.write(text.encode("utf-8", "backslashreplace"))
 
-    def _create(self, folder: Path) -> None:
-        """Create a folder unless it exists; TolkaError if the run's folder is gone."""
-        self.check_there()
-        folder.mkdir(parents=True, exist_ok=True)
+    @contextmanager
+    def _writing(self, path: Path) -> Iterator[None]:
+        """Create a file's folder unless it exists; TolkaError if the run's folder is gone, or nothing goes into it."""
+        with must_be_written(path):
+            self.check_there()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield
 
     def check_there(self) -> None:
         """Raise TolkaError if the claimed folder was deleted or moved during training."""

@@ -50,7 +50,7 @@ class Stopping:
         """Count the minutes to the next save of `last/` from now."""
         self._saved_at = time.perf_counter()
 
-    def saved(self) -> None:
+    def mark_saved(self) -> None:
         """Note that `last/` is saved now, as a request may have asked."""
         self.begin()
         self._save_asked = False

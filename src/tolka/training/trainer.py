@@ -53,24 +53,14 @@ class Trainer:
         self._ranks = step.parallel.ranks
         self.state = TrainState(precision=step.precision.name)
         self._clock = Clock()
-        self._stopping = Stopping(config, self._ranks, self._clock, rate, run.log)
+        self._stopping = stopping = Stopping(config, self._ranks, self._clock, rate, run.log)
         self._skipped = SkippedUpdates(data, run, step.scaler)
         watch = Watch(step.objective.model.vocabulary_size, rate.schedule.warmup, run.log)
-        last_updates = self._stopping.last_updates
-        peak = step.tokens_at_peak()
-        self._log = TrainingLog(config, run, watch, self._clock, data.loader.round, last_updates, callback, peak)
-        self._keeper = CheckpointWriter(run, callback.on_save)
+        name, peak = data.loader.round, step.tokens_at_peak()
+        self._log = TrainingLog(config, run, watch, self._clock, name, stopping.last_updates, callback, peak)
+        self._keeper = keeper = CheckpointWriter(run, callback.on_save)
         self._selection = ModelSelection(
-            config,
-            step.parallel,
-            run,
-            self._keeper,
-            validator,
-            snapshots,
-            watch,
-            self._clock,
-            self._stopping.check_stop,
-            callback,
+            config, step.parallel, run, keeper, validator, snapshots, watch, self._clock, stopping.check_stop, callback
         )
         self._beginning: ResumeState | None = None  # until `last/` is saved
 
@@ -105,7 +95,7 @@ class Trainer:
         self.step.objective.train()
         self.step.parallel.whole_objective.train()
         if not self.state.update:
-            self.run.begun()
+            self.run.mark_begin()
             if validate_start and not self.state.validated_start:
                 with suppress(GivenUpError), self.step.smoothed():
                     self._selection.select_start(self.state)
@@ -245,13 +235,12 @@ class Trainer:
 
     @contextmanager
     def _rolling_back(self) -> Iterator[None]:
+        """On a LostError return to `last/`, or to the beginning, at half the rate; TolkaError after the third time."""
         try:
             yield
+            return
         except LostError as lost:
-            self._roll_back(str(lost))
-
-    def _roll_back(self, why: str) -> None:
-        """Return to `last/`, or to the beginning, at half the learning rate; TolkaError after the third time."""
+            why = str(lost)
         failed_at, returns, skipped = self.state.update, self.state.returns + 1, self.state.skipped
         if returns > _RETURNS:
             raise TolkaError(
@@ -297,7 +286,7 @@ class Trainer:
         saved = self.step.parallel.gathered(self.resume_state())
         with self.step.smoothed():
             self._selection.save_last(self.state, saved)
-        self._stopping.saved()
+        self._stopping.mark_saved()
 
     def resume_state(self) -> ResumeState:
         """Return all that is needed besides the weights to resume from here."""
@@ -306,7 +295,7 @@ class Trainer:
             "train": asdict(self.state),
             "loader": self.loader.state(),
             "window": self._log.window.sums(),
-            "written": self.run.written(),
+            "written": self.run.line_count(),
             "store": self._snapshots.store,
             "fit": {"batches": self.config.accumulate, "tokens": self.loader.tokens},
             "round_batches": self.loader.batches_at_hand(self.state.epoch),

@@ -82,14 +82,6 @@ class AttentionReader:
         ordered = iter(maps_by_number[number] for number in range(len(segments)))
         return [[next(ordered) for _ in translation.segments] for translation in translations]
 
-    def finds_any(self, segment: tuple[list[int], list[int]]) -> bool:
-        """Return whether the model has such maps, tried with one segment."""
-        try:
-            self._read([segment])
-        except ConfigError:  # from `_read`, or from a model without `inspect`, as an ensemble
-            return False
-        return True
-
     def _read(self, segments: Sequence[tuple[list[int], list[int]]]) -> list[AttentionMap]:
         """Return the map of each segment, from one forward pass."""
         sources, targets = zip(*segments, strict=True)

@@ -47,30 +47,30 @@ class SharedCalls(Generic[J, R]):
         return future.result()
 
     def submit(self, job: J) -> Future[R]:
-        """Return a future of the job's result at once; the job waits up to wait_seconds for others."""
+        """Return a future of the job's result at once; the job waits up to wait_seconds for others.
+
+        RuntimeError where the system allows no more threads.
+        """
         future = Future[R]()
         with self._lock:
-            self._waiting.append((job, future))
             if not self._has_thread:
                 # Not a daemon: the interpreter waits for it at its end, so that no future is left without a result.
                 thread = threading.Thread(target=self._run_waiting, name="translating", daemon=False)
+                thread.start()
                 self._has_thread = True
-                try:
-                    thread.start()
-                except RuntimeError as error:  # the system allows no more threads
-                    self._has_thread = False
-                    self._waiting.pop()
-                    future.set_exception(error)
+            self._waiting.append((job, future))
         return future
 
     def _run_waiting(self) -> None:
         """Run what waits, until nothing does."""
-        while self._has_thread:
+        while True:
             time.sleep(self._wait_seconds)
             with self._running:
                 self._run(self._next_batch())
             with self._lock:
-                self._has_thread = bool(self._waiting)  # under the lock: a later job starts a thread of its own
+                if not self._waiting:
+                    self._has_thread = False  # under the lock: a later job starts a thread of its own
+                    return
 
     def _next_batch(self) -> list[tuple[J, Future[R]]]:
         """Remove and return the jobs to run next: the first ones up to `most`, and at least one if any waits."""

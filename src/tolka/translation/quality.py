@@ -177,11 +177,3 @@ def features_of(scorer: SegmentScorer, translations: Sequence[Translation]) -> l
         Features.of(of_tokens, [candidate.text for candidate in each.candidates]) if of_tokens else None
         for each, of_tokens in zip(translations, scores, strict=True)
     ]
-
-
-def estimates(
-    scorer: SegmentScorer, translations: Sequence[Translation], calibration: Calibration | None
-) -> list[Estimate | None]:
-    """Return the estimate of each translation; None for that of a blank text."""
-    features = features_of(scorer, translations)
-    return [None if each is None else estimate(each, calibration) for each in features]

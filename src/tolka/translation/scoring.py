@@ -8,7 +8,6 @@ from tolka.translation.batch_decoder import Tick
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.segments import Segmenter, TextError
 from tolka.translation.splitting import sentences
-from tolka.translation.terminology import complaints
 
 IdPair = tuple[list[int], list[int]]
 """Source and target ids of a segment, without `</s>`."""
@@ -65,8 +64,7 @@ def score_given(
     # Complaints are about the target as it was given, not in the model's form of characters.
     for (pairs, count), (source, _), target, token_scores in zip(parts, texts, targets, scores, strict=True):
         total = sum(token_scores)
-        matches = segmenter.terminology.matches(source) if segmenter.terminology else ()
-        lacks = complaints(segmenter.terminology, target, [(matches, target)])
+        lacks = segmenter.terminology.complaints(target, [(segmenter.terminology.matches(source), target)])
         candidate = Candidate(target, pairs, total, True, total, *lacks)
         too_long = any(len(ids) > segmenter.max_length for ids, _ in pairs)
         split = "sentences" if len(pairs) > 1 else "never"

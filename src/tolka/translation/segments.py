@@ -11,7 +11,7 @@ from tolka.text.direction import Direction
 from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.splitting import best_cut, sentences, separator_between
-from tolka.translation.terminology import Terminology, complaints
+from tolka.translation.terminology import Terminology
 
 # Stands for bytes that could not be read. A model writes it if its training text had it, where nothing calls for it.
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
@@ -50,14 +50,17 @@ class TextError(DataError):
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Splits texts into segments; the fields are those of Translator."""
+    """Splits texts into segments, and joins their translations; the fields are those of Translator.
+
+    splitting: from `resolved_split`.
+    """
 
     tokenizer: Tokenizer
     max_length: int
     characters: CharacterForm
     splitting: str
     direction: Direction
-    terminology: Terminology | None
+    terminology: Terminology
 
     def segment(self, text: str, prefix: str = "") -> SegmentedText:
         """Split a text. prefix: the beginning of the translation of its first segment."""
@@ -83,48 +86,39 @@ class Segmenter:
         # No cut within a single character, however many subwords it has: such a segment stays too long.
         cut = best_cut(text) if len(ids) > self.max_length and self.splitting != "never" else None
         if cut is None:
-            matches = self.terminology.matches(text) if self.terminology else ()
-            wish = self.terminology.wish(matches) if self.terminology else NO_WISH
-            yield Segment(separator, ids, wish, matches)
+            matches = self.terminology.matches(text)
+            yield Segment(separator, ids, self.terminology.wish(matches), matches)
             return
         yield from self.split(text[: cut.end], separator)
         separator = separator_between(text[cut.end : cut.start], cut.at_mark, self.direction[1])
         yield from self.split(text[cut.start :], separator)
 
+    def join(self, text: SegmentedText, results: Sequence[Sequence[Rendered]]) -> Translation:
+        """Join the translations of a text's segments: the best ones of all segments, then the second ones, and so on.
 
-def joined_translation(
-    text: SegmentedText,
-    results: Sequence[Sequence[Rendered]],
-    tokenizer: Tokenizer,
-    split: str,
-    terminology: Terminology | None,
-) -> Translation:
-    """Join the translations of a text's segments: the best ones of all segments, then the second ones, and so on.
+        results: of each segment, best first.
+        """
+        candidates = dict[str, Candidate]()  # by text: of equal texts the first, which is the better one, stays
+        for place in range(max(map(len, results), default=1)):
+            # A segment with fewer translations has its last one in all further places.
+            chosen = [each[min(place, len(each) - 1)] for each in results]
+            pairs = list(zip(text.segments, chosen, strict=True))
+            parts = [(segment, self._without_broken(segment, part)) for segment, (part, _) in pairs]
+            joined = "".join(segment.separator + part for segment, part in parts)
+            candidate = Candidate(
+                joined,
+                [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
+                sum(hypothesis.score for _, hypothesis in chosen),
+                all(hypothesis.finished for _, hypothesis in chosen),
+                sum(hypothesis.log_probability for _, hypothesis in chosen),
+                *self.terminology.complaints(joined, [(segment.matches, part) for segment, part in parts]),
+            )
+            candidates.setdefault(joined, candidate)
+        return Translation(list(candidates.values()), text.too_long, text.sentences, self.splitting)
 
-    results: of each segment, best first. split: from `resolved_split`. terminology: None = no complaints.
-    """
-    candidates = dict[str, Candidate]()  # by text: of equal texts the first, which is the better one, stays
-    for place in range(max(map(len, results), default=1)):
-        # A segment with fewer translations has its last one in all further places.
-        chosen = [each[min(place, len(each) - 1)] for each in results]
-        pairs = list(zip(text.segments, chosen, strict=True))
-        parts = [(segment, _without_broken(segment, part, tokenizer)) for segment, (part, _) in pairs]
-        joined = "".join(segment.separator + part for segment, part in parts)
-        candidate = Candidate(
-            joined,
-            [(segment.ids, hypothesis.tokens) for segment, (_, hypothesis) in pairs],
-            sum(hypothesis.score for _, hypothesis in chosen),
-            all(hypothesis.finished for _, hypothesis in chosen),
-            sum(hypothesis.log_probability for _, hypothesis in chosen),
-            *complaints(terminology, joined, [(segment.matches, part) for segment, part in parts]),
-        )
-        candidates.setdefault(joined, candidate)
-    return Translation(list(candidates.values()), text.too_long, text.sentences, split)
-
-
-def _without_broken(segment: Segment, part: str, tokenizer: Tokenizer) -> str:
-    """Return the translation of a segment without U+FFFD, unless its source or prefix has that."""
-    if _BROKEN not in part:
-        return part
-    inputs = tokenizer.decode_source([segment.ids]) + tokenizer.decode_target([segment.wish.prefix])
-    return part if _BROKEN in "".join(inputs) else part.replace(_BROKEN, "")
+    def _without_broken(self, segment: Segment, part: str) -> str:
+        """Return the translation of a segment without U+FFFD, unless its source or prefix has that."""
+        if _BROKEN not in part:
+            return part
+        inputs = self.tokenizer.decode_source([segment.ids]) + self.tokenizer.decode_target([segment.wish.prefix])
+        return part if _BROKEN in "".join(inputs) else part.replace(_BROKEN, "")

@@ -1,7 +1,7 @@
 """The terms and banned phrases of a request, as subword ids for a search and as text."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from tolka.search.hypothesis import NO_WISH, Ids, Wish
 from tolka.terminology.glossary import Entry, Glossary, Match, Phrases, needs_blank, occurs_in
@@ -26,17 +26,27 @@ class Terminology:
         self._tokenizer = tokenizer
         self._glossary = Glossary(entries, characters)
         self._phrases = list(map(characters.target, banned))
-        self._ids_of_targets: dict[tuple[str, ...], tuple[Ids, ...]] = {}  # caches: terms repeat from text to text
-        self._written: dict[str, tuple[str, ...]] = {}
+        # Terms repeat from text to text.
+        self._forms, self._alternatives = cache(self._forms_of), cache(self._alternatives_of)
 
     def matches(self, text: str) -> tuple[Match, ...]:
         """Return the glossary's terms that stand in a source text."""
-        return tuple(self._glossary.matches(text))
+        return tuple(self._glossary.matches(text)) if self.terms[0] else ()
 
     def wish(self, matches: Sequence[Match]) -> Wish:
         """Return the constraints for a translation with these terms, except those that the tokenizer cannot spell."""
-        terms = tuple(ids for ids in map(self._alternatives, matches) if ids)
+        terms = tuple(ids for match in matches if (ids := self._alternatives(match.targets)))
         return Wish(terms=terms, banned=self._banned_ids) if terms or self._banned_ids else NO_WISH
+
+    def complaints(
+        self, translation: str, segments: Sequence[tuple[Sequence[Match], str]]
+    ) -> tuple[list[str], list[str]]:
+        """Return the terms that a translation lacks and the banned phrases that it has.
+
+        segments: (terms of the glossary in it, its translation) of each.
+        """
+        # A term counts only in the translation of its own segment.
+        return [term for each in segments for term in self.missing(*each)], self.banned_phrases(translation)
 
     def missing(self, matches: Sequence[Match], translation: str) -> list[str]:
         """Return the terms of which no form stands in a text, each as its first form."""
@@ -78,14 +88,11 @@ class Terminology:
         """Return the forms of a phrase in a text, without and with a capital letter."""
         return list(dict.fromkeys(form for each in self._forms(phrase) for form in (each, self._capitalized(each))))
 
-    def _forms(self, form: str) -> tuple[str, ...]:
+    def _forms_of(self, form: str) -> tuple[str, ...]:
         """Return a form as it is given and, where that differs, as the tokenizer decodes it."""
-        if form not in self._written:
-            ids = self._encode(form)
-            # A tokenizer may normalise (NFKC); with an unknown subword the decoded text is another one.
-            written = self._decode(ids) if ids and UNK not in ids else form
-            self._written[form] = tuple(dict.fromkeys((form, written)))
-        return self._written[form]
+        ids = self._encode(form)
+        # A tokenizer may normalise (NFKC); with an unknown subword the decoded text is another one.
+        return tuple(dict.fromkeys((form, self._decode(ids) if ids and UNK not in ids else form)))
 
     def _has(self, text: str, form: str) -> bool:
         """Return whether a form stands in a text as it is or, at the beginning, with a capital letter."""
@@ -94,12 +101,9 @@ class Terminology:
             for each in self._forms(form)
         )
 
-    def _alternatives(self, match: Match) -> tuple[Ids, ...]:
+    def _alternatives_of(self, forms: tuple[str, ...]) -> tuple[Ids, ...]:
         """Return the ids of all forms of a term; none if the tokenizer does not know its characters."""
-        if match.targets not in self._ids_of_targets:
-            spellings = [ids for form in match.targets for ids in self._spellings(form)]
-            self._ids_of_targets[match.targets] = tuple(dict.fromkeys(spellings))
-        return self._ids_of_targets[match.targets]
+        return tuple(dict.fromkeys(ids for form in forms for ids in self._spellings(form)))
 
     @cached_property
     def _banned_ids(self) -> tuple[Ids, ...]:
@@ -137,17 +141,3 @@ class Terminology:
     def _decode(self, ids: Sequence[int]) -> str:
         (text,) = self._tokenizer.decode_target([ids])
         return text
-
-
-def complaints(
-    terminology: Terminology | None, translation: str, segments: Sequence[tuple[Sequence[Match], str]]
-) -> tuple[list[str], list[str]]:
-    """Return the terms that a translation lacks and the banned phrases that it has.
-
-    segments: (terms of the glossary in it, its translation) of each.
-    """
-    if terminology is None:
-        return [], []
-    # A term counts only in the translation of its own segment.
-    missing = [term for each in segments for term in terminology.missing(*each)]
-    return missing, terminology.banned_phrases(translation)

@@ -24,11 +24,11 @@ from tolka.tokenizer.language_tags import check_known, tags_of
 from tolka.translation.batch_decoder import BatchDecoder, Tick
 from tolka.translation.batching import SharedCalls
 from tolka.translation.flags import flags
-from tolka.translation.quality import Calibration, Estimate, estimates
+from tolka.translation.quality import Calibration, Estimate, estimate, features_of
 from tolka.translation.request import Request, ResolvedRequest
 from tolka.translation.results import Candidate, Translation
 from tolka.translation.scoring import ScoredPair, score_given
-from tolka.translation.segments import Segment, SegmentedText, Segmenter, TextError, joined_translation
+from tolka.translation.segments import Segment, SegmentedText, Segmenter, TextError
 from tolka.translation.terminology import Terminology
 
 if TYPE_CHECKING:
@@ -239,8 +239,11 @@ class Translator(Generic[E]):
         return AttentionReader(self.engine, self.tokenizer, self.direction, self.tokens, with_gradients)
 
     def quality(self, translations: Sequence[Translation]) -> list[Estimate | None]:
-        """Return an estimate of the quality of each translation; see tolka.translation.quality."""
-        return estimates(self, translations, self.calibration)
+        """Return an estimate of the quality of each translation; see tolka.translation.quality.
+
+        None for that of a blank text.
+        """
+        return [None if each is None else estimate(each, self.calibration) for each in features_of(self, translations)]
 
     def flags(
         self, sources: Sequence[str], translations: Sequence[Translation], quality: Sequence[Estimate | None] = ()
@@ -291,11 +294,9 @@ class Translator(Generic[E]):
         known = ", ".join(map(str, self.directions))
         raise ConfigError(f"the model does not translate from {direction}; it knows: {known}")
 
-    def _terminology(self, request: ResolvedRequest) -> Terminology | None:
-        """Return the terms and banned phrases of a request, as the tokenizer spells them; None if it has neither."""
+    def _terminology(self, request: ResolvedRequest) -> Terminology:
+        """Return the terms and banned phrases of a request, as the tokenizer spells them."""
         terms, form = (request.glossary, request.banned), self._characters.of(request.direction)
-        if not any(terms):
-            return None
         kept = (known for known in self._terminologies if known.terms == terms and known.characters == form)
         terminology = next(kept, None)
         if terminology is None:  # its trees and spellings take longer than a sentence's translation
@@ -322,7 +323,6 @@ class Translator(Generic[E]):
         """Translate the texts of calls with like requests."""
         request = replace(calls[0].request, scored=any(call.request.scored for call in calls))
         segmenter = self._segmenter(request)
-        terminology = segmenter.terminology
         texts = [
             segmenter.segment(text, prefix)
             for call in calls
@@ -334,13 +334,10 @@ class Translator(Generic[E]):
         # The segments of several calls are mixed in batches: each call is told once, at the end.
         tick: Tick = (lambda count: calls[0].tick(count * share)) if len(calls) == 1 else (lambda count: None)
         hypotheses = self._decoder.translate(segments, request, tick)
-        if terminology is not None:
-            hypotheses = self._without_banned(segments, hypotheses, request, terminology)
+        if request.banned:
+            hypotheses = self._without_banned(segments, hypotheses, request)
         remaining = iter(hypotheses)
-        translations = []
-        for text in texts:
-            of_text = list(islice(remaining, len(text.segments)))
-            translations.append(joined_translation(text, of_text, self.tokenizer, self.split, terminology))
+        translations = [segmenter.join(text, list(islice(remaining, len(text.segments)))) for text in texts]
         for call in calls if len(calls) > 1 else ():
             call.tick(len(call.texts))
         ordered = iter(translations)
@@ -370,16 +367,13 @@ class Translator(Generic[E]):
             )
 
     def _without_banned(
-        self,
-        segments: Sequence[Segment],
-        results: list[list[Rendered]],
-        request: ResolvedRequest,
-        terminology: Terminology,
+        self, segments: Sequence[Segment], results: list[list[Rendered]], request: ResolvedRequest
     ) -> list[list[Rendered]]:
         """Translate segments again whose translations spell a banned phrase in other subwords than the tokenizer's.
 
         Each such spelling is banned as well; there are far too many to ban all of them beforehand.
         """
+        terminology = self._terminology(request)
         for _ in range(_MAX_REPEATS):
             again = dict[int, Segment]()
             for number, (segment, rendered) in enumerate(zip(segments, results, strict=True)):

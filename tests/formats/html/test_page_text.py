@@ -28,6 +28,7 @@ from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 from tolka.tokenizer.vocabulary import Vocabulary
 from tolka.translation.segments import Segmenter
+from tolka.translation.terminology import Terminology
 
 PAGE = Path(typography.__file__).parents[1] / "page"
 SENTENCES = Path(__file__).parents[2] / "translation" / "sentences.tsv"
@@ -226,7 +227,7 @@ TEXTS = [
 )
 def test_texts_are_split_and_joined_as_by_tolka(split: str, target: str) -> None:
     direction, tokenizer = Direction("en", target), trained()
-    segmenter = Segmenter(tokenizer, 30, KEEP, split, direction, None)
+    segmenter = Segmenter(tokenizer, 30, KEEP, split, direction, Terminology((), (), tokenizer))
     given = {
         "about": about_splitter([direction], split, 30),
         "characters": about_characters(KEEP, [direction]),

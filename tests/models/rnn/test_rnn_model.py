@@ -12,12 +12,12 @@ from rows import each_row
 from tolka.data.batch import collate
 from tolka.errors import ConfigError
 from tolka.models.rnn.config import RnnConfig
-from tolka.models.rnn.decoding import DecodingRnn
+from tolka.models.rnn.model import RecurrentSeq2Seq
 
 BATCH = collate([[4, 5, 6, 7], [8, 9]], [[5, 6, 7], [8]])
 
 
-def make(**options: Any) -> DecodingRnn:
+def make(**options: Any) -> RecurrentSeq2Seq:
     torch.manual_seed(0)
     return RnnConfig(**{"d_model": 8, **options}).build(11, 11, True).double().eval()
 

@@ -7,7 +7,7 @@ from tolka.models.options import MODELS
 from tolka.models.rnn.options import RnnOptions
 
 if TYPE_CHECKING:
-    from tolka.models.rnn.decoding import DecodingRnn
+    from tolka.models.rnn.model import RecurrentSeq2Seq
 
 
 @MODELS.register("rnn")
@@ -18,11 +18,11 @@ class RnnConfig(RnnOptions):
     name: str = "rnn"
     """the architecture: rnn"""
 
-    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "DecodingRnn":
+    def build(self, source_vocabulary: int, target_vocabulary: int, shared: bool) -> "RecurrentSeq2Seq":
         """Return a freshly initialised model; ConfigError when two vocabularies are to share a matrix."""
-        from tolka.models.rnn.decoding import DecodingRnn
+        from tolka.models.rnn.model import RecurrentSeq2Seq
 
-        return DecodingRnn(self.resolved(shared), source_vocabulary, target_vocabulary)
+        return RecurrentSeq2Seq(self.resolved(shared), source_vocabulary, target_vocabulary)
 
 
 PRESETS = {

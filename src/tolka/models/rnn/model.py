@@ -1,18 +1,19 @@
-"""Recurrent encoder-decoders with teacher forcing; `decoding.py` decodes with them, token by token.
+"""Recurrent encoder-decoders, in training with teacher forcing, in decoding token by token.
 
 Sutskever et al. (2014) without attention; with it Luong et al. (2015), or, scored additively, Bahdanau et al. (2015).
-Shapes: B sentences, S source, T target, N valid target tokens, E embedding width, D state width, V vocabulary.
+Shapes: B sentences, k hypotheses per sentence, S source, T target, N valid target tokens, E embedding width, D state
+width, V vocabulary.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import PAD, Batch
-from tolka.models.base import Inspection, Seq2Seq
+from tolka.models.base import DecoderState, Inspection, Seq2Seq, remaining_sentences
 from tolka.models.embeddings import make_embeddings
 from tolka.models.rnn.options import RnnOptions
 from tolka.nn.dropout import Dropout
@@ -22,21 +23,38 @@ from tolka.nn.rnn_attention import Alignment
 from tolka.nn.rnn_cells import CELLS, LstmLayer, RecurrentLayer, State
 
 
-@dataclass(frozen=True)
-class EncoderMemory:
+class EncoderMemory(NamedTuple):
     """What the decoder attends to, once per sentence: states (B, S, D), keys (B, S, D), mask (B, S) true at tokens."""
 
     encoded: Tensor
     keys: Tensor
     mask: Tensor
 
-    def select(self, sentences: Tensor) -> "EncoderMemory":
-        """Return the memory of the sentences numbered (B',)."""
-        return EncoderMemory(*(each.index_select(0, sentences) for each in (self.encoded, self.keys, self.mask)))
+
+@dataclass(frozen=True)
+class RnnState(DecoderState):
+    """The layers' states and the features fed back once per hypothesis, the encoder's states once per sentence."""
+
+    layers: list[State]  # each tensor (B * k, D)
+    fed: Tensor | None  # (B * k, E), with input feeding
+    memory: EncoderMemory | None  # of B sentences, with attention
+    beam: int  # k
+
+    def select(self, rows: Tensor) -> Self:
+        """Keep the hypotheses `rows` (B', k'), and the memory of the sentences that remain."""
+        flat, memory = rows.flatten(), self.memory
+        # A recurrent state is small and wholly new at each step: copying it costs little, unlike a Transformer's cache.
+        layers = [tuple(tensor.index_select(0, flat) for tensor in state) for state in self.layers]
+        fed = None if self.fed is None else self.fed.index_select(0, flat)
+        if memory is not None:
+            sentences = remaining_sentences(rows, self.beam, len(memory.mask))
+            if sentences is not None:
+                memory = EncoderMemory(*(each.index_select(0, sentences) for each in memory))
+        return type(self)(layers, fed, memory, rows.size(1))
 
 
 class RecurrentSeq2Seq(Seq2Seq):
-    """Encoder and decoder, trained with teacher forcing. See `RnnOptions` for what can be chosen.
+    """Encoder and decoder. See `RnnOptions` for what can be chosen.
 
     The encoder's last states are the decoder's first ones, layer by layer. Features are W [s_t; c_t; x_t], or
     those of the terms that the options include, of the embeddings' width, and the output layer adds its bias:
@@ -84,9 +102,8 @@ class RecurrentSeq2Seq(Seq2Seq):
             x = self.dropout(x) if number else x
             x, end = layer.encode(x, lengths)
             last.append(end)
-        if self.attention is None:
-            return None, last
-        return EncoderMemory(x, self.attention.keys(x), source != PAD), last
+        memory = None if self.attention is None else EncoderMemory(x, self.attention.keys(x), source != PAD)
+        return memory, last
 
     def _features(
         self, s: Tensor, x: Tensor, memory: EncoderMemory | None, maps: list[Tensor] | None = None
@@ -149,6 +166,24 @@ class RecurrentSeq2Seq(Seq2Seq):
         features = self._decode(batch, *self._encode(batch.source, batch.source_lengths), maps)
         attention = {f"decoder.{self.config.layers - 1}.cross": torch.cat(maps, dim=1)[:, None]} if maps else {}
         return Inspection(features, attention)
+
+    def start(self, source: Tensor, lengths: Tensor) -> RnnState:
+        """Encode source (B, S) once; return the state before the first token."""
+        memory, layers = self._encode(source, lengths)
+        # The first step has no features before it: zeros are fed, as in training.
+        fed = layers[0][0].new_zeros(len(source), self.config.d_model) if self.config.input_feeding else None
+        return RnnState(layers, fed, memory, beam=1)
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """token (B, k), the last one of each hypothesis -> features (B, k, E) of the next one, and the new state."""
+        assert isinstance(state, RnnState)
+        x = self.target_embedding(token)  # (B, k, E)
+        h, layers = self._step_layers(x.flatten(0, 1), state.fed, state.layers)
+        # The k hypotheses of a sentence stand where training has T positions: they attend to one memory.
+        s = h.view(*token.shape, -1)  # (B, k, D)
+        features = self._read_out(self._features(s, x, state.memory))
+        fed = features.flatten(0, 1) if state.fed is not None else None
+        return features, RnnState(layers, fed, state.memory, state.beam)
 
     def logits(self, features: Tensor) -> Tensor:
         """(..., E) -> (..., V): the dot products with the rows of the output embedding, plus the bias."""

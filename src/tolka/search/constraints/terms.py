@@ -17,7 +17,7 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.search.base import NEVER, Candidates, extensions, take
 from tolka.search.constraints.term_automaton import TermAutomaton, shortest
-from tolka.search.hypothesis import Hypothesis, Ids, Wish
+from tolka.search.hypothesis import Hypothesis, Ids, Wish, Wishes
 
 
 class Result(NamedTuple):
@@ -28,7 +28,7 @@ class Result(NamedTuple):
 
 
 def search_until_met(
-    wishes: Sequence[Wish], limits: Sequence[int], search: Callable[[Sequence[int], Sequence[Wish]], list[Result]]
+    wishes: Wishes, limits: Sequence[int], search: Callable[[Sequence[int], Wishes], list[Result]]
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each sentence, best first.
 
@@ -59,13 +59,14 @@ def _possible(wish: Wish) -> Wish:
         return wish
     # A list may ban thousands of phrases: only those that begin with a token of some alternative can be in one.
     first = {token for alternatives in wish.terms for each in alternatives for token in each}
-    banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first and not _has(wish.prefix, phrase)}
+    banned = {phrase for phrase in wish.banned if phrase and phrase[0] in first}
     sizes = {len(phrase) for phrase in banned}
 
-    def is_allowed(ids: Ids) -> bool:
-        return not any(ids[start : start + n] in banned for n in sizes for start in range(len(ids) - n + 1))
+    def stretches(ids: Ids) -> set[Ids]:
+        return {ids[start : start + n] for n in sizes for start in range(len(ids) - n + 1)}
 
-    terms = (tuple(filter(is_allowed, alternatives)) for alternatives in wish.terms)
+    banned -= stretches(wish.prefix)
+    terms = (tuple(each for each in own if banned.isdisjoint(stretches(each))) for own in wish.terms)
     # A term without an alternative left could never be met.
     return replace(wish, terms=tuple(filter(None, terms)))
 
@@ -81,14 +82,10 @@ def with_fewer(wish: Wish, missing: Sequence[int], limit: int) -> Wish:
     return replace(wish, terms=tuple(left))
 
 
-def _has(ids: Ids, phrase: Ids) -> bool:
-    return any(ids[start : start + len(phrase)] == phrase for start in range(len(ids) - len(phrase) + 1))
-
-
 class Terms:
     """Which terms each hypothesis of a beam has; it chooses and ranks the candidates."""
 
-    def __init__(self, wishes: Sequence[Wish], vocabulary: int, device: torch.device) -> None:
+    def __init__(self, wishes: Wishes, vocabulary: int, device: torch.device) -> None:
         self._automaton = TermAutomaton.of([wish.terms for wish in wishes], vocabulary, device)
         self._state = self._automaton.start[:, None]  # (B, k)
         self.missing = self._automaton.missing  # (B, k, T): whether a hypothesis lacks the term

@@ -164,7 +164,7 @@ def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: 
     flawed pair, and the surplus lines of the longer of two files are left out. DataError for what cannot be read.
     """
     reader = _LenientReader(source)
-    statistics = _Statistics(direction, held_out, reader.count(), "line" if source.has_lines else "text")
+    statistics = _Statistics(direction, held_out, min(reader.lines), "line" if source.has_lines else "text")
     number = 0
     for number, pair in enumerate(reader.pairs(), 1):
         statistics.add(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
@@ -191,13 +191,9 @@ class _LenientReader:
         self._paths = [source.path] if isinstance(source, BothSides) else []
         if isinstance(source, ParallelFiles):
             self._paths = [*source.paths]
-            self._lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
+            self.lines = [count_and_digest(path, source.limit)[0] for path in source.paths]
         else:
-            self._lines = [source.count()] * 2
-
-    def count(self) -> int:
-        """Return about how many pairs there are."""
-        return min(self._lines)
+            self.lines = [source.count()] * 2  # about how many pairs there are
 
     def pairs(self) -> Iterator[Pair]:
         """Yield all pairs, and note which sides have characters beyond ASCII in valid UTF-8."""
@@ -216,11 +212,10 @@ class _LenientReader:
             yield from source.read()
         elif isinstance(self._source, ParallelFiles):
             repairs = (partial(self._repair, side) for side in (0, 1))
-            limit = self._source.limit
-            sides = (read_lines(*each, limit) for each in zip(self._source.paths, repairs, strict=True))
+            sides = (read_lines(*each, self._source.limit) for each in zip(self._source.paths, repairs, strict=True))
             pairs = (Pair(*texts) for texts in zip(*sides, strict=False))
             # Joining looks ahead, which would take a repaired line for one of the pair before: only where it is needed.
-            yield from joined_verses(pairs, EBIBLE_VERSES) if self._lines == [EBIBLE_VERSES] * 2 else pairs
+            yield from joined_verses(pairs, EBIBLE_VERSES) if self.lines == [EBIBLE_VERSES] * 2 else pairs
         else:
             yield from self._source.read()
 
@@ -238,9 +233,8 @@ class _LenientReader:
 
     def findings(self) -> list[Finding]:
         """Return the problems of the files, also those with a count of 0."""
-        surplus = abs(self._lines[0] - self._lines[1])
-        longer = "the source" if self._lines[0] > self._lines[1] else "the target"
-        unequal = Finding(f"lines that {longer} has more than the other side", surplus, max(self._lines))
+        surplus, longer = self.lines[0] - self.lines[1], "source" if self.lines[0] > self.lines[1] else "target"
+        unequal = Finding(f"lines that the {longer} has more than the other side", abs(surplus), max(self.lines))
         names = ("line", "") if self._in_one_file else ("source", "target")
         for side, (finding, name, has_utf8) in enumerate(zip(self._undecoded, names, self._has_utf8, strict=True)):
             if finding.count:
@@ -320,17 +314,11 @@ class _Statistics:
     def sides(self) -> tuple[SideStatistics, SideStatistics]:
         """Return the facts of each language's texts."""
         lengths = [np.asarray(each) for each in self.lengths]
-        source, target = (
-            SideStatistics(
-                int(each.sum()),
-                self._words[side] if self._has_words[side] else None,
-                quarters(each),
-                histogram,
-                self._languages.shares(side),
-            )
-            for side, (each, histogram) in enumerate(zip(lengths, histograms(*lengths), strict=True))
-        )
-        return source, target
+        sides = list[SideStatistics]()
+        for side, (each, histogram) in enumerate(zip(lengths, histograms(*lengths), strict=True)):
+            words, languages = self._words[side] if self._has_words[side] else None, self._languages.shares(side)
+            sides.append(SideStatistics(int(each.sum()), words, quarters(each), histogram, languages))
+        return sides[0], sides[1]
 
 
 def _drops(steps: Sequence[tuple[str, Step]], pair: Pair) -> bool:

@@ -74,9 +74,7 @@ def find_shift(source: Lengths, target: Lengths, numbers: Sequence[int] | None =
 
 def correlation(x: Lengths, y: Lengths) -> float:
     """Return Pearson's correlation; 0 where a side does not vary."""
-    if len(x) < 2 or not x.std() or not y.std():
-        return 0.0
-    return float(np.corrcoef(x, y)[0, 1])
+    return float(np.corrcoef(x, y)[0, 1]) if len(x) > 1 and x.std() and y.std() else 0.0
 
 
 def _best_lag(x: Lengths, y: Lengths, first: int) -> int:

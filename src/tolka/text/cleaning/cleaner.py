@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ import regex
 
 from tolka.errors import DataError
 from tolka.system.number_format import count_text
-from tolka.text.characters import to_nfc
 from tolka.text.cleaning.steps import CleaningConfig, apply_changes, changes_of, drop_blank, drop_if, steps_of
 from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.pairs import Pair, PairSource
@@ -212,7 +212,7 @@ def comparison_form(text: str) -> str:
         return _BETWEEN_WORDS_ASCII.sub("", text.casefold()) or text
     # casefold turns the Turkish İ into i and a combining dot.
     folded = text.casefold().replace("i\u0307", "i")
-    return str(_BETWEEN_WORDS.sub("", to_nfc(folded))) or text
+    return str(_BETWEEN_WORDS.sub("", unicodedata.normalize("NFC", folded))) or text
 
 
 def read_held_out(sources: Iterable[PairSource], name: str, *, keeps_blank: bool) -> tuple[list[Pair], Tally]:

@@ -92,8 +92,7 @@ class FilesConfig(CorpusConfig):
         found = [[*self._texts(*self.split_entry(entry), key)] for entry in entries]
         # data/test for data/test.tsv.gz; a prefix stays as it is.
         plain = [without_compression(base).with_suffix("") if reader_of(base) else base for base, _ in chain(*found)]
-        names = _names(plain)
-        for (_, source), name in zip(chain(*found), names, strict=True):
+        for (_, source), name in zip(chain(*found), _names(plain), strict=True):
             source.name = source.name or printable(name)
         return [[source for _, source in texts] for texts in found]
 
@@ -101,8 +100,7 @@ class FilesConfig(CorpusConfig):
         """Yield the texts of an entry, each with the path after which it is called, unless it has a name."""
         if isinstance(entry, str) and entry.startswith(SACREBLEU):
             files = sacrebleu_files(entry, direction, f"corpus.{key}")
-            name = entry.removeprefix(SACREBLEU).replace("/", "-")
-            found = [(files[0], self._two_files(*files, key, name))]
+            found = [(files[0], self._two_files(*files, key, entry.removeprefix(SACREBLEU).replace("/", "-")))]
         elif isinstance(entry, str):
             bases = self._expanded(entry, direction, key)
             found = [(base, self._source_of(base, direction, self.columns, key)) for base in bases]

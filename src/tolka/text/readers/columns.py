@@ -12,7 +12,6 @@ from tolka.text.readers.base import BothSides, check_columns, one_line, register
 
 # A first line of Excel's, which hides it from its users.
 _SEPARATOR = re.compile(r'"?sep=([^"\w\s]|\t)"?', re.IGNORECASE)
-_MAX_CELL_LINES = 20  # a cell with as many is not a sentence: a quotation mark was not closed
 
 
 @register_reader(".tsv")
@@ -24,6 +23,7 @@ class TsvFile(BothSides):
 
     separators = "tabs"
     has_lines = True
+    max_cell_lines = 0  # of which a cell has fewer; 0 = any number
 
     def read(self) -> Iterator[Pair]:
         rows = self.rows()
@@ -49,7 +49,8 @@ class TsvFile(BothSides):
                     f"they separated by {self.separators}?"
                 )
             source, target = (one_line(cells[number - 1]) for number in numbers)
-            yield Pair(source, target, self._flaw(cells))
+            is_unclosed = self.max_cell_lines and any(cell.count("\n") >= self.max_cell_lines for cell in cells)
+            yield Pair(source, target, f"a cell of {self.max_cell_lines} lines or more" if is_unclosed else "")
 
     @property
     def _by_number(self) -> bool:
@@ -59,10 +60,6 @@ class TsvFile(BothSides):
         """Yield the cells of each row, and the number of the line that it ends in."""
         for number, line in enumerate(self._text_lines(), 1):
             yield number, line.split("\t")
-
-    def _flaw(self, cells: list[str]) -> str:
-        """Return the flaw of the cells of a row, or ""; always "" in TSV."""
-        return ""
 
     def count(self) -> int:
         return super().count() - (not self._by_number)
@@ -77,6 +74,7 @@ class CsvFile(TsvFile):
 
     separators = "commas, semicolons or tabs"
     has_lines = False  # a quoted cell may have several
+    max_cell_lines = 20  # with as many it is not a sentence: a quotation mark was not closed
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         lines = self._text_lines()
@@ -103,8 +101,3 @@ class CsvFile(TsvFile):
                 f"{self.path}:{lines_before + row_end + 1}: not CSV ({error}); is a quotation mark opened here, or "
                 "doubled, that should not be?"
             ) from None
-
-    def _flaw(self, cells: list[str]) -> str:
-        """Return the flaw of a row with a cell of too many lines."""
-        unclosed = any(cell.count("\n") >= _MAX_CELL_LINES for cell in cells)
-        return f"a cell of {_MAX_CELL_LINES} lines or more" if unclosed else ""

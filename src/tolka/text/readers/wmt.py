@@ -101,5 +101,4 @@ class WmtFile(XmlFile):
         )
         for number, source in (sources[0] if sources else {}).items():
             for further, texts in enumerate(references or [{}]):
-                flaw = f"{FURTHER}references not read" if further else ""
-                yield Pair(source, texts.get(number, ""), flaw)
+                yield Pair(source, texts.get(number, ""), f"{FURTHER}references not read" if further else "")

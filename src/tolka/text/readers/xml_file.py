@@ -65,8 +65,7 @@ class XmlFile(BothSides):
         for unit in read_units(self.path, [*self.units], [*self.around]):
             if unit.element is None:
                 first = first_lines.setdefault(unit.reason, unit.line)
-                reason = f"not XML ({unit.reason}; first in line {first})"
-                yield Pair(f"{self.path}:{unit.line}", "", reason)
+                yield Pair(f"{self.path}:{unit.line}", "", f"not XML ({unit.reason}; first in line {first})")
             else:
                 yield from self.pairs_of(unit.element, unit)
 
@@ -105,8 +104,7 @@ def normal_code(code: str) -> str:
 
 def segment_text(segment: Element, codes: Collection[str]) -> str:
     """Return the text of a segment with single blanks, without its inline codes. codes: names of their elements."""
-    text = "".join(_texts(segment, codes))
-    return single_spaced(_BETWEEN_LETTERS.sub(" ", text).replace(_JOINT, ""))
+    return single_spaced(_BETWEEN_LETTERS.sub(" ", "".join(_texts(segment, codes))).replace(_JOINT, ""))
 
 
 def _texts(element: Element, codes: Collection[str]) -> Iterator[str]:
