@@ -393,6 +393,13 @@ def test_a_model_of_the_hub_without_hub(
     assert command("mt-train", *tiny, f"run.init_from={name}").error == complaint
 
 
+def test_a_model_of_the_hub_where_a_model_directory_is_needed(command: Command, tmp_path: Path) -> None:
+    name, out = "hub:Helsinki-NLP/opus-mt-en-de", tmp_path / "out"
+    complaint = f"{name}: there is no such model directory here: run mt-train import {name} -o OUT first, and give OUT"
+    for words in (["export", name, "--to", "html"], ["export", name, "--to", "ctranslate2"], ["quantise", name]):
+        assert command("mt-train", *words, "-o", out).error == complaint
+
+
 def test_an_output_that_is_an_input(command: Command, trained: Path, tmp_path: Path) -> None:
     """By any name of the file: its text would be lost."""
     for name in ("a.xa", "a.xb", "terms", "begun", "banned"):

@@ -1,5 +1,6 @@
 """The commands of mt-train beside training: how they are told from settings, and what each says of itself."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,21 @@ def test_an_option_of_another_command_is_refused(command: Command) -> None:
     outcome = command("mt-train", "merge", "a", "b", "--check")
     assert outcome.code == 2
     assert outcome.error == "unrecognized arguments: --check; mt-train merge --help shows what is allowed"
+
+
+def test_what_is_not_required_is_not_asked_for(command: Command) -> None:
+    for words, name in ((["export", "--to", "html"], "MODEL"), (["import"], "FOLDER")):
+        asked = f"the following arguments are required: {name}; mt-train {words[0]} --help shows what is allowed"
+        assert command("mt-train", *words).error == asked
+    assert SUBCOMMANDS["export"].usage.startswith("MODEL [OTHER ...] --to huggingface|")
+
+
+@pytest.mark.parametrize("program", ["huggingface", "ctranslate2", "marian", "html"])
+def test_an_export_imports_no_other_program(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str
+) -> None:
+    own = {"huggingface": "huggingface", "ctranslate2": "export_ctranslate2", "html": "export_html"}
+    for module in {*own.values()} - {own.get(program, ""), "export_ctranslate2" * (program == "html")}:
+        monkeypatch.setitem(sys.modules, f"tolka.interchange.{module}", None)
+    outcome = command("mt-train", "export", tmp_path / "nowhere", "--to", program, "-o", tmp_path / "out")
+    assert f"{tmp_path / 'nowhere'}: there is no such" in outcome.error

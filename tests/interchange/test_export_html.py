@@ -17,6 +17,7 @@ from random_page_model import DIRECTION, lines, write_random_model
 from conftest import Command
 from tolka.engines.options import DecodingConfig
 from tolka.errors import CheckpointError, ConfigError
+from tolka.formats.html.tokenizer import about_tokenizer
 from tolka.formats.html.weights import check_expressible, pack_weights
 from tolka.interchange import export_html as module
 from tolka.interchange.export_html import NodeSide, export_html, settings_of
@@ -172,6 +173,28 @@ def test_the_gate_refuses_another_translation(tmp_path: Path, monkeypatch: pytes
         export_html([tmp_path / "m", tmp_path / "m"], tmp_path / "page.html", "fp32", lines(8, 1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "sound.html"]
     assert "## Parity" in (tmp_path / "sound.html").read_text(encoding="utf-8")
+
+
+@needs_node
+def test_each_direction_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a page whose tags of the second direction are those of the first, which alone is as it should be."""
+    write_random_model(tmp_path / "m", 0, (DIRECTION, DIRECTION.swapped))
+    said = list[str]()
+    export_html([tmp_path / "m"], tmp_path / "page.html", "fp32", lines(20, 1), say=said.append)
+    assert [line[:46] for line in said] == [
+        "Of 10 lines, the page from xa to xb and tolka ",
+        "Of 10 lines, the page from xb to xa and tolka ",
+    ]
+    card = json.loads(re.search(r'id="about">(.*?)</script>', (tmp_path / "page.html").read_text("utf-8"))[1])  # type: ignore[index]
+    assert card["models"][0]["card"].endswith("\n## Parity\n\n{}\n\n{}\n".format(*said))
+
+    def same_tags(tokenizer: Any, directions: Any) -> dict[str, Any]:
+        about = about_tokenizer(tokenizer, directions)
+        return {**about, "directions": dict.fromkeys(about["directions"], about["directions"][DIRECTION.code])}
+
+    monkeypatch.setattr(module, "about_tokenizer", same_tags)
+    with pytest.raises(CheckpointError, match="the page from xb to xa does not translate like tolka"):
+        export_html([tmp_path / "m"], tmp_path / "other.html", "fp32", lines(20, 1))
 
 
 @needs_node

@@ -15,6 +15,7 @@ import yaml
 from marian_files import STUDENT, random_student, write_student, write_zip_of_opus_mt
 from marian_folder import write_by_hand
 from random_model import TEXTS
+from random_page_model import DIRECTION, write_random_model
 from rows import each_row
 from safetensors.torch import load_file, save_file
 
@@ -157,8 +158,13 @@ def test_a_row_of_zeros_is_a_start_from_zeros(tmp_path: Path) -> None:
 
 
 def test_a_model_of_several_directions(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="tagged is of several directions, and Marian's programs know no tags"):
-        written(write_by_hand(tmp_path / "tagged", tags=True), tmp_path / "out")
+    """A student is of one direction, whatever its teacher is."""
+    write_random_model(tmp_path / "recurrent", 0, (DIRECTION, DIRECTION.swapped))
+    for folder in (write_by_hand(tmp_path / "tagged", tags=True), tmp_path / "recurrent"):
+        with pytest.raises(ConfigError) as caught:
+            written(folder, tmp_path / "out")
+        assert str(caught.value).startswith(f"{folder} is of several directions, and Marian's programs know no tags")
+        assert "one direction at a time (without corpus.both_directions)" in str(caught.value)
 
 
 def test_what_is_typed(tmp_path: Path, command: Command) -> None:

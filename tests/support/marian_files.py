@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import yaml
 from marian_folder import write_by_hand
-from random_model import tokenizer_of
+from random_model import sharpen, tokenizer_of
 from safetensors.torch import load_file
 
 from tolka.model_directory.verify import TrainingSources
@@ -30,12 +30,7 @@ def write_student(folder: Path, config: TransformerConfig = STUDENT, shared: boo
     torch.manual_seed(seed)
     tokenizer = _tokenizer_of(shared)
     model = config.build(tokenizer.source_size, tokenizer.target_size, shared)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.ndim == 1:  # gains, biases
-                parameter.add_(torch.randn_like(parameter), alpha=0.3)
-            else:
-                parameter.mul_(4.0 if "cross.output" in name else 1.5)
+    sharpen(model, lambda name: 4.0 if "cross.output" in name else 1.5)
     settings: dict[str, Any] = {
         "corpus": {"source": "xa", "target": "xb"},
         "run": {"name": "made"},

@@ -1,9 +1,11 @@
 """A model directory with random weights, written by hand."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from tolka.model_directory.verify import TrainingSources
 from tolka.model_directory.write import snapshot
@@ -22,17 +24,23 @@ def tokenizer_of(shared: bool) -> Tokenizer:
     return train_tokenizer(config, lambda: iter(pairs), lambda remark: None)
 
 
+def sharpen(model: nn.Module, scale: Callable[[str], float]) -> None:
+    """Draw gains and biases, and scale matrices by their names: distributions of a fresh model are flat."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 1:
+                parameter.add_(torch.randn_like(parameter), alpha=0.3)
+            else:
+                parameter.mul_(scale(name))
+
+
 def write_model(folder: Path, config: TransformerConfig, shared: bool = True) -> Path:
-    """A model with random weights, larger than fresh ones, so that its distributions are not flat."""
+    """A model with random weights, larger than fresh ones."""
     torch.manual_seed(7)
     tokenizer = tokenizer_of(shared)
     model = config.build(tokenizer.source_size, tokenizer.target_size, shared)
+    sharpen(model, lambda name: 1.0 if "embedding" in name else 1.5)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.ndim == 1:  # gains, biases
-                parameter.add_(torch.randn_like(parameter), alpha=0.3)
-            elif "embedding" not in name:
-                parameter.mul_(1.5)
         if config.share_embeddings == "none":  # no output is <pad> or <s>, as of a model that is trained
             weights = model.state_dict()
             weights["decoder_norm.bias"].mul_(8.0)

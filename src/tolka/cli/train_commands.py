@@ -10,7 +10,7 @@ from typing import Any
 from tolka.cli.common import DONE, Parser
 from tolka.errors import ConfigError, DataError
 from tolka.model_directory.names import check_outside, model_path
-from tolka.system.progress import Say, say
+from tolka.system.progress import say
 
 _LANGUAGES = ("corpus.source", "corpus.target")
 _TRIMMED = ("languages", "text")
@@ -109,20 +109,23 @@ def _export(options: argparse.Namespace) -> None:
     check_outside(options.output, others)
     (model,), sample = options.models, _sample(options)
 
-    from tolka.interchange.export_ctranslate2 import export_checked
-    from tolka.interchange.export_html import export_html
-    from tolka.interchange.huggingface import export_huggingface
-    from tolka.interchange.marian import export_marian
-
+    # Each imports its own program and formats.
     if options.to == "html":
+        from tolka.interchange.export_html import export_html
+
         export_html([model, *others], options.output, options.dtype, sample, options.node, say)
+    elif options.to == "ctranslate2":
+        from tolka.interchange.export_ctranslate2 import export_checked
+
+        export_checked(model, options.output, options.dtype, sample, say)
+    elif options.to == "marian":
+        from tolka.interchange.marian import export_marian
+
+        export_marian(model, options.output, options.dtype, sample, say)
     else:
-        exports: dict[str, Callable[[Path, Path, str, list[str], Say], object]] = {
-            "huggingface": export_huggingface,
-            "ctranslate2": export_checked,
-            "marian": export_marian,
-        }
-        exports[options.to](model, options.output, options.dtype, sample, say)
+        from tolka.interchange.huggingface import export_huggingface
+
+        export_huggingface(model, options.output, options.dtype, sample, say)
 
 
 def _sample(options: argparse.Namespace) -> list[str]:
@@ -137,6 +140,7 @@ def _sample(options: argparse.Namespace) -> list[str]:
 
 _MODEL = {"nargs": 1, "metavar": "MODEL", "help": "a model directory, or a run's folder (its best/)"}
 _SAMPLE = {"type": Path, "metavar": "FILE", "help": "source lines that both programs translate, to be compared"}
+_MORE = {"nargs": "*", "default": []}  # without a default argparse says that at least one is required
 # Of several models "*", not "+": argparse's complaint about none would not say what they are for.
 SUBCOMMANDS = {
     "average": Subcommand(
@@ -152,7 +156,7 @@ SUBCOMMANDS = {
         _merge,
     ),
     "import": Subcommand(
-        "FOLDER -o OUT",
+        "FOLDER [key=value ...] -o OUT",
         "a model of another program as a model directory",
         {
             "models": {
@@ -161,7 +165,7 @@ SUBCOMMANDS = {
                 "help": "a folder of Marian or of a Hugging Face model, or hub:OWNER/NAME",
             },
             "settings": {
-                "nargs": "*",
+                **_MORE,
                 "metavar": "key=value",
                 "help": "corpus.source and corpus.target, if the folder lacks them; 'languages=[en,de]' to trim it, "
                 "'text=[FILE]'",
@@ -171,13 +175,13 @@ SUBCOMMANDS = {
         _import,
     ),
     "export": Subcommand(
-        f"MODEL --to {'|'.join(_TARGETS)} -o OUT",
+        f"MODEL [OTHER ...] --to {'|'.join(_TARGETS)} -o OUT",
         "a model for another program, or one or several as a page of HTML that translates",
         {
             "models": _MODEL,
             "--to": {"required": True, "choices": _TARGETS, "help": "the program that shall load it"},
             "--dtype": {"default": "", "help": "of the weights: float32, float16, bfloat16, int8; html: int8 or fp32"},
-            "others": {"nargs": "*", "metavar": "OTHER", "help": "of a page, more models; 'plugins=[MODULE]'"},
+            "others": {**_MORE, "metavar": "OTHER", "help": "of a page, more models; 'plugins=[MODULE]'"},
             "--sample": _SAMPLE,
             "--node": {"default": "", "metavar": "PATH", "help": "html: the program that runs the page to compare it"},
         },

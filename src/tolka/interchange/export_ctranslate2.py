@@ -12,18 +12,7 @@ from tolka.errors import ConfigError
 from tolka.formats.ctranslate2.exported import Exported, read_exported
 from tolka.formats.ctranslate2.folder import write_folder
 from tolka.formats.ctranslate2.plain_model import read_plain_model
-from tolka.interchange.parity import (
-    FP32,
-    LIMIT,
-    Logits,
-    Pairs,
-    Parity,
-    Threshold,
-    TolkaSide,
-    compare,
-    direction_to_compare,
-    sample_of,
-)
+from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Parity, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import CARD, EXPORTED
 from tolka.model_directory.read import load_model
@@ -92,8 +81,8 @@ def export_checked(model: Path, out: Path, dtype: str = "", lines: Sequence[str]
         exported = json.dumps(Exported.of(plain, dtype).as_dict(), ensure_ascii=False, indent=1)
         (work / EXPORTED).write_text(exported, encoding="utf-8")
         write_manifest(work, plain.sources)  # for the comparison, which reads the folder as mt-translate does
-        side = CTranslate2Side(work, direction_to_compare(saved))
-        parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))
+        ours = TolkaSide(saved)
+        parity = compare(ours, CTranslate2Side(work, ours.direction), sample_of(saved, lines, say))
         section = parity.check_and_report(THRESHOLDS[dtype], say)
         (work / CARD).write_text(f"{card}\n{section}", encoding="utf-8")
         write_manifest(work, plain.sources)

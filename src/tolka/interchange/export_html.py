@@ -19,7 +19,7 @@ from tolka.formats.html.page import join_page
 from tolka.formats.html.tokenizer import about_characters, about_splitter, about_tokenizer
 from tolka.formats.html.weights import DTYPES, check_expressible, pack_weights
 from tolka.interchange.export_ctranslate2 import THRESHOLDS
-from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, TolkaSide, compare, direction_to_compare, sample_of
+from tolka.interchange.parity import FP32, LIMIT, Logits, Pairs, Threshold, TolkaSide, compare, sample_of
 from tolka.model_directory.card import facts_of, model_card
 from tolka.model_directory.file_names import WEIGHTS
 from tolka.model_directory.read import SavedModel, load_model
@@ -34,6 +34,7 @@ from tolka.tokenizer.special_tokens import EOS
 
 _OLDEST_NODE = 18  # a version that has all that the page needs of a browser
 _LARGEST = 60_000_000  # bytes of weights: a page of more takes a phone's memory
+_FEW_LINES = 8  # that are compared in each of several directions, if there are so many
 _THRESHOLDS = {
     "fp32": FP32,
     "int8": replace(THRESHOLDS["int8"], advice="; compare lines of your own (--sample FILE), or take --dtype fp32"),
@@ -45,7 +46,7 @@ class NodeSide:
 
     def __init__(self, node: str, page: Path, number: int, saved: SavedModel, direction: Direction) -> None:
         """number: of the model in the page."""
-        self.name = "the page"
+        self.name, self.direction = "the page", direction
         self._node, self._page, self._tokenizer = node, page, saved.tokenizer
         self._request = {"model": number, "direction": direction._asdict()}
         self._tags = saved.tokenizer.tags(direction)
@@ -117,14 +118,24 @@ def export_html(
             if not program:
                 say(f"note: Node {_OLDEST_NODE} is not found: nothing was compared; name it with --node PATH")
                 break
-            side = NodeSide(program, Path(stream.name), number, saved, direction_to_compare(saved))
-            if len(models) > 1:
-                side.name = f"model {number + 1} of the page ({about['title']})"
-            parity = compare(TolkaSide(saved), side, sample_of(saved, lines, say))
-            about["card"] += f"\n{parity.check_and_report(_THRESHOLDS[dtype], say)}"
+            sides = [NodeSide(program, Path(stream.name), number, saved, each) for each in _directions(saved)]
+            for side in sides:
+                side.name = f"model {number + 1} of the page ({about['title']})" if len(models) > 1 else side.name
+                side.name += f" from {side.direction}" if len(sides) > 1 else ""
+            about["card"] += f"\n{_compare(saved, sides, _THRESHOLDS[dtype], lines, say)}"
         stream.seek(0)
         stream.truncate()
         stream.write(join_page(title, abouts, weights).encode())
+
+
+def _compare(saved: SavedModel, sides: Sequence[NodeSide], threshold: Threshold, lines: Sequence[str], say: Say) -> str:
+    """Compare a model in each of its directions, on a share of the lines; return the section of its card."""
+    ours, sample, sections = TolkaSide(saved), sample_of(saved, lines, say), list[str]()
+    step = max(1, min(len(sides), len(sample) // _FEW_LINES))
+    for side in sides:
+        ours.direction = side.direction
+        sections.append(compare(ours, side, sample[::step]).check_and_report(threshold, say))
+    return "\n".join([sections[0], *(each.split("\n", 2)[2] for each in sections[1:])])  # under one heading
 
 
 def _node_program(typed: str) -> str:

@@ -84,8 +84,7 @@ def import_huggingface(
         positions = max(LIMIT, *map(len, saved.tokenizer.encode_source(sample))) + 1
         with checked_copy(foreign, positions) as copy:
             ours, vocabulary = TolkaSide(saved, limit), saved.tokenizer.vocabularies[-1]
-            compared = direction_to_compare(saved)
-            side = TransformersSide(copy, foreign.family, vocabulary, limit, path, compared)
+            side = TransformersSide(copy, foreign.family, vocabulary, limit, path, ours.direction)
         section = compare(ours, side, sample, ours.beginning).check_and_report(FP32, say)
     for name in (CONFIG, GENERATION_CONFIG):
         values = foreign.folder.json(name) if foreign.folder.has(name) else {}

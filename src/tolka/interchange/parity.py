@@ -76,7 +76,7 @@ class TolkaSide:
         # A constant limit: the factor's share of it is at least 1.
         search = GreedyConfig(max_length_factor=float(factor), max_length_extra=0 if factor else limit - 1)
         self._translator = Translator.of(saved, search, DecodingConfig(device="cpu", split="never"))
-        self._saved, self._limit, self._direction = saved, limit, direction_to_compare(saved)
+        self._saved, self._limit, self.direction = saved, limit, direction_to_compare(saved)
 
     def beginning(self, target: str) -> str:
         """Return the beginning of a target, of no more tokens than a translation may have."""
@@ -89,14 +89,14 @@ class TolkaSide:
         # A large model takes minutes on a CPU.
         with bar(f"translating with {self.name}", len(lines), " lines") as progress:
             return self._translator(
-                lines, Request(direction=self._direction), lambda share: progress.update(share * len(lines))
+                lines, Request(direction=self.direction), lambda share: progress.update(share * len(lines))
             )
 
     def logits(self, pairs: Pairs) -> list[Logits] | None:
         """Return the logits of the model, see `Side`."""
         if not self._has_logits:
             return None
-        tags = self._saved.tokenizer.tags(self._direction)
+        tags = self._saved.tokenizer.tags(self.direction)
         tokenizer, model, logits_of_pairs = self._saved.tokenizer, self._saved.model, list[Logits]()
         for start in range(0, len(pairs), _FORCED_AT_ONCE):
             part = pairs[start : start + _FORCED_AT_ONCE]

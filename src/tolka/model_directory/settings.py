@@ -78,6 +78,8 @@ def find_model_folder(folder: Path) -> Path:
 
 def _on_the_hub(folder: Path) -> str:
     """Return a hint if the name of a missing folder looks like that of a model on the Hub; "" otherwise."""
+    if str(folder).startswith("hub:"):
+        return f" here: run mt-train import {folder} -o OUT first, and give OUT"
     if folder.name.startswith("opus-mt-"):
         return f"; on the Hugging Face Hub it is hub:Helsinki-NLP/{folder.name}"
     is_owner = len(folder.parts) == 2 and not folder.is_absolute() and not folder.parent.exists()
@@ -91,14 +93,14 @@ def is_foreign(folder: Path) -> bool:
 
 
 def is_of_marian(folder: Path) -> bool:
-    """Return whether a folder has files as Marian's programs name them."""
-    named = any((folder / name).is_file() for name in MARIAN_CONFIGS) or bool(marian_models(folder))
-    return named and not (folder / "config.json").is_file()
+    """Return whether a folder has what only Marian's programs write: their settings, or a model beside vocabularies."""
+    named = any((folder / name).is_file() for name in MARIAN_CONFIGS if name != "config.yml")  # which many write
+    return (named or all(marian_files(folder))) and not (folder / "config.json").is_file()
 
 
-def marian_models(folder: Path) -> list[Path]:
-    """Return the files in a folder that are named as Marian's models are."""
-    return [*folder.glob("*.npz"), *folder.glob("model*.bin")]
+def marian_files(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files in a folder that are named as models of Marian are, and those that are as vocabularies."""
+    return [*folder.glob("*.npz"), *folder.glob("model*.bin")], [*folder.glob("*.spm"), *folder.glob("*vocab*.yml")]
 
 
 def _has_model_type(folder: Path) -> bool:

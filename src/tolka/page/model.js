@@ -89,20 +89,21 @@ export class Translator {
     return source.includes("\ufffd") ? text : text.replaceAll("\ufffd", "");
   }
 
-  /** The steps of a model that is made to translate into these tokens. */
+  /** The decoder and the steps of a model that is made to translate into these tokens. */
   force(input, tokens) {
     const decoder = new Decoder(this.network, input, this.about.search);
     let hypothesis = decoder.empty;
-    return [...tokens, EOS].map((token) => {
+    const steps = [...tokens, EOS].map((token) => {
       const [step] = decoder.step([hypothesis]);
       hypothesis = { tokens: [...hypothesis.tokens, token], state: step.state };
-      return { ...step, logits: decoder.logits([step])[0] };
+      return step;
     });
+    return { decoder, steps };
   }
 
   /** The last decoder layer's attention to the source, both with </s> and without tags; null for a model without. */
   attention(input, tokens) {
-    const rows = this.force(input, tokens).map(({ attention }) => attention?.subarray(input.tags));
+    const rows = this.force(input, tokens).steps.map(({ attention }) => attention?.subarray(input.tags));
     if (!rows[0]) return null;
     const normalize = (row) => row.map((weight) => weight / row.reduce((sum, other) => sum + other));
     const { source, target } = this.tokenizer;
@@ -116,6 +117,7 @@ export class Translator {
   /** The logits (V) of each of the target's ids and of </s>, tags included: for a comparison with another program. */
   forcedLogits(text, target, direction) {
     const input = this.input(text, direction);
-    return this.force({ ...input, beginning: [] }, [...input.beginning, ...target]).map(({ logits }) => logits);
+    const { decoder, steps } = this.force({ ...input, beginning: [] }, [...input.beginning, ...target]);
+    return decoder.logits(steps);
   }
 }

@@ -30,9 +30,12 @@ async function open() {
   const about = JSON.parse(page.about.textContent);
   models = about.models;
   directions = models.flatMap((each, model) => each.directions.map((direction) => ({ model, direction })));
+  const labels = [];
   for (const [index, { model, direction }] of directions.entries()) {
     const names = `${languageOf(direction.source).name} → ${languageOf(direction.target).name}`;
-    page.direction.add(new Option(models.length > 1 ? `${names} · ${models[model].title}` : names, index));
+    labels.push(models.length > 1 ? `${names} · ${models[model].title}` : names);
+    const number = labels.filter((label) => label === labels[index]).length; // of models with one name and direction
+    page.direction.add(new Option(number > 1 ? `${labels[index]} (${number})` : labels[index], index));
   }
   page.choice.hidden = directions.length < 2;
   page.workspace.hidden = false;

@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,51 @@ def test_models_and_weights_are_read_back(fake_runtime: str) -> None:
     for index, each in enumerate(weights):
         assert base64.b64decode(elements.only("script", id=f"weights-{index}")[1], validate=True) == each
     assert elements.only("script", id="runtime")[1] == fake_runtime
+
+
+def opened(text: str, place: Path) -> dict[str, Any]:
+    """What open_page.mjs says of a page."""
+    if not (node := shutil.which("node")):
+        pytest.skip("Node is not installed: nothing runs the page's script")
+    place.write_text(text, encoding="utf-8")
+    command = [node, str(Path(__file__).with_name("open_page.mjs")), str(place)]
+    result: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=True).stdout)
+    return result
+
+
+def offered(title: str, content: bytes, *directions: str) -> dict[str, Any]:
+    """What join_page is given of a model that can be opened."""
+    pairs = [dict(zip(("source", "target"), each.split("-"), strict=True)) for each in directions]
+    digest = hashlib.sha256(content).hexdigest()
+    return {"title": title, "directions": pairs, "verdict": "", "card": "", "checksum": digest}
+
+
+def test_models_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    models = [offered("mine", b"", *each) for each in (("en-de",), ("de-en", "en-de"), ("en-de",))]
+    other = offered("other", b"", "en-de")
+    assert opened(join_page("", [*models, other], [b""] * 4), tmp_path / "page.html")["options"] == [
+        "English → German · mine",
+        "German → English · mine",
+        "English → German · mine (2)",
+        "English → German · mine (3)",
+        "English → German · other",
+    ]
+    assert opened(join_page("", models[1:2], [b""]), tmp_path / "page.html")["options"][0] == "German → English"
+
+
+def test_weights_that_were_damaged_on_the_way_are_not_used(tmp_path: Path) -> None:
+    """By a changed character, and by a missing end; as they are they reach the worker."""
+    weights = [b"first", bytes(range(256))]
+    text = join_page("", [offered("mine", each, "en-de") for each in weights], weights)
+    sound = opened(text, tmp_path / "page.html")
+    assert (sound["notice"], [bytes(each) for each in sound["received"]]) == ("", weights)
+    encoded = base64.b64encode(weights[1]).decode()
+    for damaged in (encoded.replace("A", "B", 1), encoded[:-4]):
+        found = opened(text.replace(encoded, damaged), tmp_path / "page.html")
+        assert found["received"] is None
+        assert found["notice"] == (
+            "This file is damaged or incomplete; please copy or download it again. (wrong checksum)"
+        )
 
 
 def test_a_title_is_text() -> None:

@@ -18,8 +18,9 @@ from marian_folder import load_marian, mixed_lines
 from rows import each_row
 
 from tolka.errors import CheckpointError
-from tolka.formats.any_model import load_any
+from tolka.formats.any_model import load_any, read_folder
 from tolka.formats.marian.model_file import OPTIONS, read_items, write_bin
+from tolka.model_directory.settings import is_foreign
 
 
 def packed(*items: tuple[str, int, tuple[int, ...], bytes], version: int = 1, count: int | None = None) -> bytes:
@@ -113,7 +114,8 @@ NPZ: dict[str, tuple[Callable[[Path], object], str]] = {
     "npz, negative": (lambda path: zipped(path, ("a.npy", with_header("(-1, -2)"))), "claims (-1, -2)"),
     "npz, float64": (lambda path: np.savez(path, a=np.zeros(2)), "a.npy is float64, and must be float32 or int8"),
     "npz, none": (lambda path: zipped(path, ("a.txt", b"hello")), "damaged"),
-    "npz, cut": (lambda path: path.write_bytes(saved(np.zeros(2))[:-9]), "damaged"),
+    "npz, cut": (lambda path: path.write_bytes(saved(np.zeros(2))[:-9]), "or damaged: it is cut short"),
+    "npz, cut early": (lambda path: path.write_bytes(saved(np.zeros(2))[:99]), "or damaged: it is cut short"),
 }
 
 
@@ -241,8 +243,13 @@ def without(name: str) -> Callable[[Path], object]:
         (rewrite("decoder.yml", lambda text: text.replace("opus.npz", "other.npz")), "lacks its file other.npz"),
         (rewrite("decoder.yml", lambda text: text.replace("opus.npz", "..")), "is a link to a file outside its folder"),
         (rewrite("decoder.yml", lambda text: "models: [a.npz, b.npz]"), "has several models, a.npz and b.npz"),
-        (rewrite("decoder.yml", lambda text: "models: {a: b}"), "each side has its own vocabulary"),
+        (
+            rewrite("decoder.yml", lambda text: "{models: {a: b}, vocabs: [source.spm, target.spm]}"),
+            "each side has its own vocabulary",
+        ),
         (rewrite("decoder.yml", lambda text: "models: ["), "decoder.yml is damaged"),
+        (rewrite("decoder.yml", lambda text: "beam-size: 6"), "decoder.yml does not name its vocabs"),
+        (lambda folder: (folder / "decoder.yml").unlink(), "there is no decoder.yml, which must name its vocabs"),
         (rewrite("decoder.yml", lambda text: f"models: {BOMB}"), "decoder.yml is damaged"),
         (with_arrays(**{OPTIONS: np.frombuffer(f"type: {BOMB}".encode(), np.int8)}), f"{OPTIONS}, is damaged"),
         (
@@ -263,3 +270,16 @@ def test_a_folder_that_cannot_be_read(
 ) -> None:
     message = spoilt(tmp_path_factory.mktemp("spoilt") / "copy", opus[0], change)
     assert said in message, message
+
+
+def test_what_is_not_of_marian(tmp_path: Path) -> None:
+    """Files of names that many programs write; import needs one line that says what would be a model."""
+    for name in ("config.yml", "data.npz", "model.bin", "model.npz.yml"):
+        (tmp_path / name).touch()
+        assert not is_foreign(tmp_path)
+        said = "lacks its file config.json, as Hugging Face's models have it, and is not of Marian: it has neither deco"
+        assert said in refused(lambda: read_folder(tmp_path))
+    for name in ("vocab.yml", "source.spm", "decoder.yml"):
+        (tmp_path / name).touch()
+        assert is_foreign(tmp_path), name
+        (tmp_path / name).unlink()

@@ -141,6 +141,9 @@ class Foreign:
 def read_foreign(path: Path) -> Foreign:
     """Read a folder of one of `FAMILIES` but for its weights; CheckpointError for what is missing or does not fit."""
     folder = ModelFolder(path)
+    if not folder.has(CONFIG):
+        marian = "is not of Marian: it has neither decoder.yml, nor a model.npz or model.bin beside a vocabulary"
+        raise CheckpointError(f"{path} lacks its file {CONFIG}, as Hugging Face's models have it, and {marian}")
     config = folder.json(CONFIG)
     about = folder.json(TOKENIZER_CONFIG) if folder.has(TOKENIZER_CONFIG) else {}
     model_type = str(config.get("model_type"))

@@ -22,7 +22,7 @@ from tolka.formats.huggingface.folder import ModelFolder, Shape, in_order
 from tolka.formats.marian.layout import BIAS, OF_VOCABULARY, TRANSPOSED, layer_tensors, read_options, written_options
 from tolka.formats.marian.model_file import OPTIONS, Item, read_items, write_bin
 from tolka.model_directory.read import SavedModel
-from tolka.model_directory.settings import MARIAN_CONFIGS, direction_of, marian_models
+from tolka.model_directory.settings import MARIAN_CONFIGS, direction_of, marian_files
 from tolka.models.options import ModelConfig
 from tolka.models.transformer.options import TransformerOptions
 from tolka.system.whole_files import read_text
@@ -47,12 +47,12 @@ class MarianFolder(ModelFolder):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        named = next((name for name in MARIAN_CONFIGS if self.has(name)), "")
+        self._config = next((name for name in MARIAN_CONFIGS if self.has(name)), "")
         self._named = dict[str, Any]()
-        if named:
-            with self.file(named).open("rb") as stream:
-                self._named = _yaml(stream.read(_MOST_YAML + 1), path / named)
-        self.model, *others = self.named_files("models", marian_models(path))
+        if self._config:
+            with self.file(self._config).open("rb") as stream:
+                self._named = _yaml(stream.read(_MOST_YAML + 1), path / self._config)
+        self.model, *others = self.named_files("models", marian_files(path)[0])
         if others:
             raise CheckpointError(f"{path} has several models, {self.model} and {others[0]}: name one in decoder.yml")
         self._items = read_items(self.file(self.model))
@@ -66,7 +66,8 @@ class MarianFolder(ModelFolder):
         named = self._named.get(key)
         names = named if isinstance(named, list) else sorted(path.name for path in otherwise)
         if not names:
-            raise CheckpointError(f"{self.path} has no {key}: decoder.yml or config.yml must name them")
+            missing = f"{self._config} does not name" if self._config else "there is no decoder.yml, which must name"
+            raise CheckpointError(f"{self.path}: {missing} its {key}")
         # Other programs write paths, which may be those of another machine.
         return list(dict.fromkeys(Path(str(name)).name for name in names))
 
@@ -129,14 +130,17 @@ class MarianFiles(Family):
         return fill
 
     def files(self, saved: SavedModel, options: ModelConfig) -> dict[str, Any]:
-        if not isinstance(options, TransformerOptions):
+        is_of_several = bool(saved.tokenizer.languages or saved.tokenizer.typed_tags)
+        if is_of_several or not isinstance(options, TransformerOptions):
+            reason, each = f"model.name={vars(options)['name']}, and Marian's programs translate with Transformers", ""
+            if is_of_several:
+                reason = "of several directions, and Marian's programs know no tags for them"
+                each = ", one direction at a time (without corpus.both_directions)"
             raise ConfigError(
-                f"Marian's programs translate with Transformers, and {saved.folder} is model.name="
-                f"{vars(options)['name']}: teach one by it, mt-train recipe=distillation teacher={saved.folder} "
-                "model=transformer_student with the corpus=... of its training, in about as many minutes as that took"
+                f"{saved.folder} is {reason}: teach a Transformer by it, mt-train recipe=distillation teacher="
+                f"{saved.folder} model=transformer_student with the corpus=... of its training{each}, in about as many "
+                "minutes as that took"
             )
-        if saved.tokenizer.languages or saved.tokenizer.typed_tags:
-            raise ConfigError(f"{saved.folder} is of several directions, and Marian's programs know no tags for them")
         written = written_options(options)
         if options.decoder_start == "bos" and saved.model.state_dict()["target_embedding.weight"][BOS].any():
             raise ConfigError(
@@ -234,7 +238,9 @@ def _side(name: str) -> int:
 
 def _read_tokenizer(folder: MarianFolder) -> Tokenizer:
     """Read the vocabularies; CheckpointError for what is missing or damaged."""
-    names = folder.named_files("vocabs", [*folder.path.glob("*.spm")])
+    _, found = marian_files(folder.path)
+    # Beside YAML files, .spm files have no ids.
+    names = folder.named_files("vocabs", [] if any(path.suffix == ".yml" for path in found) else found)
     is_spm = all(name.endswith(".spm") for name in names)
     models = [folder.sentencepiece_model(name) for name in (names if is_spm else ("source.spm", "target.spm"))]
     vocabularies = []

@@ -25,6 +25,7 @@ _FLOAT32, _INT8, _INT8_MATRIX = 0x0404, 0x0101, 0x4101
 _MOST_ITEMS, _MOST_NAME, _MOST_DIMENSIONS = 2**16, 2**10, 8
 _DTYPES = ("<f4", "|i1", "|u1", "|b1", "|S1")  # in a model.npz; all but the first are options
 _ALIGNMENT = 256
+_ZIP = b"PK\x03\x04"  # a .npz begins with it
 
 
 class Item(NamedTuple):
@@ -40,7 +41,9 @@ def read_items(path: Path) -> dict[str, Item]:
     CheckpointError for a damaged file, and for an item that claims more than the file has.
     """
     try:
-        items = list(_items_of_npz(path) if zipfile.is_zipfile(path) else _items_of_bin(path))
+        with path.open("rb") as stream:
+            read = _items_of_npz if stream.read(len(_ZIP)) == _ZIP else _items_of_bin
+        items = list(read(path))
         if len(names := {name for name, _ in items}) < len(items):
             raise ValueError(f"{len(items)} items have {len(names)} names")
     except Exception as error:  # damaged bytes raise errors of many kinds
@@ -89,6 +92,8 @@ def _of_bin(name: str, shape: tuple[int, ...], kind: int, data: Array) -> Array:
 
 
 def _items_of_npz(path: Path) -> Iterator[tuple[str, Item]]:
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is cut short: the list of its arrays, at its end, is missing")
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
