@@ -172,7 +172,8 @@ def write_by_hand(folder: Path, tags: bool = False, **options: Any) -> Path:
     shapes = shapes_of(TransformerConfig(d_model=16, heads=2, d_ff=24, layers=1, norm="post"), (size, size))
     shapes[BIAS] = (1, size)
     kept = {name: shape for name, shape in shapes.items() if name not in (SOURCE, TARGET, OUTPUT)}
-    tensors = {name: torch.randn(shape, generator=draw) * 0.3 for name, shape in kept.items()}
+    # By name: another order of a table would draw another model, which may have ties between its likeliest tokens.
+    tensors = {name: torch.randn(shape, generator=draw) * 0.3 for name, shape in sorted(kept.items())}
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     return folder
 
