@@ -28,7 +28,7 @@ def open_with(*settings: str) -> set[str]:
         (["model.dropout=null", "model.layers=0"], set()),  # typed as they are while they are open
         (["batching.tokens=777"], {"batching.tokens"}),
         (["optimizer.lr=0.01"], {"optimizer.lr"}),
-        (["optimizer=muon"], {"optimizer.lr"}),  # which has a rate of its own
+        (["optimizer=muon"], {"optimizer", "optimizer.lr"}),  # which has a rate of its own
         (["trainer.updates=50"], ENDS),  # an end is the only one
         (["trainer.epochs=2"], ENDS),
         (["scheduler.warmup=9"], {"scheduler.warmup"}),

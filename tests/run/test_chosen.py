@@ -45,7 +45,14 @@ def test_what_is_typed_stays(settings: list[str]) -> None:
     assert chosen.as_dict()["optimizer"] == train_config(["corpus=files", *typed, *settings]).as_dict()["optimizer"]
     keys = {choice.key for choice in choices}
     assert "model.layers" in keys
-    assert not keys & {"model.dropout", "model.d_model", "batching.tokens", "optimizer.lr"}
+    assert not keys & {"model.dropout", "model.d_model", "batching.tokens", "optimizer", "optimizer.lr"}
+
+
+def test_a_typed_option_of_a_group_that_is_chosen_stays(settings: list[str]) -> None:
+    typed = ["model.family=transformer", "optimizer.weight_decay=0.5"]
+    chosen, choices = with_chosen_settings(train_config(with_recipe([*typed, *settings])))
+    assert "optimizer" in {choice.key for choice in choices}
+    assert chosen.as_dict()["optimizer"]["weight_decay"] == 0.5
 
 
 def test_a_run_of_another_family_is_not_continued(settings: list[str], tmp_path: Path) -> None:

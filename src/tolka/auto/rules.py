@@ -17,7 +17,7 @@ _OF_TRAINING = (
     *("batching.tokens", "optimizer.lr", "scheduler", "scheduler.horizon", "scheduler.warmup"),
     *("trainer.updates", "trainer.epochs", "trainer.validate_every", "trainer.patience", "trainer.metric"),
 )
-OF_TRANSFORMERS = "model.decoder_layers", "model.d_ff"
+OF_TRANSFORMERS = "model.decoder_layers", "model.d_ff", "optimizer"
 _OF_MODEL = "model", "model.d_model", "model.layers", "model.dropout", "tokenizer.vocab_size"
 FRESH = (*_OF_MODEL, *OF_TRANSFORMERS, *_OF_TRAINING)
 """The settings that are chosen for a model with fresh weights, a group before its keys."""
@@ -38,7 +38,8 @@ class Choice:
 class TextSize:
     """Settings that suit a text of up to `words` running words on its longer side.
 
-    passes: through the text, as many as were usual before validations brought nothing better.
+    passes: through the text, as many as were usual before validations brought nothing better. optimizer: of a
+    Transformer.
     """
 
     words: float
@@ -51,6 +52,7 @@ class TextSize:
     rate: float
     warmup: int
     passes: int
+    optimizer: str = "adamw"
 
 
 SIZES = {
@@ -61,8 +63,8 @@ SIZES = {
     ],
     "transformer": [
         TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 200),
-        TextSize(150_000, "transformer_tiny", 128, 3, 0.3, 2000, 1024, 0.002, 200, 40),
-        TextSize(500_000, "transformer_tiny", 128, 3, 0.2, 4000, 2048, 0.003, 400, 30),
+        TextSize(150_000, "transformer_tiny", 256, 1, 0.2, 2000, 1024, 0.01, 200, 20, "muon"),
+        TextSize(500_000, "transformer_tiny", 256, 1, 0.1, 8000, 2048, 0.01, 300, 20, "muon"),
         TextSize(3_000_000, "transformer_tiny", 128, 3, 0.1, 8000, 2048, 0.003, 400, 20),
         TextSize(30_000_000, "transformer_small", 256, 3, 0.1, 8000, 4096, 0.001, 400, 15),
         TextSize(math.inf, "transformer_base", 512, 6, 0.1, 16000, 25_000, 0.0007, 4000, 7),
@@ -164,7 +166,7 @@ def choose(
     # Each character has a subword of its own, and so has each byte.
     vocabulary = max(size.vocabulary, -(-(256 + text.characters) // 100) * 120)
     subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(vocabulary / 1000))
-    own = [Choice("model.decoder_layers", 0, ""), Choice("model.d_ff", 0, "")]
+    own = [Choice("model.decoder_layers", 0, ""), Choice("model.d_ff", 0, ""), Choice("optimizer", size.optimizer, "")]
     return [
         Choice("model", _FORMS.get(leaves_to, size.preset), f"{why}; {_DESTINATIONS[family]}"),
         Choice("model.d_model", size.d_model, extent),

@@ -55,7 +55,9 @@ def with_chosen_settings(config: TrainConfig) -> tuple[TrainConfig, list[Choice]
         if key:
             chosen[group][key], origins[choice.key] = choice.value, by
         else:
-            chosen[group] = preset(group, choice.value) if isinstance(choice.value, str) else dict(choice.value)
+            new = preset(group, choice.value) if isinstance(choice.value, str) else dict(choice.value)
+            own = {key: value for key, value in before[group].items() if key in new and f"{group}.{key}" in origins}
+            chosen[group] = new | own
             by = by if begun else f"{group}={choice.value}, chosen"
             origins[group] = by
     if choices:

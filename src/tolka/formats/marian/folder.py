@@ -136,10 +136,11 @@ class MarianFiles(Family):
             if is_of_several:
                 reason = "of several directions, and Marian's programs know no tags for them"
                 each = ", one direction at a time (without corpus.both_directions)"
+            minutes = (saved.scores.get("verdict") or {}).get("figures", {}).get("minutes")
+            took = f"{minutes:.0f} minutes, as that took" if minutes else "as many minutes as that took"
             raise ConfigError(
                 f"{saved.folder} is {reason}: teach a Transformer by it, mt-train recipe=distillation teacher="
-                f"{saved.folder} model=transformer_student with the corpus=... of its training{each}, in about as many "
-                "minutes as that took"
+                f"{saved.folder} model.leaves_to=marian with the corpus=... of its training{each}, in about {took}"
             )
         written = written_options(options)
         if options.decoder_start == "bos" and saved.model.state_dict()["target_embedding.weight"][BOS].any():
