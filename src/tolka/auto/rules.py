@@ -63,7 +63,7 @@ SIZES = {
     ],
     "transformer": [
         TextSize(15_000, "transformer_tiny", 128, 3, 0.3, 1000, 1024, 0.002, 100, 200),
-        TextSize(150_000, "transformer_tiny", 256, 1, 0.2, 2000, 1024, 0.01, 200, 20, "muon"),
+        TextSize(150_000, "transformer_tiny", 256, 1, 0.2, 2000, 1024, 0.003, 200, 40),
         TextSize(500_000, "transformer_tiny", 256, 1, 0.1, 8000, 2048, 0.01, 300, 20, "muon"),
         TextSize(3_000_000, "transformer_tiny", 128, 3, 0.1, 8000, 2048, 0.003, 400, 20),
         TextSize(30_000_000, "transformer_small", 256, 3, 0.1, 8000, 4096, 0.001, 400, 15),
