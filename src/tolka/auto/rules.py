@@ -79,10 +79,6 @@ MARGIN = 3
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
 _WIDEST_ON_CPU = 256
-_DESTINATIONS = {
-    "rnn": "it can be exported to html (for other programs: model.leaves_to)",
-    "transformer": "it can be exported to html and to other programs",
-}
 _FORMS = {"marian": "transformer_student", "huggingface": "transformer_marian"}
 """Transformers that these programs know, by where a model leaves to."""
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
@@ -166,9 +162,10 @@ def choose(
     # Each character has a subword of its own, and so has each byte.
     vocabulary = max(size.vocabulary, -(-(256 + text.characters) // 100) * 120)
     subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(vocabulary / 1000))
+    goes = "html alone (others: model.leaves_to)" if family == "rnn" else "html and other programs"
     own = [Choice("model.decoder_layers", 0, ""), Choice("model.d_ff", 0, ""), Choice("optimizer", size.optimizer, "")]
     return [
-        Choice("model", _FORMS.get(leaves_to, size.preset), f"{why}; {_DESTINATIONS[family]}"),
+        Choice("model", _FORMS.get(leaves_to, size.preset), f"{why}; it can go to {goes}"),
         Choice("model.d_model", size.d_model, extent),
         Choice("model.layers", size.layers, extent),
         *(own if family == "transformer" else []),

@@ -19,7 +19,6 @@ from tolka.kernels.dropout import dropout
 from tolka.kernels.packing import Packing
 
 _FLASH_WIDTH = 192  # most of a head; of wider ones some cards have no backward pass
-_ENCODED_AT_ONCE = 1024  # source positions
 # Numbers of keys up to which this is faster (forward only, and with backward): 4096 tokens of width 256 take 14 ms
 # instead of 25 in sentences of 15, 20 instead of 24 in sentences of 120.
 _MAX_KEYS, _MAX_KEYS_TRAINING = 32, 128
@@ -105,14 +104,6 @@ def attend_few(query: Tensor, keys: Tensor, values: Tensor, padding: Tensor | No
     if padding is not None:
         scores = scores.masked_fill_(padding, float("-inf"))
     return scores.softmax(dim=-1) @ values
-
-
-def encoded_at_once(source: Tensor) -> int:
-    """Return how many of the sentences (B, S) to encode at once before decoding."""
-    if source.device.type != "cpu":
-        return len(source)
-    # So that activations stay in the cache: 0.37 s for 1000 sentences of 15 tokens, where all at once take 0.56.
-    return max(1, _ENCODED_AT_ONCE // source.size(1))
 
 
 def suits_short(query: Tensor, key: Tensor) -> bool:

@@ -55,6 +55,6 @@ class Objective(nn.Module):
     @torch.no_grad()
     def _lessons(self, batch: Batch, chunk: int, equal_rows: bool) -> Iterator[Tensor]:
         """Yield the teacher's logits of each chunk of tokens, with as many rows as the model's."""
-        (teacher,) = self._teachers
-        for rows in teacher(batch).split(chunk):
-            yield teacher.logits(F.pad(rows, (0, 0, 0, chunk - len(rows))) if equal_rows else rows)
+        for teacher in self._teachers:
+            for rows in teacher(batch).split(chunk):
+                yield teacher.logits(F.pad(rows, (0, 0, 0, chunk - len(rows))) if equal_rows else rows)

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from tolka.models.seq2seq import Seq2Seq
 
 FAMILIES = ("any", "transformer", "rnn")
-DESTINATIONS = ("html", "ctranslate2", "marian", "huggingface")
-"""Where a model can be exported to."""
+DESTINATIONS = ("html", "ctranslate2", "marian", "huggingface")  # of mt-train export
 
 
 @MODELS.register("auto")
@@ -41,10 +40,8 @@ class AutoOptions(ModelConfig):
         one_of(self, "model", "family", FAMILIES)
         one_of(self, "model", "leaves_to", ("", *DESTINATIONS))
         if self.family == "rnn" and self.leaves_to not in ("", "html"):
-            raise ConfigError(
-                f"model.leaves_to={self.leaves_to} needs a Transformer: leave model.family=rnn out, or distil one from "
-                "the recurrent model afterwards (recipe=distillation)"
-            )
+            advice = "leave model.family=rnn out, or distil one afterwards (recipe=distillation)"
+            raise ConfigError(f"model.leaves_to={self.leaves_to} needs a Transformer: {advice}")
         zero_or_more(self, "model", "chosen", "d_model", "layers", "decoder_layers", "parameters")
         at_most(self, "model", MAX_WIDTH, "d_model")
         at_most(self, "model", MAX_LAYERS, "layers", "decoder_layers")

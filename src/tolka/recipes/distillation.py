@@ -115,7 +115,7 @@ class DistillationConfig(RecipeConfig):
             f"gather more text in {direction.source}",
             [*files, *texts.files],
             [lines],
-            do=lambda: texts.clean_lines(files, lines, True, _RECOMBINED * texts.pair_count),
+            do=lambda: texts.clean_lines(files, lines, True, _RECOMBINED),
             given={"cleaning": asdict(task.config.cleaning)},
         )
         greedy = {"search": "greedy"}

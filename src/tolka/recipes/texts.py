@@ -81,11 +81,6 @@ class SharedTexts:
             write_pairs(read.tests[name], prefix, self.direction)
         return {"pairs": pairs}
 
-    @property
-    def pair_count(self) -> int:
-        """Number of pairs of the written training text."""
-        return len(self._sides[0])
-
     @cached_property
     def _sides(self) -> list[list[str]]:
         return [[*read_lines(path)] for path in self.direction.files(self.train)]
@@ -98,8 +93,8 @@ class SharedTexts:
         """Write the usable lines of text in one language, each once; return how many, and why others are not.
 
         Lines of a held-out set are left out, and those of the training text, whose translation is known. is_source: in
-        the source language, not the target's. recombined: sentences made of the training text, that follow. DataError
-        if much of a file seems to be in the other language.
+        the source language, not the target's. recombined: sentences that follow, made of the training text, for each of
+        its pairs. DataError if much of a file seems to be in the other language.
         """
         sides = self._sides[::-1] if is_source else self._sides
         other, own = ({word for line in lines for word in line.casefold().split()} for lines in sides)
@@ -145,13 +140,13 @@ class SharedTexts:
                         f"{path}: {wrong} of {count} lines look like {source} by their words, and text in {code} is "
                         "wanted: name another file"
                     )
-            joiner = " " if has_spaces(code) else ""
-            made = [line for line in recombine(sides[1], recombined, joiner) if comparison_form(line) not in known]
+            drawn = recombine(sides[1], recombined * len(sides[1]), " " if has_spaces(code) else "")
+            made = [line for line in drawn if comparison_form(line) not in known]
             stream.write("".join(f"{line}\n" for line in made).encode())
         if not kept + len(made):
             raise DataError(f"none of the {total} lines is left{_left_out_text(left_out)}")
-        said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}" if files else ""
-        said += f"{', ' if said else ''}{len(made)} recombined" if recombined else ""
+        said = f"{count_text(total, 'line')}, {kept} kept{_left_out_text(left_out)}"
+        said += f", {len(made)} recombined" if recombined else ""
         return {"lines": total, "kept": kept, "left out": dict(left_out), "words": said}
 
     def synthetic(self, texts: Sequence[Path], prefix: Path, *, filter: bool = True, tag: bool = True) -> Figures:

@@ -11,7 +11,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from tolka.kernels.attention import attend_few, encoded_at_once, fused_attention, keys_for_few, padding_for_few
+from tolka.kernels.attention import attend_few, fused_attention, keys_for_few, padding_for_few
 from tolka.kernels.packing import Packing, choose_packing
 from tolka.models.base import DecoderState, remaining_sentences
 from tolka.models.transformer.layers import DecoderLayer
@@ -49,7 +49,7 @@ class DecodingTransformer(Transformer):
 
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """Encode source (B, S) once; return the state before the first token."""
-        memory = self._encode_in_parts(source, lengths)
+        memory = [(keys.contiguous(), values.contiguous()) for keys, values in self._memories(source, lengths)]
         if self.config.decoder == "ssru":
             dtype = torch.promote_types(memory[0][0].dtype, torch.float32)
             prefix = [memory[0][0].new_zeros(len(source), self.feature_size, dtype=dtype) for _ in self.decoder]
@@ -76,25 +76,6 @@ class DecodingTransformer(Transformer):
             prefix.append(cache)
         new = TransformerState(prefix, state.memory, state.padding, state.position + 1, state.beam)
         return self.decoder_norm(x), new
-
-    def _encode_in_parts(self, source: Tensor, lengths: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return each decoder layer's memory; only a few sentences may be encoded at a time, with little padding."""
-        sentences, longest = source.shape
-        memory: list[tuple[Tensor, Tensor]] = []
-        count = encoded_at_once(source)
-        if count >= sentences:
-            return [(keys.contiguous(), values.contiguous()) for keys, values in self._memories(source, lengths)]
-        for part in (slice(start, start + count) for start in range(0, sentences, count)):
-            shorter = source[part, : int(lengths[part].max())]
-            for number, (keys, values) in enumerate(self._memories(shorter, lengths[part])):
-                # The first part tells the sizes; all parts are written into one tensor for each layer.
-                if number == len(memory):
-                    (heads, key_width), value_width = keys.shape[1:3], values.size(3)
-                    all_keys = keys.new_zeros(sentences, heads, key_width, longest)
-                    memory.append((all_keys, values.new_zeros(sentences, heads, longest, value_width)))
-                memory[number][0][part, :, :, : keys.size(3)] = keys
-                memory[number][1][part, :, : values.size(2)] = values
-        return memory
 
     def _memories(self, source: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """(B, S), (B,) -> the memory of each decoder layer, as views."""
