@@ -143,7 +143,7 @@ def choose_tuning(text: TextFacts, tokens: int = 0, width: int = _TUNED_WIDTH, a
 
 
 def choose(
-    text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0, leaves_to: str = ""
+    text: TextFacts, family: str = "any", gpu: bool = False, tokens: int = 0, leaves_to: str = "html"
 ) -> list[Choice]:
     """Return the settings of FRESH for a text.
 
@@ -162,10 +162,10 @@ def choose(
     # Each character has a subword of its own, and so has each byte.
     vocabulary = max(size.vocabulary, -(-(256 + text.characters) // 100) * 120)
     subwords = max(_FEWEST_SUBWORDS, _SUBWORDS - _FEWER * math.log2(vocabulary / 1000))
-    goes = "html alone (others: model.leaves_to)" if family == "rnn" else "html and other programs"
+    others = "(others: model.leaves_to)" if family == "rnn" else f"and {leaves_to.replace('html', 'ctranslate2')}"
     own = [Choice("model.decoder_layers", 0, ""), Choice("model.d_ff", 0, ""), Choice("optimizer", size.optimizer, "")]
     return [
-        Choice("model", _FORMS.get(leaves_to, size.preset), f"{why}; it can go to {goes}"),
+        Choice("model", _FORMS.get(leaves_to, size.preset), f"{why}; it can go to html {others}"),
         Choice("model.d_model", size.d_model, extent),
         Choice("model.layers", size.layers, extent),
         *(own if family == "transformer" else []),
@@ -221,7 +221,7 @@ def choices_table(choices: Sequence[Mapping[str, Any]]) -> str:
 def _family(text: TextFacts, gpu: bool, leaves_to: str) -> tuple[str, str]:
     """Return the better family for a text, and why."""
     often = f"a word comes {text.repetition:.1f} times"
-    if leaves_to not in ("", "html"):
+    if leaves_to != "html":
         return "transformer", f"model.leaves_to={leaves_to} takes no other; recipe=distillation makes it better"
     if gpu and text.pairs >= _RNN_PAIRS_ON_GPU:
         return "transformer", "there is enough text for it"

@@ -24,8 +24,8 @@ class AutoOptions(ModelConfig):
     """the kind of model: auto, one that suits the training text and the machine"""
     family: str = "any"
     """any, transformer (which other programs can use too), or rnn"""
-    leaves_to: str = ""
-    """where the model shall be exported to: html, ctranslate2, marian or huggingface, which not all kinds can be"""
+    leaves_to: str = "html"
+    """where the model shall be exported to: html, as all can, ctranslate2, marian or huggingface"""
     d_model: int = 0
     """width; 0 = chosen"""
     layers: int = 0
@@ -38,8 +38,8 @@ class AutoOptions(ModelConfig):
 
     def __post_init__(self) -> None:
         one_of(self, "model", "family", FAMILIES)
-        one_of(self, "model", "leaves_to", ("", *DESTINATIONS))
-        if self.family == "rnn" and self.leaves_to not in ("", "html"):
+        one_of(self, "model", "leaves_to", DESTINATIONS)
+        if self.family == "rnn" and self.leaves_to != "html":
             advice = "leave model.family=rnn out, or distil one afterwards (recipe=distillation)"
             raise ConfigError(f"model.leaves_to={self.leaves_to} needs a Transformer: {advice}")
         zero_or_more(self, "model", "chosen", "d_model", "layers", "decoder_layers", "parameters")
