@@ -70,7 +70,7 @@ class DistillationConfig(RecipeConfig):
         check_model(self.teacher, task.direction)
         direction, texts = task.direction, task.texts
         leaves_to = getattr(task.config.model, "leaves_to", "").replace("html", "")
-        student = {} if task.has_typed(*_MODEL) else self._equal_student(task) if leaves_to else self._student(task)
+        student = self._equal_student(task) if leaves_to else {} if task.has_typed(*_MODEL) else self._student(task)
         if not leaves_to and find_spec("ctranslate2"):
             is_fit = (
                 student["model.family"] == "transformer" if student else not inexpressible_reason(task.config.model)
