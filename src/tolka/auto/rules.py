@@ -79,8 +79,8 @@ MARGIN = 3
 # Subwords of a word: 2.15 with a vocabulary of 1000, and less with each time that it doubles; in English and German.
 _SUBWORDS, _FEWER, _FEWEST_SUBWORDS = 2.15, 0.27, 1.2
 _WIDEST_ON_CPU = 256
-_FORMS = {"marian": "transformer_student", "huggingface": "transformer_marian"}
-"""Transformers that these programs know, by where a model leaves to."""
+FORMS = {"marian": "transformer_student", "huggingface": "transformer_marian"}
+"""Transformers that these programs know, by where a model leaves to; with post-norm, they want half of the rate."""
 _FEW_LINES = 50  # of a validation set: BLEU of fewer says little
 _LEAST_INTERVAL, _MOST_INTERVAL = 100, 1000  # updates between two validations; fewer where those are ten passes
 _PATIENCE = 4
@@ -153,6 +153,7 @@ def choose(
     # A wider model would take days on a CPU.
     sizes = [size for size in SIZES[family] if gpu or size.d_model <= _WIDEST_ON_CPU]
     size = next((size for size in sizes if text.running_words <= size.words), sizes[-1])
+    size = replace(size, rate=size.rate / (2 if leaves_to in FORMS else 1))
     length = (
         "a stream, whose length is not known"
         if text.streamed
@@ -165,7 +166,7 @@ def choose(
     others = "(others: model.leaves_to)" if family == "rnn" else f"and {leaves_to.replace('html', 'ctranslate2')}"
     own = [Choice("model.decoder_layers", 0, ""), Choice("model.d_ff", 0, ""), Choice("optimizer", size.optimizer, "")]
     return [
-        Choice("model", _FORMS.get(leaves_to, size.preset), f"{why}; it can go to html {others}"),
+        Choice("model", FORMS.get(leaves_to, size.preset), f"{why}; it can go to html {others}"),
         Choice("model.d_model", size.d_model, extent),
         Choice("model.layers", size.layers, extent),
         *(own if family == "transformer" else []),

@@ -14,6 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from tolka.auto.rules import FORMS
 from tolka.config.recipe_settings import RECIPES, RecipeConfig
 from tolka.config.typed import quote_value
 from tolka.errors import ConfigError
@@ -36,7 +37,7 @@ _WIDTHS = (1.0, 0.75, 0.5, 0.375, 0.25)  # of the teacher's
 _MULTIPLE = 32  # of which a student's width is
 _RECOMBINED = 2  # sentences made of the sources of the text, for each pair
 # Of a student that is as large as its teacher, measured with 256 wide ones on 3000 to 30 000 pairs.
-_OF_EQUALS = {"model.dropout": "0.1", "batching.tokens": "1024", "optimizer.lr": "0.003", "scheduler.warmup": "200"}
+_OF_EQUALS = {"model.dropout": "0.1", "batching.tokens": "1024", "scheduler.warmup": "200"}
 _MODEL = ("model", "model.d_model", "model.layers", "model.decoder_layers")
 
 
@@ -68,13 +69,11 @@ class DistillationConfig(RecipeConfig):
         if task.is_both:
             raise ConfigError("recipe=distillation is for one direction: leave corpus.both_directions out")
         check_model(self.teacher, task.direction)
-        direction, texts = task.direction, task.texts
-        leaves_to = getattr(task.config.model, "leaves_to", "").replace("html", "")
+        direction, texts, model = task.direction, task.texts, task.config.model
+        leaves_to = getattr(model, "leaves_to", "").replace("html", "")
         student = self._equal_student(task) if leaves_to else {} if task.has_typed(*_MODEL) else self._student(task)
         if not leaves_to and find_spec("ctranslate2"):
-            is_fit = (
-                student["model.family"] == "transformer" if student else not inexpressible_reason(task.config.model)
-            )
+            is_fit = student["model.family"] == "transformer" if student else not inexpressible_reason(model)
             leaves_to = "ctranslate2" if is_fit else ""
         source, beam = Path(f"{texts.train}.{direction.source}"), str(max(4, self.hypotheses))
         pairs = task.at("lessons", "pairs")
@@ -118,8 +117,7 @@ class DistillationConfig(RecipeConfig):
             do=lambda: texts.clean_lines(files, lines, True, _RECOMBINED),
             given={"cleaning": asdict(task.config.cleaning)},
         )
-        greedy = {"search": "greedy"}
-        yield task.translate("more-taught", "translate it", self.teacher, lines, direction, greedy)
+        yield task.translate("more-taught", "translate it", self.teacher, lines, direction, {"search": "greedy"})
         translations = task.at("more-taught", "lines.txt")
         yield Step(
             "more-lessons",
@@ -147,7 +145,8 @@ class DistillationConfig(RecipeConfig):
         folder, first = find_model_folder(names[0]), settings_of(names[0])["model"]
         files = ",".join(quote_value(str(folder / each)) for each in tokenizer.file_names)
         sizes = {f"model.{key}": str(first[key]) for key in ("d_model", "layers")}
-        return {"tokenizer.model": f"[{files}]", "trainer.teacher": self.teacher, **sizes, **_OF_EQUALS}
+        rate = {"optimizer.lr": "0.0015" if getattr(task.config.model, "leaves_to", "") in FORMS else "0.003"}
+        return {"tokenizer.model": f"[{files}]", "trainer.teacher": self.teacher, **sizes, **rate, **_OF_EQUALS}
 
     def _student(self, task: RecipeTask) -> dict[str, str]:
         """Return the settings of the widest student of at most `size` of the teacher's parameters.
