@@ -122,6 +122,8 @@ def test_a_student_for_another_program_is_as_large_as_its_teacher(
         assert more in steps["sources"].reads
     else:
         assert student["trainer.teacher"] == str(trained)
+        # Whatever row of the rules the text with its lessons falls into: the rate is one of AdamW.
+        assert (student["optimizer"], student["optimizer.lr"]) == ("adamw", "0.0015")
         assert student["tokenizer.model"].strip("[]'") == str(trained / "best" / "tokenizer.model")
         assert (student["model.d_model"], student["model.layers"]) == (str(sizes["d_model"]), str(sizes["layers"]))
     assert "more-lessons" in student["corpus.train"]

@@ -37,7 +37,7 @@ _WIDTHS = (1.0, 0.75, 0.5, 0.375, 0.25)  # of the teacher's
 _MULTIPLE = 32  # of which a student's width is
 _RECOMBINED = 2  # sentences made of the sources of the text, for each pair
 # Of a student that is as large as its teacher, measured with 256 wide ones on 3000 to 10 000 pairs.
-_OF_EQUALS = {"model.dropout": "0.1", "batching.tokens": "1024", "scheduler.warmup": "200"}
+_OF_EQUALS = {"optimizer": "adamw", "model.dropout": "0.1", "batching.tokens": "1024", "scheduler.warmup": "200"}
 _MODEL = ("model", "model.d_model", "model.layers", "model.decoder_layers")
 
 
