@@ -1,36 +1,57 @@
-"""The contract of a document: its texts with their places in, their translations out."""
+"""The contracts of what is translated: files of lines, and documents, whose form stays."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, ClassVar
 
+from tolka.documents.text import Text
 from tolka.options.registry import Registry
+from tolka.text.direction import UNKNOWN, Direction
 from tolka.text.lines import LINE_LIMIT, LineLimit
 from tolka.text.pairs import Pair
 
 
-class Document(ABC):
+@dataclass(frozen=True)
+class Layout:
+    """How translations fit into a document.
+
+    column: of the texts, in a table. line_length: of subtitles, in characters, of which wide ones count twice.
+    reading_speed: of subtitles, in such characters a second.
+    """
+
+    column: str = ""
+    line_length: int = 42
+    reading_speed: float = 17.0
+
+
+class InputFile:
     """A file of texts to translate, or a stream of one, which `path` then only names.
 
-    A format is one new file, here or in a plugin: a subclass, registered under the name that input.format chooses.
-    `write` gets the translations in the order of the texts.
+    A format is one new file, here or in a plugin: a subclass of `LineFile` or `Document`, registered under the name
+    that input.format chooses.
     """
 
     endings: ClassVar[tuple[str, ...]] = ()
     """file extensions (".srt") by which input.format=auto recognises the format"""
-    has_columns: ClassVar[bool] = False
-    """whether input.column names what is translated"""
+    with_column: ClassVar[tuple[bool, ...]] = (False,)
+    """whether input.column, which names what is translated, may be set, and may be left out: (True, False)"""
     is_streamable: ClassVar[bool] = True
     """whether it can be read from standard input"""
-    has_layout: ClassVar[bool] = False
-    """whether more is written than a line for each translation, so that the output cannot be resumed"""
 
     def __init__(
-        self, path: Path, column: str = "", limit: LineLimit = LINE_LIMIT, stream: IO[bytes] | None = None
+        self, path: Path, layout: Layout = Layout(), limit: LineLimit = LINE_LIMIT, stream: IO[bytes] | None = None
     ) -> None:
-        """column: of the texts, in a table. limit: for a line. stream: read in place of the file, once."""
-        self.path, self.column, self.limit, self.stream = path, column, limit, stream
+        """limit: for a line or a text. stream: read in place of the file, once."""
+        self.path, self.layout, self.limit, self.stream = path, layout, limit, stream
+
+
+class LineFile(InputFile, ABC):
+    """A file whose texts are translated into as many lines."""
+
+    document: "ClassVar[type[Document] | None]" = None
+    """the format in which it stays as it is around its texts"""
 
     @abstractmethod
     def texts(self) -> Iterator[Pair]:
@@ -47,13 +68,32 @@ class Document(ABC):
         """Return where a text stands, for messages. number: from 1."""
         return f"{self.path}, row {number}"
 
-    def write(self, translations: Sequence[str]) -> str:
-        """Return the text to write for the next translations."""
-        return "".join(f"{translation}\n" for translation in translations)
 
-    def end(self) -> str:
-        """Return the text to write after the last translation."""
-        return ""
+class Document(InputFile, ABC):
+    """A file that is written again with its texts translated: what is around and inside of them stays."""
+
+    direction: Direction = UNKNOWN
+    """of the translation, for what a document says of its language; set before `texts`"""
+
+    @abstractmethod
+    def texts(self) -> Iterator[Text]:
+        """Yield the texts in the order in which `write` takes them, those inside of another one before it.
+
+        It may be called again, and then begins the output again as well. DataError, with the line, for a file that is
+        broken, and for one that should not be opened.
+        """
+
+    @abstractmethod
+    def write(self, text: Text) -> bytes:
+        """Return what is written until the end of a text, whose translation is in it."""
+
+    @abstractmethod
+    def end(self) -> bytes:
+        """Return what is written after the last text."""
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a user should know of the document as a whole."""
+        return iter(())
 
 
-DOCUMENTS: Registry[Document] = Registry("document", "tolka.documents")
+DOCUMENTS: Registry[InputFile] = Registry("document", "tolka.documents")

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from tolka.documents.base import DOCUMENTS, Document
+from tolka.documents.base import DOCUMENTS, LineFile
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair
 
 
 @DOCUMENTS.register("text")
-class PlainText(Document):
+class PlainText(LineFile):
     """A file whose every line is a text."""
 
     def texts(self) -> Iterator[Pair]:

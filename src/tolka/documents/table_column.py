@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tolka.documents.base import DOCUMENTS, Document
+from tolka.documents.base import DOCUMENTS, LineFile
 from tolka.text.direction import UNKNOWN
 from tolka.text.pairs import Pair
 from tolka.text.readers import FORMATS
@@ -13,10 +13,10 @@ _SETTING = ColumnSetting(
 )
 
 
-class TableColumn(Document):
+class TableColumn(LineFile):
     """A column of a table, which a reader of corpora reads; a blank line is a row with a blank text."""
 
-    has_columns = True
+    with_column = (True,)
 
     def texts(self) -> Iterator[Pair]:
         for pair in self._reader().read():
@@ -27,7 +27,7 @@ class TableColumn(Document):
 
     def _reader(self) -> BothSides:
         # A reader of pairs has two columns; `texts` drops the second.
-        reader = FORMATS[self.endings[0]](self.path, str(self.path), UNKNOWN, [self.column, self.column], self.limit)
+        reader = FORMATS[self.endings[0]](self.path, str(self.path), UNKNOWN, [self.layout.column, self.layout.column], self.limit)
         assert isinstance(reader, BothSides)
         # Blank lines stay, as the output has a line for each of the input.
         reader.stream, reader.keeps_blank_lines, reader.setting = self.stream, True, _SETTING

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TextIO
 
-from tolka.documents.base import DOCUMENTS, Document
+from tolka.documents.base import DOCUMENTS, InputFile, Layout, LineFile
 from tolka.documents.plain_text import PlainText
 from tolka.errors import ConfigError, DataError, all_of
 from tolka.jobs.options import InputConfig
@@ -72,10 +72,9 @@ class GivenTranslations(PlainText):
 
 
 class Texts:
-    """The texts of files, or of standard input without files, and the layout of the documents around the translations.
+    """The texts of files of lines, or of standard input without files.
 
-    has_layout: whether a document has more than a line for each text. are_still_written: whether somebody may be
-    writing the texts, and waiting for an answer.
+    are_still_written: whether somebody may be writing the texts, and waiting for an answer.
     """
 
     def __init__(
@@ -92,36 +91,21 @@ class Texts:
         """
         self._config, self._limit, self._stdin = config, limit, stdin
         buffer = stdin.buffer if stdin else None
-        self._documents: list[Document] = (
+        kinds = [_line_kind(path, config) for path in files] or [_line_kind(None, config)]
+        layout = Layout(config.column)
+        self._files: list[LineFile] = (
             [GivenTranslations(files, config, limit)]
             if are_given
-            else [self._kind(path)(path, config.column, limit) for path in files]
-            or [self._kind(None)(Path("stdin"), config.column, limit, buffer)]
+            else [kind(path, layout, limit) for kind, path in zip(kinds, files, strict=False)]
+            or [kinds[0](Path("stdin"), layout, limit, buffer)]
         )
         self._is_stream = not files
-        self.has_layout = any(each.has_layout for each in self._documents)
         self.are_still_written = not files and stdin is not None and is_still_written(stdin)
         self._prefix = user_path(config.prefix) if config.prefix else None
         self._flaws = Counter[str]()
-        self._begun = list[tuple[int, Document]]()  # documents read so far, each after the number of texts before it
-        self._written, self._open = 0, 0  # number of texts written, and index in _begun of the document of the next one
+        self._begun = list[tuple[int, LineFile]]()  # files read so far, each after the number of texts before it
         if self._prefix is not None and not self._prefix.is_file():
             raise DataError(f"input.prefix: there is no file {self._prefix}")
-
-    def _kind(self, path: Path | None) -> type[Document]:
-        """Return the format of a file, or of standard input."""
-        name = self._config.format
-        if name == "auto":
-            name = _format_of_ending(path, has_columns=bool(self._config.column)) if path else ""
-            if self._config.column and not name:
-                raise ConfigError(
-                    f"input.column={self._config.column} needs to know what {path or 'standard input'} is: add "
-                    "input.format=tsv, csv, jsonl or parquet"
-                )
-        kind = DOCUMENTS.get(name or "text")
-        if path is None and not kind.is_streamable:
-            raise ConfigError(f"input.format={name} cannot be read from standard input: name the file")
-        return kind
 
     def count(self) -> int | None:
         """Return the number of texts, for progress; None if only the end of a stream tells.
@@ -133,8 +117,8 @@ class Texts:
             if self.are_still_written or self._stdin is None or not self._stdin.buffer.seekable():
                 return None
             return count_ahead(self._stdin.buffer)
-        count = sum(document.count() for document in self._documents)
-        if self._prefix is not None and not any(document.has_columns for document in self._documents):
+        count = sum(file.count() for file in self._files)
+        if self._prefix is not None and not any(True in file.with_column for file in self._files):
             beginnings = count_and_digest(self._prefix, self._limit)[0]
             if beginnings != count:
                 raise self._unequal(f"{count_text(beginnings, 'line')}, and the texts to translate are {count}")
@@ -142,14 +126,14 @@ class Texts:
 
     def notes(self) -> Iterator[str]:
         """Yield notes on files that may not be meant to be translated as text."""
-        for document in self._documents:
-            path = without_compression(document.path)
+        for file in self._files:
+            path = without_compression(file.path)
             name, markup = document_kind(path)
-            if markup and type(document) is PlainText:
-                is_table = bool(_format_of_ending(path, has_columns=True))
+            if markup and type(file) is PlainText:
+                is_table = kind_of_ending(path, has_column=True) is not None
                 advice = "; input.column=NAME translates one column alone" if is_table else ""
                 yield (
-                    f"{document.path} looks like {name}: every line of it is translated as text, {markup} included"
+                    f"{file.path} looks like {name}: every line of it is translated as text, {markup} included"
                     f"{advice}"
                 )
 
@@ -170,32 +154,13 @@ class Texts:
                 raise self._unequal(f"only {count_text(number, 'line')}, and the texts to translate are more")
             yield Pair(pair.source, prefix)
 
-    def write(self, lines: Sequence[str]) -> str:
-        """Return the text of the next translations in the layout of their documents."""
-        parts, remaining = list[str](), list(lines)
-        # One call may have the end of a document and the beginning of the next.
-        while remaining:
-            document = self._begun[self._open][1]
-            end = next((start for start, _ in self._begun[self._open + 1 :]), None)  # None: it is still being read
-            count = len(remaining) if end is None else min(len(remaining), end - self._written)
-            parts.append(document.write(remaining[:count]))
-            self._written, remaining = self._written + count, remaining[count:]
-            if self._written == end:
-                parts.append(document.end())
-                self._open += 1
-        return "".join(parts)
-
-    def end(self) -> str:
-        """Return the text to write after the last line."""
-        return "".join(document.end() for _, document in self._begun[self._open :])
-
     def place(self, number: int, of_prefix: bool) -> str:
         """Return the file and line of a text, or of the beginning of its translation. number: from 1."""
         if of_prefix and self._prefix is not None:
             return f"{self._prefix}:{number}"
-        # Of two documents that begin after the same number of texts, the first is empty.
-        before, document = next(each for each in reversed(self._begun) if each[0] < number)
-        return document.place(number - before)
+        # Of two files that begin after the same number of texts, the first is empty.
+        before, file = next(each for each in reversed(self._begun) if each[0] < number)
+        return file.place(number - before)
 
     def last_notes(self) -> Iterator[str]:
         """Yield notes on texts that may have errors."""
@@ -208,12 +173,12 @@ class Texts:
         return DataError(f"{self._prefix} has {words}: line by line it says how each translation begins (input.prefix)")
 
     def _texts(self, stream: IO[bytes] | None) -> Iterator[Pair]:
-        """Yield the texts of all documents."""
+        """Yield the texts of all files."""
         count = 0
-        for document in self._documents:
-            document.stream = stream or document.stream
-            self._begun.append((count, document))
-            for pair in document.texts():
+        for file in self._files:
+            file.stream = stream or file.stream
+            self._begun.append((count, file))
+            for pair in file.texts():
                 count += 1
                 self._flaws[pair.flaw] += bool(pair.flaw)
                 yield pair
@@ -226,8 +191,32 @@ class Texts:
         return arriving_windows(self.read(stream), size)
 
 
-def _format_of_ending(path: Path, has_columns: bool) -> str:
-    """Return the format that a file's ending names, among those with columns or those without; "" if none does."""
+def kind_of(path: Path | None, config: InputConfig) -> type[InputFile]:
+    """Return the format of a file, or of standard input (None); ConfigError for one that does not fit."""
+    if config.format != "auto":
+        kind = DOCUMENTS.get(config.format)
+    elif found := path and kind_of_ending(path, has_column=bool(config.column)):
+        kind = found
+    elif config.column:
+        raise ConfigError(
+            f"input.column={config.column} needs to know what {path or 'standard input'} is: add input.format=tsv, csv, "
+            "jsonl, parquet or xlsx"
+        )
+    else:
+        kind = PlainText
+    if path is None and not kind.is_streamable:
+        raise ConfigError(f"input.format={config.format} cannot be read from standard input: name the file")
+    return kind
+
+
+def kind_of_ending(path: Path, has_column: bool) -> type[InputFile] | None:
+    """Return the format that a file's ending names. has_column: whether input.column names what is translated."""
     ending = without_compression(path).suffix.lower()
-    kinds = ((name, DOCUMENTS.get(name)) for name in DOCUMENTS.names())
-    return next((name for name, kind in kinds if ending in kind.endings and kind.has_columns == has_columns), "")
+    kinds = map(DOCUMENTS.get, DOCUMENTS.names())
+    return next((kind for kind in kinds if ending in kind.endings and has_column in kind.with_column), None)
+
+
+def _line_kind(path: Path | None, config: InputConfig) -> type[LineFile]:
+    kind = kind_of(path, config)
+    assert issubclass(kind, LineFile), "a document is no file of lines"
+    return kind

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from tolka.documents.text import DOUBTS
 from tolka.system.number_format import count_text
 from tolka.text.direction import Direction
 from tolka.text.scripts import is_in_other_script
@@ -17,16 +18,16 @@ _LOOKED_AT = 200  # characters of a line: enough to tell its script
 _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few may be names and loanwords
 # The note on each count that is not 0, after "5 of 9". done, treated: see `UnusualLines.notes`.
 _NOTES = {
-    "apart": "lines have several sentences, {done} one by one (decoding.split)",
-    "whole": "lines have several sentences, and their translation has more or fewer: scored whole, which the model was "
+    "apart": "{unit}s have several sentences, {done} one by one (decoding.split)",
+    "whole": "{unit}s have several sentences, and their translation has more or fewer: scored whole, which the model was "
     "not trained for",
-    "together": "lines have several sentences, translated at once: the model does not say what it was trained on; try "
+    "together": "{unit}s have several sentences, translated at once: the model does not say what it was trained on; try "
     "decoding.split=sentences if the translations lack some",
-    "long": "lines were longer than the model was trained for: {treated}",
+    "long": "{unit}s were longer than the model was trained for: {treated}",
     "cut": "translations reached the length limit (search.max_length_factor) and may be cut",
-    "tagged": "lines began with the tag of a language, which gave way to that of target={target}",
-    "missing": "lines lack a translation that the glossary (search.glossary) has for them",
-    "banned": "lines contain a banned phrase (search.banned)",
+    "tagged": "{unit}s began with the tag of a language, which gave way to that of target={target}",
+    "missing": "{unit}s lack a translation that the glossary (search.glossary) has for them",
+    "banned": "{unit}s contain a banned phrase (search.banned)",
 }
 
 
@@ -38,12 +39,20 @@ class UnusualLines:
     """
 
     def __init__(
-        self, direction: Direction, scored: bool, before: Mapping[str, int], typed: Collection[str] = ()
+        self,
+        direction: Direction,
+        scored: bool = False,
+        before: Mapping[str, int] | None = None,
+        typed: Collection[str] = (),
+        unit: str = "line",
+        lister: str = "output.format=table or html",
     ) -> None:
-        """scored: whether translations were given. before: counts of the job that is resumed; {} in a new one.
+        """scored: whether translations were given. before: counts of the job that is resumed.
 
-        typed: languages whose tags (`>>deu<<`) give way to that of the direction.
+        typed: languages whose tags (`>>deu<<`) give way to that of the direction. unit: what is counted. lister: the
+        setting that lists those to check.
         """
+        self._unit, self._lister = unit, lister
         self.counts, self._tags = Counter(before), tuple(f">>{code}<<" for code in typed)
         self.direction, self._scored = direction, scored
 
@@ -77,20 +86,17 @@ class UnusualLines:
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
         for kind, words in _NOTES.items():
             if count := counts[kind]:
-                yield f"note: {count} of {counts['lines']} {words.format(done=done, treated=treated, target=target)}"
+                yield f"note: {count} of {counts['lines']} {words.format(done=done, treated=treated, target=target, unit=self._unit)}"
         if counts["reversed"] > _SHARE_NOTED * counts["lines"]:
             yield (
-                f"note: {counts['reversed']} of {counts['lines']} lines are in the script of {target}, and the model "
+                f"note: {counts['reversed']} of {counts['lines']} {self._unit}s are in the script of {target}, and the model "
                 f"translates from {source} to {target}; is it the one for the other direction?"
             )
         if blank := "" if self._scored else blank_translations_note(counts["blank"], counts["with_text"]):
             yield f"note: {blank}"
         if to_check := counts["to check"]:
-            found = Counter({flag: count for flag in FLAGS if (count := counts[f"flag {flag}"])})
+            found = Counter({flag: count for flag in (*FLAGS, *DOUBTS) if (count := counts[f"flag {flag}"])})
             why = ", ".join(f"{flag} {count}" for flag, count in found.most_common())
-            yield (
-                f"to check: {to_check} of {count_text(counts['lines'], 'line')} ({why}); output.format=table or html "
-                "lists them"
-            )
+            yield f"to check: {to_check} of {count_text(counts['lines'], self._unit)} ({why}); {self._lister} lists them"
         if is_complete and not counts["lines"]:
-            yield f"note: there was no line to {'score' if self._scored else 'translate'}"
+            yield f"note: there was no {self._unit} to {'score' if self._scored else 'translate'}"

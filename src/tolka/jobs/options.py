@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from tolka.documents.base import DOCUMENTS
+from tolka.documents.base import DOCUMENTS, Layout
 from tolka.engines.options import DecodingConfig
 from tolka.errors import ConfigError
-from tolka.options.checks import one_of
+from tolka.options.checks import at_least, one_of
 from tolka.options.settings import setting
 from tolka.search.options import SearchConfig
 
@@ -15,18 +15,21 @@ class InputConfig:
     """Options of the texts to translate."""
 
     format: str = "auto"
-    """text, tsv, csv, jsonl or parquet; auto = text, or where input.column is set, what the file's name ends in"""
+    """text (lines), html, docx, po, srt or another of the documents' formats, or tsv, csv, jsonl, parquet; auto = by the name"""
     column: str = setting("", literal=True)
     """column to translate: its name, or in tsv and csv its number, from 1; the other columns are not copied"""
     prefix: str = setting("", literal=True, any_bytes=True)
     """file with the beginning of each translation, line by line; a blank line leaves the translation free"""
 
+    memory: str = setting("", literal=True, any_bytes=True)
+    """file of translations (.tmx, .tsv, .po and others) that stand in for the model's where the source is the same"""
+
     def __post_init__(self) -> None:
         one_of(self, "input", "format", ["auto", *DOCUMENTS.names()])
-        has_columns = self.format != "auto" and DOCUMENTS.get(self.format).has_columns
-        if self.format != "auto" and self.column and not has_columns:
+        with_column = (True, False) if self.format == "auto" else DOCUMENTS.get(self.format).with_column
+        if self.column and True not in with_column:
             raise ConfigError(f"input.column ({self.column}) names a column, and input.format={self.format} has none")
-        if has_columns and not self.column:
+        if not self.column and False not in with_column:
             raise ConfigError(f"input.format={self.format} has columns: name the one to translate with input.column")
         if self.column.isdecimal() and int(self.column) == 0:
             raise ConfigError(f"input.column ({self.column}): columns are counted from 1")
@@ -43,7 +46,13 @@ class OutputConfig:
     resume: bool = False
     """with -o: continue where the same command was interrupted, after the last full window (decoding.window)"""
 
+    line_length: int = 42
+    """of subtitles, in characters; wide ones (Chinese, Japanese, Korean) count as two"""
+    reading_speed: float = 17.0
+    """of subtitles, in such characters a second; faster ones are listed for a person to check"""
+
     def __post_init__(self) -> None:
+        at_least(self, "output", 1, "line_length", "reading_speed")
         one_of(self, "output", "format", ("text", "table", "html", "nbest", "jsonl"))
 
 
@@ -55,3 +64,8 @@ class TranslateConfig:
     decoding: DecodingConfig
     input: InputConfig
     output: OutputConfig
+
+    @property
+    def layout(self) -> Layout:
+        """How translations fit into a document."""
+        return Layout(self.input.column, self.output.line_length, self.output.reading_speed)

@@ -42,7 +42,7 @@ def open_output(
         yield stdout.buffer
         stdout.buffer.flush()
     elif config.output.resume:
-        with resumable_file(path, _identity(config, models, options)) as file:
+        with resumable_file(path, identity_of(config, models, options)) as file:
             before = file.state
             if before:
                 say(f"resuming after {count_text(before['lines'], 'line')} in {file.path}")
@@ -59,7 +59,7 @@ def open_output(
             yield stream
 
 
-def _identity(config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]) -> dict[str, Any]:
+def identity_of(config: TranslateConfig, models: Sequence[Path], options: Mapping[str, bool]) -> dict[str, Any]:
     """Return everything besides the input that the output depends on."""
     from tolka.formats.hub import local_folder
     from tolka.model_directory.settings import digest

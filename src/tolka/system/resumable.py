@@ -85,6 +85,11 @@ class ResumableFile:
         os.replace(self.path, self._final)
         self._record.unlink(missing_ok=True)
 
+    def discard(self) -> None:
+        """Remove what was kept, once it is of no further use."""
+        self.state = {}
+        self._record.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Close the file; remove it if nothing was recorded."""
         self._stream.close()

@@ -18,6 +18,7 @@ _OF_OTHER_PROGRAMS = {"ns": "nso", "zho_simpl": "zh-Hans", "zho_trad": "zh-Hant"
 _OF_NO_SCRIPT = r"\p{Script=Common}", r"\p{Script=Inherited}"  # digits and signs; marks above any letter
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Line_Break=SA}\p{Bopomofo}ー"
 """Letters that are written without blanks between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), for a set."""
+_RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}
 # Languages without a blank between sentences either.
 _WITHOUT_BLANKS = {"zh", "cmn", "yue", "wuu", "lzh", "ja"}
 _TAG = re.compile(r"(?:[a-z]{2,3}|[ix](?=[-_]))(?:[-_][a-z0-9]{1,8})*", re.IGNORECASE)  # BCP 47's form
@@ -88,6 +89,11 @@ def plain_code(language: str) -> str:
 def sentence_blank(language: str) -> str:
     """Return the text between two sentences of a language: a blank, or nothing."""
     return "" if plain_code(language) in _WITHOUT_BLANKS else " "
+
+
+def is_right_to_left(language: str) -> bool:
+    """Return whether a language is written from right to left."""
+    return variety_of(language).script in _RIGHT_TO_LEFT
 
 
 @cache

@@ -19,6 +19,7 @@ import regex
 from tolka.metrics.tables import Form, table
 from tolka.model_directory.verify import LengthRatio
 from tolka.text.characters import CharacterForm
+from tolka.text.placeholders import placeholders, without_placeholders
 from tolka.text.scripts import UNSPACED
 from tolka.translation.numbers import unmatched_numbers
 from tolka.translation.results import Translation
@@ -40,32 +41,6 @@ FLAGS = (
     "banned_phrase",
 )
 
-_PLACEHOLDER = regex.compile(
-    r"""
-    (?:https?://|www\.)[!-~]*[A-Za-z0-9/]               # addresses of pages, without a particle that follows
-    | (?<![A-Za-z0-9._+-])[A-Za-z0-9._+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+  # e-mail
-    | (?<![\w.@/])@[A-Za-z_]\w*+ | (?<![\w&\#/])\#(?=\p{L})\w++  # @user, #tag
-    | \{\{ (?![\w.]{1,60}\}\}) | \}\}                   # of templates with arguments, where {{name}} is one placeholder
-    | \$?\{\{?[^{}\s]{0,60}\}?\}                        # {name} ${name} {{name}} {0} {}
-    | (?<![\w$])\$(?!(?:US|AU|CA|NZ|HK)D?\b)[A-Za-z_]\w*+  # $NAME, but not $US
-    | %\(\w++\)[-+0\ \#]*+\d*+(?:\.\d++)?[a-zA-Z]       # %(name)s
-    | %(?:\d++\$)?[-+0\#]*+\d*+(?:\.\d+)?(?:hh?|ll?)?[sdiufgxXc@](?![a-zA-Z])  # %s %d %1$s %.2f, but not 100 % safe
-    | %\d+(?![A-Za-z0-9]) | %[A-Z][A-Z_]+               # %1 %PRODUCTNAME
-    | (?<!\w)__[A-Za-z0-9]\w{0,60}?__(?!\w) | @@\w{1,60}@@  # __NAME__ @@NAME@@
-    | <<[^<>\s]{1,60}>> | ｟[^｟｠]{0,60}｠              # <<name>> ｟name｠
-    | </?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>                # tags
-    | \[\[ | \]\]                                       # links of wikis, whose text is translated
-    | \[/[A-Za-z]{1,20}\] | \[([A-Za-z]{1,20})\](?=[^\[]{0,200}\[/\1\])  # [LINK]text[/LINK]
-    | (?<![^\s"'(=])(?:~|[A-Za-z]:)?(?:[/\\][\w-]++(?:\.[\w-]++)*+){2,}  # /usr/bin, C:\Users\me
-    | &(?:[A-Za-z]{2,8}|\#\d{1,6});                     # references such as &nbsp;
-    | (?:\p{Emoji_Presentation}|\p{Extended_Pictographic}\N{VARIATION SELECTOR-16})
-    """,
-    regex.VERBOSE,
-)
-# Every placeholder has one of these; most lines have none, and are not searched with the pattern above.
-_MARK = re.compile(
-    r"[@\#{}$%_<\[\]/\\&｟\u203c-\u2bff\u3030-\u3299\N{VARIATION SELECTOR-16}\U0001f000-\U0001faff]|www\."
-)
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 # Written without blanks between words: each character counts as a word.
 _UNSPACED = regex.compile(f"[{UNSPACED}]")
@@ -133,7 +108,7 @@ def is_copy(source: str, target: str) -> bool:
     """Return whether the translation has nearly all words of the source, and hardly any others."""
     # Placeholders and numbers do not count: any translation copies them.
     own, others = (
-        Counter(word for word in words(_without_placeholders(text)) if not word.isdecimal())
+        Counter(word for word in words(without_placeholders(text)) if not word.isdecimal())
         for text in (source, target)
     )
     if own.total() < _FEWEST_COPIED:
@@ -146,7 +121,7 @@ def repeats(source: str, target: str) -> bool:
     if _longest_run(target) > max(_LONGEST_RUN, _longest_run(source)):
         return True
     # Within placeholders, as in addresses, repetitions are the source's.
-    if _repeats_syllables(_without_placeholders(target)) and not _repeats_syllables(source):
+    if _repeats_syllables(without_placeholders(target)) and not _repeats_syllables(source):
         return True
     of_source, of_target = ([word for word in words(text) if not word.isdecimal()] for text in (source, target))
     for size in range(1, _LONGEST_PHRASE + 1):
@@ -212,7 +187,7 @@ def differing_numbers(source: str, target: str) -> tuple[list[str], list[str]]:
 
     Numbers in placeholders are left out.
     """
-    return unmatched_numbers(*map(_without_placeholders, (source, target)))
+    return unmatched_numbers(*map(without_placeholders, (source, target)))
 
 
 def differing_placeholders(source: str, target: str) -> tuple[list[str], list[str]]:
@@ -223,13 +198,8 @@ def differing_placeholders(source: str, target: str) -> tuple[list[str], list[st
 
 
 def _placeholders(text: str) -> Counter[str]:
-    matches = _PLACEHOLDER.finditer(text) if _MARK.search(text) else ()
     # Blanks within a tag may be written otherwise.
-    return Counter(re.sub(r"\s+", " ", match.group()) for match in matches)
-
-
-def _without_placeholders(text: str) -> str:
-    return _PLACEHOLDER.sub(" ", text) if _MARK.search(text) else text
+    return Counter(re.sub(r"\s+", " ", match.group()) for match in placeholders(text))
 
 
 class Flagged(NamedTuple):

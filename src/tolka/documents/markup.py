@@ -1,0 +1,242 @@
+"""What HTML and XML have in common: events with their places, and texts of elements with elements inside of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import unescape
+from html.parser import HTMLParser
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+from tolka.documents.text import Code, Text, pairs
+from tolka.errors import DataError
+
+_BLOCK = 2**16  # characters that are parsed at once
+_BLANKS = " \t\r\n\f"
+_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+
+
+class Event(NamedTuple):
+    """A tag, characters, or anything else between two places of a content. kind: start, end, text or other.
+
+    name: of the element. text: of characters, with references resolved.
+    """
+
+    kind: str
+    name: str
+    attributes: Mapping[str, str]
+    start: int
+    end: int
+    text: str = ""
+
+
+def escaped(text: str) -> str:
+    """Return a text as XML and HTML write it between tags."""
+    return text.translate(_ESCAPES)
+
+
+def attribute(text: str) -> str:
+    """Return a text as XML and HTML write it in an attribute."""
+    return escaped(text).replace('"', "&quot;").replace("'", "&#39;")
+
+
+def xml_events(content: str, name: str) -> Iterator[Event]:
+    """Yield the events of XML, without a gap. name: of the file, for messages.
+
+    DataError for what is no XML, and for entities that it declares, which no document needs, and which may be huge.
+    """
+    raw = content.encode("utf-8", "surrogatepass")
+    parser, begun = expat.ParserCreate("utf-8"), list[tuple[int, str, str, Any, str]]()
+
+    def handler(kind: str) -> Callable[..., None]:
+        def add(first: str = "", second: Any = None, *_: object) -> None:
+            is_tag = kind in ("start", "end")
+            begun.append((parser.CurrentByteIndex, kind, first if is_tag else "", second or {}, first))
+
+        return add
+
+    def refuse(entity: str, *_: object) -> None:
+        raise DataError(
+            f"{name}:{parser.CurrentLineNumber}: it declares an entity ({entity}), which is not read; remove it"
+        )
+
+    parser.StartElementHandler, parser.EndElementHandler = handler("start"), handler("end")
+    parser.CharacterDataHandler, parser.DefaultHandler = handler("text"), handler("other")
+    # Their marks are empty characters, as the text between them is written without them.
+    parser.StartCdataSectionHandler = parser.EndCdataSectionHandler = handler("text")
+    parser.CommentHandler = parser.ProcessingInstructionHandler = handler("other")
+    parser.EntityDeclHandler = refuse
+    place = offset = 0  # in the content, and of the same in the bytes
+
+    def events(ready: list[tuple[int, str, str, Any, str]], end: int) -> Iterator[Event]:
+        nonlocal place, offset
+        for (_, kind, element, attributes, text), (after, *_) in zip(
+            ready, [*ready[1:], (end, "", "", {}, "")], strict=True
+        ):
+            length = len(raw[offset:after].decode("utf-8", "surrogatepass"))
+            yield Event(kind, element, attributes, place, place + length, text if kind == "text" else "")
+            place, offset = place + length, after
+
+    try:
+        for start in range(0, len(raw), _BLOCK):
+            parser.Parse(raw[start : start + _BLOCK], False)
+            # The last event ends where the next one begins.
+            ready, begun[:] = begun[:-1], begun[-1:]
+            if ready:
+                yield from events(ready, begun[0][0])
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        reason = expat.errors.messages[error.code]
+        raise DataError(f"{name}:{error.lineno}: this is not XML ({reason})") from None
+    yield from events(begun, len(raw))
+
+
+class _Html(HTMLParser):
+    """Collects the events of HTML, each with the line and column in which it begins."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=False)
+        self.begun: list[tuple[tuple[int, int], str, str, Mapping[str, str], str | None]] = []
+
+    def add(self, kind: str, name: str = "", attributes: Any = (), text: str | None = "") -> None:
+        """Add an event. text: of characters; None for a reference, whose characters its place has."""
+        # Of an attribute that is there twice the first one counts.
+        values = {key: value or "" for key, value in reversed(attributes)}
+        self.begun.append((self.getpos(), kind, name, values, text))
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.add("start", tag, attrs)
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.add("start", tag, attrs)  # as in browsers, where only void elements end with their tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self.add("end", tag)
+
+    def handle_data(self, data: str) -> None:
+        self.add("text", text=data)
+
+    def handle_entityref(self, name: str) -> None:
+        self.add("text", text=None)
+
+    def handle_charref(self, name: str) -> None:
+        self.add("text", text=None)
+
+    def handle_comment(self, data: str) -> None:
+        self.add("other")
+
+    def handle_decl(self, decl: str) -> None:
+        self.add("other")
+
+    def handle_pi(self, data: str) -> None:
+        self.add("other")
+
+    def unknown_decl(self, data: str) -> None:
+        self.add("other")
+
+
+def html_events(content: str) -> Iterator[Event]:
+    """Yield the events of HTML, without a gap, as browsers would read it."""
+    parser, line, line_start = _Html(), 1, 0
+    waiting: tuple[int, str, str, Mapping[str, str], str | None] | None = None
+
+    def events() -> Iterator[Event]:
+        nonlocal line, line_start, waiting
+        for (of_line, column), *event in parser.begun:
+            while line < of_line:
+                line, line_start = line + 1, content.index("\n", line_start) + 1
+            if waiting:
+                yield finished(line_start + column)
+            waiting = (line_start + column, *event)
+        parser.begun.clear()
+
+    def finished(end: int) -> Event:
+        assert waiting
+        start, kind, name, attributes, text = waiting
+        return Event(kind, name, attributes, start, end, unescape(content[start:end]) if text is None else text)
+
+    for start in range(0, len(content), _BLOCK):
+        parser.feed(content[start : start + _BLOCK])
+        yield from events()
+    parser.close()
+    yield from events()
+    if waiting:
+        yield finished(len(content))
+
+
+class TextBuilder:
+    """Makes a text of the characters and tags between the edges of a block."""
+
+    def __init__(self, content: str) -> None:
+        self._content = content
+        self._items: list[tuple[str | Code, int, int]] = []
+        self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
+
+    @property
+    def so_far(self) -> str:
+        """The characters so far."""
+        return "".join(part for part, _, _ in self._items if isinstance(part, str))
+
+    def add(self, part: str | Code, start: int, end: int, inside: Sequence[Text] = ()) -> None:
+        """Add characters, or markup with the texts inside of it."""
+        self._items.append((part, start, end))
+        if isinstance(part, Code):
+            part.raw = self._around(inside, start, end)
+            self._inside += inside
+
+    def _around(self, inside: Sequence[Text], start: int, end: int) -> list[str | Text]:
+        raw: list[str | Text] = []
+        for text in inside:
+            if not text.nested:
+                raw += [self._content[start : text.start], text]
+                start = text.end
+        return [*raw, self._content[start:end]]
+
+    def finish(self, reason: str = "") -> Iterator[Text]:
+        """Yield the text, after those inside of it. What is at its edges, and of no part of it, is none of it.
+
+        reason: why it is left alone.
+        """
+        items, inside = self._trimmed(), self._inside
+        self._items, self._inside = [], []
+        if not items:
+            yield from inside
+            return
+        (_, start, first_end), (last, last_start, end) = items[0], items[-1]
+        if isinstance(items[0][0], str):
+            start += len(self._content[start:first_end]) - len(self._content[start:first_end].lstrip(_BLANKS))
+        if isinstance(last, str):
+            end = last_start + len(self._content[last_start:end].rstrip(_BLANKS))
+        table = dict(_ESCAPES)
+        for part, a, b in items:
+            # A character that the document writes as a reference is written so again.
+            if isinstance(part, str) and len(part) == 1 and ord(part) not in table and self._content[a] == "&":
+                table[ord(part)] = self._content[a:b]
+        yield from (text for text in inside if text.start < start)
+        for text in inside:
+            if start <= text.start < end:
+                text.nested = True
+                yield text
+        written, parts = self._content[start:end], [part for part, _, _ in items]
+        yield Text(parts, start, end, written, escape=lambda text: text.translate(table), reason=reason)
+        yield from (text for text in inside if text.start >= end)
+
+    def _trimmed(self) -> list[tuple[str | Code, int, int]]:
+        """Return the items without markup at their edges, and without that around all of them."""
+        items, codes = list(self._items), [part for part, _, _ in self._items if isinstance(part, Code)]
+        closes = {id(codes[first]): codes[last] for first, last in pairs(codes).items()}
+        paired = {*closes, *map(id, closes.values())}
+
+        def is_around(part: str | Code, start: int, end: int) -> bool:
+            if isinstance(part, Code):
+                return not part.text and id(part) not in paired
+            return not self._content[start:end].strip(_BLANKS)
+
+        while items:
+            if is_around(*items[0]):
+                items.pop(0)
+            elif is_around(*items[-1]):
+                items.pop()
+            elif isinstance(items[0][0], Code) and closes.get(id(items[0][0])) is items[-1][0]:
+                items = items[1:-1]
+            else:
+                break
+        return items

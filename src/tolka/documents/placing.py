@@ -1,0 +1,212 @@
+"""Where the markup of a text belongs in its translation, by the model's own alignment.
+
+A span goes to the words whose alignment is most inside of it: to the run of them that has the largest sum of (share of
+its alignment inside of the span - threshold), which is one piece, and inside of the span around it. So no markup is
+lost, doubled or unbalanced, wherever the alignment points.
+
+Shapes: T units of the translation, S subwords of the source.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from tolka.documents.text import Node, Text
+from tolka.text.scripts import UNSPACED
+
+# A word with its apostrophes and hyphens, a letter of a script without blanks between words, or a mark.
+_UNIT = regex.compile(rf"(?V1)[{UNSPACED}]|[\w--[{UNSPACED}]]+(?:['’‑-][\w--[{UNSPACED}]]+)*|[^\w\s]")
+_WORD = regex.compile(r"\w")
+_LEAST = 0.5  # share of the largest share that a word of the span has
+_SURE = 0.5  # share of the alignment inside of the span that its words have on average, if it is at the right place
+_WIDTH = 0.15  # of the diagonal that stands for an alignment, in shares of the length
+
+
+class Alignment(NamedTuple):
+    """Soft alignment of a translation. weights: (target subwords, source subwords), each row sums to 1.
+
+    sources, targets: from which to which character each subword is.
+    """
+
+    sources: Sequence[tuple[int, int]]
+    targets: Sequence[tuple[int, int]]
+    weights: NDArray[np.float64]
+
+
+@dataclass
+class _Unit:
+    """A word or mark of the translation. kept: the markup that takes its place."""
+
+    start: int
+    end: int
+    kept: Node | None = None
+
+
+def place(text: Text, target: str, alignment: Alignment | None) -> list[str]:
+    """Write a translation with the markup of its text; return what a person should look at: markup, or kept text.
+
+    alignment: None = a diagonal, whose every use is to be looked at.
+    """
+    placing = _Placing(text, target, alignment)
+    text.written = text.finish(placing.render(text.nodes, 0, len(target), 0, len(placing.units)))
+    return sorted({*placing.doubts})
+
+
+def needs_alignment(text: Text, target: str) -> bool:
+    """Return whether anything in a text has no place in its translation that is clear without an alignment."""
+    # A code is in the translation once, or it has no place of its own; where two are alike, either will do.
+    return any(node.kind != "kept" or node.code.text not in target for node in text.nodes)
+
+
+class _Placing:
+    """The places of one text's markup in its translation."""
+
+    def __init__(self, text: Text, target: str, alignment: Alignment | None) -> None:
+        self._text, self._target = text, target
+        self._fixed, self.doubts = text.arrange(target)
+        self.units = _units(target, _all_kept(text.nodes))
+        self._is_aligned = alignment is not None
+        self._are_words = np.array(
+            [bool(unit.kept or _WORD.search(target, unit.start, unit.end)) for unit in self.units]
+        )
+        self._weights = self._of_characters(alignment or _diagonal(text.source, target))
+
+    def _of_characters(self, alignment: Alignment) -> NDArray[np.float64]:
+        """Return the alignment of each unit to each character of the source; each row sums to 1."""
+        subwords = np.zeros((len(alignment.sources), len(self._text.source)))
+        for row, (start, end) in zip(subwords, alignment.sources, strict=True):
+            row[start:end] = 1 / max(end - start, 1)
+        units = np.zeros((len(self.units), len(alignment.targets)))
+        for row, unit in zip(units, self.units, strict=True):
+            row[:] = [max(0, min(end, unit.end) - max(start, unit.start)) for start, end in alignment.targets]
+        weights = units @ alignment.weights @ subwords
+        self._copy_rows(weights)
+        return weights / weights.sum(axis=1, keepdims=True).clip(min=1e-9)
+
+    def _copy_rows(self, weights: NDArray[np.float64]) -> None:
+        """Align words that both sides have once, as names and numbers, to themselves, and kept text to its place."""
+        words = [(match[0].casefold(), match.span()) for match in _UNIT.finditer(self._text.source)]
+        of_source = Counter(word for word, _ in words)
+        places, targets = dict(words), [self._target[unit.start : unit.end].casefold() for unit in self.units]
+        of_target = Counter(targets)
+        for unit, row, word in zip(self.units, weights, targets, strict=True):
+            span = places.get(word) if of_source[word] == of_target[word] == 1 else None
+            if unit.kept:
+                span = unit.kept.start, unit.kept.end
+            if span:
+                row[:], row[slice(*span)] = 0, 1
+
+    def render(self, nodes: Sequence[Node], start: int, end: int, first: int, last: int) -> str:
+        """Return the translation from one character to another with the markup that belongs there.
+
+        first, last: the units of that part.
+        """
+        free = np.zeros(len(self.units), bool)
+        free[first:last] = True
+        placed: list[tuple[int, int, str]] = []
+        # What the model has copied is at a known place, and spans take the words that they are of from what is left.
+        for node in sorted(nodes, key=lambda each: ("kept", "span", "point").index(each.kind)):
+            run = self._run(node, free) if node.kind != "point" and free.any() else None
+            if run is None:
+                at = self._beside(node, start, end, first, last)
+                placed.append((at, at, str(node)))
+                continue
+            free[slice(*run)] = False
+            a, b = self.units[run[0]].start, self.units[run[1] - 1].end
+            inside = "" if node.kind == "kept" else self.render(node.children, a, b, *run)
+            placed.append((a, b, f"{node.code}{inside}{node.close or ''}"))
+        parts, cursor = list[str](), start
+        for a, b, written in sorted(placed, key=lambda each: each[:2]):
+            parts += [self._characters(cursor, max(a, cursor)), written]
+            cursor = max(b, cursor)
+        return "".join([*parts, self._characters(cursor, end)])
+
+    def _characters(self, start: int, end: int) -> str:
+        """Return the characters of a part of the translation, and what stands there at fixed places."""
+        parts = list[str]()
+        for a, b, written in self._fixed:
+            if start <= a < end:
+                parts += [self._text.escape(self._target[start:a]), written]
+                start = b
+        return "".join([*parts, self._text.escape(self._target[start:end])])
+
+    def _run(self, node: Node, free: NDArray[np.bool_]) -> tuple[int, int] | None:
+        """Return the units that a span or kept text takes, the first and the one behind the last; None if none does."""
+        for number, unit in enumerate(self.units):
+            if unit.kept is node and free[number]:
+                return number, number + 1
+        source, shares = self._text.source, self._weights[:, node.start : node.end].sum(axis=1)
+        least = _LEAST * shares[free].max()
+        # Marks attend to anything: they neither begin a run nor part it.
+        shares[~self._are_words] = least
+        first, last = _best_run(np.where(free, shares - least, -np.inf))
+        is_sure = self._is_aligned and shares[first:last].mean() >= _SURE
+        if node.kind == "kept" or not is_sure:
+            self.doubts.append("kept_text" if node.kind == "kept" else "markup")
+        if node.kind == "kept" and not is_sure:
+            return None  # to no word: none gives way to it
+        if not _WORD.match(source[node.end - 1]) and last < len(free) and free[last] and not self._are_words[last]:
+            last += 1
+        if not _WORD.match(source[node.start]) and first and free[first - 1] and not self._are_words[first - 1]:
+            first -= 1
+        return first, last
+
+    def _beside(self, node: Node, start: int, end: int, first: int, last: int) -> int:
+        """Return the character before which a point stands: behind the word before it, or before the one behind it."""
+        source, place = self._text.source, node.start
+        if place in (0, len(source)) or first == last:
+            return start if place == 0 else end
+        is_behind = source[place - 1] != " "
+        word = next(span for match in _UNIT.finditer(source) if place - is_behind < (span := match.span())[1])
+        number = first + int(self._weights[first:last, slice(*word)].sum(axis=1).argmax())
+        if not self._is_aligned:
+            self.doubts.append("markup")
+        return self.units[number].end if is_behind else self.units[number].start
+
+
+def _best_run(values: NDArray[np.float64]) -> tuple[int, int]:
+    """Return the run with the largest sum, the shortest of several: its first and the one behind its last."""
+    best, run, total, start = -np.inf, (0, 1), 0.0, 0
+    for number, value in enumerate(values):
+        if total <= 0:
+            total, start = 0.0, number
+        total += value
+        if total > best:
+            best, run = total, (start, number + 1)
+    return run
+
+
+def _units(target: str, kept: Sequence[Node]) -> list[_Unit]:
+    """Return the words and marks of a translation; kept text that it has is one of them, in the order of the source."""
+    copied: list[_Unit] = []
+    ends = Counter[str]()  # of the last copy of each
+    for node in kept:
+        start = target.find(node.code.text, ends[node.code.text])
+        end = start + len(node.code.text)
+        if start >= 0 and not any(unit.start < end and start < unit.end for unit in copied):
+            copied.append(_Unit(start, end, node))
+            ends[node.code.text] = end
+    copied.sort(key=lambda unit: unit.start)
+    units, cursor = list[_Unit](), 0
+    for unit in [*copied, _Unit(len(target), len(target))]:
+        units += [_Unit(*match.span()) for match in _UNIT.finditer(target, cursor, unit.start)]
+        units += [unit] if unit.kept else []
+        cursor = unit.end
+    return units
+
+
+def _all_kept(nodes: Sequence[Node]) -> list[Node]:
+    return [each for node in nodes for each in ([node] if node.kind == "kept" else _all_kept(node.children))]
+
+
+def _diagonal(source: str, target: str) -> Alignment:
+    """Return an alignment of each character to those at about the same share of the length."""
+    sides = [[(place, place + 1) for place in range(len(side))] for side in (source, target)]
+    rows, columns = (np.linspace(0, 1, len(side)) for side in (target, source))
+    weights = np.exp(-(((rows[:, None] - columns) / _WIDTH) ** 2))
+    return Alignment(*sides, weights / weights.sum(axis=1, keepdims=True))

@@ -1,0 +1,157 @@
+"""A text of a document: what the model reads of it, the markup inside of it, and what is written in its place."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tolka.text.placeholders import placeholders
+
+_BLANKS = re.compile(r"[ \t\r\n\f]+")
+_LETTER = re.compile(r"[^\W\d_]")
+
+NO_WORDS = "without words"
+"""Why a text is left alone that has no letter, except in what stays as it is."""
+EDIT = "edit"
+"""The reason of what is no text of the document: a change that its new language calls for."""
+
+DOUBTS = ("markup", "kept_text", "line_length", "reading_speed")
+"""What a person should look at in a translation, beside the flags: whether markup and kept text are at the right place,
+and subtitles that are too long to be read."""
+
+
+@dataclass
+class Code:
+    """Markup inside a text, which stays as it is.
+
+    raw: as the document has it; the texts inside of it (a footnote, the description of a picture) are translated by
+    themselves. kind: open, close, lone, or kept: a part of the text, `text`, which the model reads and its translation
+    has as it is. name: what open and close have in common.
+    """
+
+    raw: "Sequence[str | Text]"
+    kind: str = "lone"
+    name: str = ""
+    text: str = ""
+
+    def __str__(self) -> str:
+        return "".join(part if isinstance(part, str) else part.written for part in self.raw)
+
+
+@dataclass
+class Node:
+    """Markup and its place in the source of a text: characters from `start` to `end`, and what is inside of it.
+
+    kind: span, point (between two characters) or kept. close: what ends a span.
+    """
+
+    kind: str
+    start: int
+    end: int
+    code: Code
+    close: Code | None = None
+    children: "list[Node]" = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.code}{''.join(map(str, self.children))}{self.close or ''}"
+
+
+@dataclass
+class Text:
+    """A text of a document.
+
+    parts: its characters, and the markup between them. start, end: its place in the content of the document, or of the
+    file inside of it. written: what stands there; the original until it is translated. where: its place for messages.
+    escape: how the format writes characters. reason: why it is left alone; "" if it is to be translated. nested:
+    whether it is inside the markup of a text that follows. finish: makes of its characters and markup what is written.
+    arrange: returns what stands in a translation at fixed places, whatever its markup (from, to, what is written there),
+    and what a person should look at.
+    """
+
+    parts: Sequence[str | Code]
+    start: int = 0
+    end: int = 0
+    written: str = ""
+    where: str = ""
+    escape: Callable[[str], str] = str
+    reason: str = ""
+    nested: bool = False
+    finish: Callable[[str], str] = str
+    arrange: "Callable[[str], tuple[Sequence[tuple[int, int, str]], list[str]]]" = lambda translation: ((), [])
+
+    def __post_init__(self) -> None:
+        pieces = [piece for part in self.parts for piece in _pieces(part, self.escape)]
+        self.source, places = _source_of(pieces)
+        codes = [piece for piece in pieces if isinstance(piece, Code)]
+        self.nodes = _tree(codes, places, self.source)
+        if not self.reason and not any(_LETTER.search(piece) for piece in pieces if isinstance(piece, str)):
+            self.reason = NO_WORDS
+
+
+def _pieces(part: str | Code, escape: Callable[[str], str]) -> Iterator[str | Code]:
+    """Yield a part; characters with their placeholders as codes."""
+    if isinstance(part, Code):
+        yield part
+        return
+    start = 0
+    for match in placeholders(part):
+        yield part[start : match.start()]
+        yield Code([escape(match[0])], "kept", text=match[0])
+        start = match.end()
+    yield part[start:]
+
+
+def _source_of(pieces: Sequence[str | Code]) -> tuple[str, list[tuple[int, int]]]:
+    """Return what the model reads, with single blanks, and where each code stands in it: from, to."""
+    source, places = "", list[tuple[int, int]]()
+    for before_it, piece in zip([None, *pieces], pieces, strict=False):
+        before = len(source)
+        text = _BLANKS.sub(" ", piece if isinstance(piece, str) else piece.text)
+        source += text.lstrip(" ") if not source or source.endswith(" ") else text
+        if isinstance(piece, Code):
+            places.append((before, len(source)))
+        elif isinstance(before_it, Code) and before_it.kind == "lone" and text.startswith(" ") and source[before - 1 : before] == " ":
+            before_it.raw = [*before_it.raw, " "]  # a blank on both sides, of which the source has one
+    source = source.rstrip(" ")
+    return source, [(min(start, len(source)), min(end, len(source))) for start, end in places]
+
+
+def _tree(codes: Sequence[Code], places: Sequence[tuple[int, int]], source: str) -> list[Node]:
+    """Return the markup of a text, nested as it is there."""
+    ends = pairs(codes)
+    top: list[Node] = []
+    around: list[tuple[int, list[Node]]] = [(-1, top)]  # the number of the code that ends each span, and its children
+    for number, (code, (start, end)) in enumerate(zip(codes, places, strict=True)):
+        if number == around[-1][0]:
+            around.pop()
+            _fit(around[-1][1], source)
+        elif number in ends:
+            node = Node("span", start, places[ends[number]][0], code, codes[ends[number]])
+            around[-1][1].append(node)
+            around.append((ends[number], node.children))
+        else:
+            around[-1][1].append(Node("kept" if code.text else "point", start, end, code))
+    return top
+
+
+def pairs(codes: Sequence[Code]) -> dict[int, int]:
+    """Return the number of the code that closes each one that opens. Of two that overlap the outer one is no span."""
+    ends, opened = dict[int, int](), list[int]()
+    for number, code in enumerate(codes):
+        if code.kind == "open":
+            opened.append(number)
+        elif code.kind == "close" and any(codes[each].name == code.name for each in opened):
+            while codes[opened[-1]].name != code.name:  # never closed, or after this one
+                opened.pop()
+            ends[opened.pop()] = number
+    return ends
+
+
+def _fit(siblings: list[Node], source: str) -> None:
+    """Let the last of the siblings, a span, begin and end at a character; one without any is a point."""
+    node = siblings[-1]
+    while node.start < node.end and source[node.start] == " ":
+        node.start += 1
+    while node.start < node.end and source[node.end - 1] == " ":
+        node.end -= 1
+    if node.start >= node.end:
+        siblings[-1] = Node("point", node.start, node.start, Code([str(node)]))

@@ -1,0 +1,113 @@
+"""Which files of a job are documents, and where their translations go."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tolka.documents.base import Document, LineFile
+from tolka.errors import ConfigError, DataError
+from tolka.jobs.inputs import kind_of, kind_of_ending
+from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
+from tolka.system.atomic import check_output
+
+if TYPE_CHECKING:
+    from tolka.jobs.translation import Job
+
+
+class Planned(NamedTuple):
+    """A file, and where it goes: None = standard output. document: None for a file that is copied as it is."""
+
+    path: Path
+    output: Path | None
+    document: Document | None
+
+
+def planned_documents(job: "Job", config: TranslateConfig) -> list[Planned]:
+    """Return what a job translates as documents; [] if it is one of lines.
+
+    ConfigError for both kinds in one job, and for settings that only lines have. DataError for an output that cannot be
+    written, or is read.
+    """
+    inputs = job.inputs or ([] if job.is_typed else [Path("stdin")])
+    kinds = [None if path.is_dir() else _kind(path, job, config.input) for path in inputs]
+    first = next((path for path, kind in zip(inputs, kinds, strict=True) if kind or path.is_dir()), None)
+    if job.are_given or first is None:
+        return []
+    _check_settings(job, config, first)
+    goes_into_folder = len(inputs) > 1 or first.is_dir() or (job.output is not None and job.output.is_dir())
+    if goes_into_folder and job.output is None:
+        raise ConfigError(f"{first}: several documents go to a folder: name it with -o")
+    planned: list[Planned] = []
+    for path, kind in zip(inputs, kinds, strict=True):
+        if path.is_dir():
+            assert job.output is not None
+            for each in _files_in(path):
+                kind_in_folder = _kind_in_folder(each)
+                output = job.output / each.relative_to(path)
+                planned.append(Planned(each, output, kind_in_folder and _opened(kind_in_folder, each, job, config)))
+        elif kind is None:
+            raise ConfigError(f"{path} has lines, and {first} is a document: translate them apart")
+        else:
+            output = job.output / path.name if job.output and goes_into_folder else job.output
+            planned.append(Planned(path, output, _opened(kind, path, job, config)))
+    _check_outputs(planned)
+    return planned
+
+
+def _kind(path: Path, job: "Job", config: InputConfig) -> type[Document] | None:
+    """Return the format of a file that is translated as a document; None if it is one of lines."""
+    kind = kind_of(path if job.inputs else None, config)
+    if issubclass(kind, Document):
+        return kind
+    assert issubclass(kind, LineFile)
+    # A table stays one in a file of its kind; elsewhere it becomes a line for each row.
+    stays = config.column and job.output and job.output.suffix.lower() in kind.endings
+    return kind.document if stays else None
+
+
+def _kind_in_folder(path: Path) -> type[Document] | None:
+    """Return the format of a file among others; None if it is copied."""
+    kind = kind_of_ending(path, has_column=False)
+    if kind is None or issubclass(kind, Document):
+        return kind
+    return kind.document if issubclass(kind, LineFile) else None
+
+
+def _opened(kind: type[Document], path: Path, job: "Job", config: TranslateConfig) -> Document:
+    stream = None if job.inputs or job.stdin is None else job.stdin.buffer
+    return kind(path, config.layout, config.decoding.line_limit, stream)
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    if not found:
+        raise DataError(f"{folder} is a folder without files")
+    return iter(found)
+
+
+def _check_settings(job: "Job", config: TranslateConfig, path: Path) -> None:
+    """Raise ConfigError for what only files of lines have."""
+    default = OutputConfig()
+    named = {
+        "--attention": job.attention,
+        "output.format": config.output.format != default.format,
+        "output.alignments": config.output.alignments,
+        "input.prefix": config.input.prefix,
+    }
+    if chosen := [name for name, value in named.items() if value]:
+        raise ConfigError(f"{path} is a document, and {chosen[0]} is for lines: leave it out, or set input.format=text")
+
+
+def _check_outputs(planned: list[Planned]) -> None:
+    """Raise DataError for an output that is an input, that two files would have, or that names another format."""
+    of_output: dict[Path, Path] = {}
+    for path, output, document in planned:
+        if output is None:
+            continue
+        if other := of_output.get(output):
+            raise DataError(f"{other} and {path} would both become {output}: translate them apart")
+        of_output[output] = path
+        if document and output.suffix.lower() != path.suffix.lower() and output.suffix.lower() not in document.endings:
+            raise DataError(f"{output}: a document keeps its form; let its name end in {path.suffix}, as {path.name} does")
+        if output.parent.is_dir():
+            check_output(output, (each.path for each in planned))
