@@ -52,6 +52,8 @@ def place(text: Text, target: str, alignment: Alignment | None) -> list[str]:
 
     alignment: None = a diagonal, whose every use is to be looked at.
     """
+    if target == text.source:  # nothing changes, not even how it is written
+        return []
     placing = _Placing(text, target, alignment)
     text.written = text.finish(placing.render(text.nodes, 0, len(target), 0, len(placing.units)))
     return sorted({*placing.doubts})
