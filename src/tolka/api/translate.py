@@ -88,6 +88,7 @@ def translate_files(
     config: TranslateConfig | Settings = (),
     output: str | Path | None = None,
     attention: str | Path | None = None,
+    report: str | Path | None = None,
     score: bool = False,
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
@@ -97,14 +98,16 @@ def translate_files(
     """Translate files as mt-translate does, with all of its settings.
 
     model: as in `load`. config, settings: as mt-translate takes them. files: none = `stdin`. output: a file, written
-    whole or not at all; None = `stdout`. attention: a folder for attention maps. score: whether the second of two files
-    has translations of the first, to be scored. say: receives notes. TolkaError, in one line, if it fails.
+    whole or not at all, of several documents a folder; None = `stdout`. attention: a folder for attention maps. report:
+    a file for what became of documents, as JSON. score: whether the second of two files has translations of the first,
+    to be scored. say: receives notes. TolkaError, in one line, if it fails.
 
         tolka.translate_files("runs/mine", ["book.en"], output="book.de", resume=True)
+        tolka.translate_files("runs/mine", ["manual.docx"], output="handbuch.docx", report="report.json")
     """
     config = as_config(TranslateConfig, partial(translate_config, say=say), config, settings)
     models, inputs = [Path(folder) for folder in listed_folders(model)], [user_path(str(file)) for file in files]
-    job = Job(models, inputs, _path(output), _path(attention), score, stdin, stdout)
+    job = Job(models, inputs, _path(output), _path(attention), _path(report), score, stdin, stdout)
     jobs.translate_files(job, config, say)
 
 

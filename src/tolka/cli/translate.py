@@ -1,4 +1,4 @@
-"""mt-translate: one translation per line of text."""
+"""mt-translate: a translation for each line of text, and documents in their form."""
 
 import argparse
 import sys
@@ -26,6 +26,7 @@ def run(arguments: Sequence[str]) -> int:
         translate_config(settings, say),
         output=options.output,
         attention=options.attention,
+        report=options.json,
         score=options.score,
         stdin=sys.stdin,
         stdout=sys.stdout,
@@ -35,9 +36,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of mt-translate."""
-    parser = Parser("mt-translate", "Translate text line by line: files, or standard input when none is named.")
+    parser = Parser("mt-translate", "Translate lines of text and documents: files, folders, or standard input.")
     parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
-    parser.add_argument("inputs", nargs="*", metavar="FILE|key=value", help="texts to translate, and settings")
+    parser.add_argument("inputs", nargs="*", metavar="FILE|key=value", help="lines, documents or folders, and settings")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="OUT", help="write there, all or nothing, not to standard output"
     )
@@ -48,6 +49,12 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--attention", type=Path, metavar="DIR", help="write attention maps there: a page and a JSON file for each line"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="REPORT",
+        help="write there what became of a document's texts",
     )
     parser.add_argument("--version", action="version", version=__version__)
     if {"-h", "--help"} & set(arguments):

@@ -140,12 +140,12 @@ def html_events(content: str) -> Iterator[Event]:
 
     def events() -> Iterator[Event]:
         nonlocal line, line_start, waiting
-        for (of_line, column), *event in parser.begun:
+        for (of_line, column), kind, name, attributes, text in parser.begun:
             while line < of_line:
                 line, line_start = line + 1, content.index("\n", line_start) + 1
             if waiting:
                 yield finished(line_start + column)
-            waiting = (line_start + column, *event)
+            waiting = line_start + column, kind, name, attributes, text
         parser.begun.clear()
 
     def finished(end: int) -> Event:

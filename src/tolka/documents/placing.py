@@ -86,9 +86,10 @@ class _Placing:
         units = np.zeros((len(self.units), len(alignment.targets)))
         for row, unit in zip(units, self.units, strict=True):
             row[:] = [max(0, min(end, unit.end) - max(start, unit.start)) for start, end in alignment.targets]
-        weights = units @ alignment.weights @ subwords
+        weights: NDArray[np.float64] = units @ alignment.weights @ subwords
         self._copy_rows(weights)
-        return weights / weights.sum(axis=1, keepdims=True).clip(min=1e-9)
+        weights /= weights.sum(axis=1, keepdims=True).clip(min=1e-9)
+        return weights
 
     def _copy_rows(self, weights: NDArray[np.float64]) -> None:
         """Align words that both sides have once, as names and numbers, to themselves, and kept text to its place."""
@@ -116,7 +117,7 @@ class _Placing:
             run = self._run(node, free) if node.kind != "point" and free.any() else None
             if run is None:
                 at = self._beside(node, start, end, first, last)
-                placed.append((at, at, str(node)))
+                placed.append((at, at, self._spaced(node, at)))
                 continue
             free[slice(*run)] = False
             a, b = self.units[run[0]].start, self.units[run[1] - 1].end
@@ -127,6 +128,15 @@ class _Placing:
             parts += [self._characters(cursor, max(a, cursor)), written]
             cursor = max(b, cursor)
         return "".join([*parts, self._characters(cursor, end)])
+
+    def _spaced(self, node: Node, at: int) -> str:
+        """Return markup that stands at a character of the translation, with blanks if it has some in the source."""
+        source = self._text.source
+        is_apart = " " in source[max(node.start - 1, 0) : node.start] + source[node.end : node.end + 1]
+        if not (node.code.spaced or (node.kind == "kept" and is_apart)):
+            return str(node)
+        before, behind = self._target[max(at - 1, 0) : at], self._target[at : at + 1]
+        return f"{' ' * (before not in ('', ' '))}{node}{' ' * (behind not in ('', ' '))}"
 
     def _characters(self, start: int, end: int) -> str:
         """Return the characters of a part of the translation, and what stands there at fixed places."""
@@ -208,7 +218,7 @@ def _all_kept(nodes: Sequence[Node]) -> list[Node]:
 
 def _diagonal(source: str, target: str) -> Alignment:
     """Return an alignment of each character to those at about the same share of the length."""
-    sides = [[(place, place + 1) for place in range(len(side))] for side in (source, target)]
+    sources, targets = ([(place, place + 1) for place in range(len(side))] for side in (source, target))
     rows, columns = (np.linspace(0, 1, len(side)) for side in (target, source))
     weights = np.exp(-(((rows[:, None] - columns) / _WIDTH) ** 2))
-    return Alignment(*sides, weights / weights.sum(axis=1, keepdims=True))
+    return Alignment(sources, targets, weights / weights.sum(axis=1, keepdims=True))

@@ -27,7 +27,9 @@ class TableColumn(LineFile):
 
     def _reader(self) -> BothSides:
         # A reader of pairs has two columns; `texts` drops the second.
-        reader = FORMATS[self.endings[0]](self.path, str(self.path), UNKNOWN, [self.layout.column, self.layout.column], self.limit)
+        reader = FORMATS[self.endings[0]](
+            self.path, str(self.path), UNKNOWN, [self.layout.column, self.layout.column], self.limit
+        )
         assert isinstance(reader, BothSides)
         # Blank lines stay, as the output has a line for each of the input.
         reader.stream, reader.keeps_blank_lines, reader.setting = self.stream, True, _SETTING

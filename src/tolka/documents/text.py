@@ -14,9 +14,9 @@ NO_WORDS = "without words"
 EDIT = "edit"
 """The reason of what is no text of the document: a change that its new language calls for."""
 
-DOUBTS = ("markup", "kept_text", "line_length", "reading_speed")
-"""What a person should look at in a translation, beside the flags: whether markup and kept text are at the right place,
-and subtitles that are too long to be read."""
+DOUBTS = ("untranslated", "markup", "kept_text", "line_length", "reading_speed")
+"""What a person should look at in a translation, beside the flags: that it is blank, whether markup and kept text are
+at the right place, and subtitles that are too long to be read."""
 
 
 @dataclass
@@ -25,13 +25,15 @@ class Code:
 
     raw: as the document has it; the texts inside of it (a footnote, the description of a picture) are translated by
     themselves. kind: open, close, lone, or kept: a part of the text, `text`, which the model reads and its translation
-    has as it is. name: what open and close have in common.
+    has as it is. name: what open and close have in common. spaced: whether it has a blank on both sides, of which the
+    source has one.
     """
 
     raw: "Sequence[str | Text]"
     kind: str = "lone"
     name: str = ""
     text: str = ""
+    spaced: bool = False
 
     def __str__(self) -> str:
         return "".join(part if isinstance(part, str) else part.written for part in self.raw)
@@ -63,8 +65,8 @@ class Text:
     file inside of it. written: what stands there; the original until it is translated. where: its place for messages.
     escape: how the format writes characters. reason: why it is left alone; "" if it is to be translated. nested:
     whether it is inside the markup of a text that follows. finish: makes of its characters and markup what is written.
-    arrange: returns what stands in a translation at fixed places, whatever its markup (from, to, what is written there),
-    and what a person should look at.
+    arrange: returns what stands in a translation at fixed places, whatever its markup (from, to, what is written), and
+    what a person should look at.
     """
 
     parts: Sequence[str | Code]
@@ -103,14 +105,14 @@ def _pieces(part: str | Code, escape: Callable[[str], str]) -> Iterator[str | Co
 def _source_of(pieces: Sequence[str | Code]) -> tuple[str, list[tuple[int, int]]]:
     """Return what the model reads, with single blanks, and where each code stands in it: from, to."""
     source, places = "", list[tuple[int, int]]()
-    for before_it, piece in zip([None, *pieces], pieces, strict=False):
+    for last, piece in zip([None, *pieces], pieces, strict=False):
         before = len(source)
         text = _BLANKS.sub(" ", piece if isinstance(piece, str) else piece.text)
         source += text.lstrip(" ") if not source or source.endswith(" ") else text
         if isinstance(piece, Code):
             places.append((before, len(source)))
-        elif isinstance(before_it, Code) and before_it.kind == "lone" and text.startswith(" ") and source[before - 1 : before] == " ":
-            before_it.raw = [*before_it.raw, " "]  # a blank on both sides, of which the source has one
+        elif isinstance(last, Code) and last.kind == "lone" and text[:1] == source[before - 1 : before] == " ":
+            last.spaced = True
     source = source.rstrip(" ")
     return source, [(min(start, len(source)), min(end, len(source))) for start, end in places]
 

@@ -42,9 +42,9 @@ def planned_documents(job: "Job", config: TranslateConfig) -> list[Planned]:
         if path.is_dir():
             assert job.output is not None
             for each in _files_in(path):
-                kind_in_folder = _kind_in_folder(each)
-                output = job.output / each.relative_to(path)
-                planned.append(Planned(each, output, kind_in_folder and _opened(kind_in_folder, each, job, config)))
+                its_kind = _kind_in_folder(each)
+                document = _opened(its_kind, each, job, config) if its_kind else None
+                planned.append(Planned(each, job.output / each.relative_to(path), document))
         elif kind is None:
             raise ConfigError(f"{path} has lines, and {first} is a document: translate them apart")
         else:
@@ -108,6 +108,8 @@ def _check_outputs(planned: list[Planned]) -> None:
             raise DataError(f"{other} and {path} would both become {output}: translate them apart")
         of_output[output] = path
         if document and output.suffix.lower() != path.suffix.lower() and output.suffix.lower() not in document.endings:
-            raise DataError(f"{output}: a document keeps its form; let its name end in {path.suffix}, as {path.name} does")
+            raise DataError(
+                f"{output}: a document keeps its form; let its name end in {path.suffix}, as {path.name} does"
+            )
         if output.parent.is_dir():
             check_output(output, (each.path for each in planned))

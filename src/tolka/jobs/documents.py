@@ -3,14 +3,14 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from tolka.documents.base import Document
-from tolka.documents.placing import needs_alignment, place
+from tolka.documents.placing import Alignment, needs_alignment, place
 from tolka.documents.text import EDIT, Text
 from tolka.errors import ConfigError, DataError
 from tolka.jobs.document_plan import Planned
@@ -24,7 +24,8 @@ from tolka.system.progress import Say, bar
 from tolka.system.resumable import ResumableFile
 from tolka.text.direction import Direction, is_named
 from tolka.text.languages import installed_identifier
-from tolka.text.lines import digest_of
+from tolka.text.lines import digest_of, user_path
+from tolka.text.readers import FORMATS, reader_of
 from tolka.text.scripts import is_in_other_script
 from tolka.text.windows import full_windows
 from tolka.translation.alignment import alignments_of
@@ -50,10 +51,24 @@ class _Report:
     left_alone: Counter[str] = field(default_factory=Counter)
     to_check: list[dict[str, Any]] = field(default_factory=list)
 
+    def add(self, texts: Sequence[Text], outcomes: Sequence["_Outcome"]) -> None:
+        """Add texts, and what became of those that were to be translated, in order, which is written now."""
+        remaining = iter(outcomes)
+        for text in texts:
+            if text.reason:
+                self.left_alone[text.reason] += text.reason != EDIT
+                continue
+            how, text.written, translation, why = next(remaining)
+            self.translated += how == "translated"
+            self.reused += how == "reused"
+            if why:
+                values = {"where": text.where, "why": why, "source": text.source, "translation": translation}
+                self.to_check.append(values)
+
     def line(self) -> str:
         """Return the report in one line."""
         total = self.translated + self.reused + self.left_alone.total()
-        reasons = ", ".join(f"{reason} {count}" for reason, count in self.left_alone.most_common())
+        reasons = ", ".join(f"{reason} {count}" for reason, count in (+self.left_alone).most_common())
         parts = [f"{self.translated} translated", f"{self.reused} from the memory" if self.reused else ""]
         parts.append(f"{self.left_alone.total()} left alone ({reasons})" if reasons else "")
         return f"{self.output or self.path}: {count_text(total, 'text')}: {', '.join(filter(None, parts))}"
@@ -65,7 +80,7 @@ class _Report:
             "output": self.output and str(self.output),
             "translated": self.translated,
             "reused": self.reused,
-            "left_alone": dict(self.left_alone),
+            "left_alone": dict(+self.left_alone),
             "check": self.to_check,
         }
 
@@ -86,18 +101,37 @@ def translate_documents(job: "Job", planned: Sequence[Planned], config: Translat
     for path, (_, sample) in samples.items() if config.input.format == "auto" else ():
         _check_language(path, sample, translator.direction)
     work = _Work(job, config, translator, say)
-    reports = []
+    # A job on several documents that is resumed goes on behind those that are finished.
+    outputs = [each.output for each in planned if each.output and len(planned) > 1 and config.output.resume]
+    finished = {output for output in outputs if output.exists()}
+    reports, copied = list[_Report](), 0
     with bar("translating", total, " texts", shown=not job.is_on_screen) as progress:
         work.tick = progress.update
         for each in planned:
-            if each.document:
+            if each.output in finished:
+                progress.update(samples[each.path][0] if each.document else 0)
+            elif each.document:
                 reports.append(work.translate(each, each.document))
             else:
-                work.copy(each)
-    for line in work.lines(reports):
+                _copy(each)
+                copied += 1
+    if finished:
+        say(f"note: {count_text(len(finished), 'file')} in {job.output} stay as they are (resume=true)")
+    if copied:
+        say(f"note: {count_text(copied, 'file')} of other kinds: copied as they are")
+    for line in work.notes(reports):
         say(line)
     if job.report:
-        replace_text(job.report, json_text({"documents": [each.values() for each in reports]}, ensure_ascii=False, indent=1))
+        replace_text(
+            job.report, json_text({"documents": [each.values() for each in reports]}, ensure_ascii=False, indent=1)
+        )
+
+
+def _copy(planned: Planned) -> None:
+    """Copy a file that is no document to its place."""
+    assert planned.output
+    planned.output.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(planned.path, planned.output)
 
 
 def _sample(document: Document) -> tuple[int, str]:
@@ -108,3 +142,149 @@ def _sample(document: Document) -> tuple[int, str]:
             count += 1
             sample += f"{text.source} " if len(sample) < _SAMPLE else ""
     return count, sample
+
+
+def _check_language(path: Path, sample: str, direction: Direction) -> None:
+    """Raise DataError for a text that is surely in another language than that from which the model translates."""
+    source, identifier = direction.source, installed_identifier()
+    if len(sample) < _FEWEST or not is_named(source):
+        return
+    is_other = is_in_other_script(sample, source) or (
+        identifier is not None and identifier.is_other(identifier.likelihoods(sample), source)
+    )
+    if is_other:
+        raise DataError(
+            f"{path}: its text is not in {source}, from which the model translates ({direction}); to translate it all "
+            "the same, name its format with input.format"
+        )
+
+
+class _Work:
+    """Translates one document after the other with one model. tick: receives each batch's share of the texts."""
+
+    def __init__(self, job: "Job", config: TranslateConfig, translator: "Translator[Any]", say: Say) -> None:
+        self._job, self._config, self._translator, self._say = job, config, translator, say
+        self._memory = _read_memory(config, translator.direction)
+        self._tally = UnusualLines(translator.direction, unit="text", lister=str(job.report or "--json FILE"))
+        self.tick: Callable[[float], object] = lambda share: None
+
+    def translate(self, planned: Planned, document: Document) -> _Report:
+        """Translate a document; what was written of it before is not translated again if the job is resumed."""
+        document.direction = self._translator.direction
+        report = _Report(planned.path, planned.output)
+        with self._kept(planned) as kept, self._opened(planned.output) as out:
+            done = [json.loads(line) for line in kept.path.read_bytes().splitlines()] if kept else []
+            if kept and done:
+                self._tally.counts.update(kept.state["tally"])
+                self._say(f"resuming {planned.output} after {count_text(sum(map(len, done)), 'text')}")
+            for number, window in enumerate(full_windows(document.texts(), self._translator.window)):
+                texts = [text for text in window if not text.reason]
+                if number < len(done):
+                    outcomes = [_Outcome(*values) for values in done[number]]
+                    self.tick(len(texts))
+                else:
+                    outcomes = self._outcomes(texts)
+                    if kept:
+                        kept.write(json_text(outcomes).encode() + b"\n")
+                        kept.record({"tally": dict(self._tally.counts)})
+                report.add(window, outcomes)
+                for text in window:
+                    out.write(document.write(text))
+            out.write(document.end())
+        for note in document.notes():
+            self._say(f"note: {planned.path}: {note}")
+        return report
+
+    def _outcomes(self, texts: Sequence[Text]) -> list["_Outcome"]:
+        """Translate texts, except those that the memory has."""
+        reused = {id(text): self._memory[text.source] for text in texts if text.source in self._memory}
+        new = [text for text in texts if id(text) not in reused]
+        sources, request = [text.source for text in new], Request(scored=False)
+        try:
+            translations = self._translator.translate(sources, request, self.tick)
+        except TextError as error:
+            raise DataError(f"{new[error.number].where}: {error}") from None
+        self.tick(len(reused))
+        flagged = self._translator.flags(sources, translations)
+        self._tally.add(LineResult(*each) for each in zip(sources, translations, strict=True))
+        unplaced = [n for n, text in enumerate(new) if needs_alignment(text, translations[n].text)]
+        of_unplaced = [sources[n] for n in unplaced], [translations[n] for n in unplaced]
+        alignments = dict(zip(unplaced, alignments_of(self._translator, *of_unplaced), strict=True))
+        remaining, outcomes = iter(range(len(new))), []
+        for text in texts:  # those inside of another one come before it, which has them in it
+            if id(text) in reused:
+                outcomes.append(self._placed(text, "reused", reused[id(text)], None, []))
+                continue
+            number = next(remaining)
+            why = [flag for flag in flagged[number] if flag != "missing_placeholder"]  # which is put in its place
+            alignment = alignments.get(number)
+            outcomes.append(self._placed(text, "translated", translations[number].text, alignment, why))
+        return outcomes
+
+    def _placed(
+        self, text: Text, how: str, translation: str, alignment: Alignment | None, why: list[str]
+    ) -> "_Outcome":
+        """Write a translation in its place; a text whose translation is blank stays as it is."""
+        why = [*why, *place(text, translation, alignment)] if translation.strip() else ["untranslated"]
+        self._tally.count_flags(why)
+        return _Outcome(how, text.written, translation, why)
+
+    @contextmanager
+    def _opened(self, output: Path | None) -> Iterator[IO[bytes]]:
+        if output:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(output) as stream:
+                yield stream
+        else:
+            assert self._job.stdout
+            yield self._job.stdout.buffer
+            self._job.stdout.buffer.flush()
+
+    @contextmanager
+    def _kept(self, planned: Planned) -> Iterator[ResumableFile | None]:
+        """Open what is kept of an interrupted job: a line for each window of texts, until the document is written."""
+        if not (self._config.output.resume and planned.output):
+            yield None
+            return
+        identity = {**identity_of(self._config, self._job.models, {}), "the document": digest_of(planned.path)}
+        planned.output.parent.mkdir(parents=True, exist_ok=True)
+        file = ResumableFile(planned.output.resolve(), identity)
+        try:
+            yield file
+            file.discard()
+        finally:
+            if file.state:
+                self._say(f"note: what is translated is kept in {file.path}; the same command continues there")
+            file.close()
+
+    def notes(self, reports: Sequence[_Report]) -> Iterator[str]:
+        """Yield what became of the documents, and what a person should look at."""
+        yield from (report.line() for report in reports)
+        yield from self._tally.notes()
+
+
+class _Outcome(NamedTuple):
+    """What became of a text. how: translated or reused. why: to look at it."""
+
+    how: str
+    written: str
+    translation: str
+    why: list[str]
+
+
+def _read_memory(config: TranslateConfig, direction: Direction) -> dict[str, str]:
+    """Return the translations of input.memory by their sources; the first of several."""
+    if not config.input.memory:
+        return {}
+    path = user_path(config.input.memory)
+    reader = reader_of(path)
+    if reader is None:
+        raise ConfigError(f"input.memory ({path}) is no file of translations: {', '.join(sorted(FORMATS))} are")
+    pairs = reader(path, str(path), direction, [], config.decoding.line_limit).read()
+    memory: dict[str, str] = {}
+    for pair in pairs:
+        if not pair.flaw and pair.target.strip():
+            memory.setdefault(pair.source, pair.target)
+    if not memory:
+        raise DataError(f"{path} has no translations from {direction}")
+    return memory

@@ -30,8 +30,6 @@ class Format(ABC):
 
     scored: ClassVar[bool] = True
     """whether scores are needed"""
-    is_text: ClassVar[bool] = False
-    """whether its lines are translations, which the documents put in their places"""
     head: str = ""
     """what is written before the first line"""
     tail: str = ""
@@ -53,7 +51,7 @@ class Format(ABC):
 class TextLines(Format):
     """The translation; before it the score of a given one, after it the word alignment if that is an option."""
 
-    scored, is_text = False, True
+    scored = False
 
     def __init__(self, attention: Attention, alignments: bool, given: bool) -> None:
         """alignments: whether word alignments are written. given: whether the translations were given."""

@@ -28,13 +28,19 @@ from tolka.text.pairs import Pair, ParallelFiles
 from tolka.text.windows import arriving_windows, is_still_written
 
 
-def check_files(files: Sequence[Path], stdin: TextIO | None) -> None:
-    """Raise DataError for files that cannot be read, or for none where standard input is closed."""
+def check_files(files: Sequence[Path], stdin: TextIO | None, folders: bool = False) -> None:
+    """Raise DataError for files that cannot be read, or for none where standard input is closed.
+
+    folders: whether there may be folders of documents.
+    """
 
     def check(path: Path) -> None:
+        if path.is_dir() and folders:
+            return
         if path.is_dir():
             raise DataError(
-                f"{path} is a folder, not a text{held_files(path)}; models that translate together are joined by commas"
+                f"{path} is a folder{held_files(path)}; to translate the documents in it: -o FOLDER; models that "
+                "translate together are joined by commas"
             )
         if path.exists() and not path.is_file():
             raise DataError(
@@ -133,8 +139,7 @@ class Texts:
                 is_table = kind_of_ending(path, has_column=True) is not None
                 advice = "; input.column=NAME translates one column alone" if is_table else ""
                 yield (
-                    f"{file.path} looks like {name}: every line of it is translated as text, {markup} included"
-                    f"{advice}"
+                    f"{file.path} looks like {name}: every line of it is translated as text, {markup} included{advice}"
                 )
 
     def read(self, stream: IO[bytes] | None = None) -> Iterator[Pair]:
@@ -199,8 +204,8 @@ def kind_of(path: Path | None, config: InputConfig) -> type[InputFile]:
         kind = found
     elif config.column:
         raise ConfigError(
-            f"input.column={config.column} needs to know what {path or 'standard input'} is: add input.format=tsv, csv, "
-            "jsonl, parquet or xlsx"
+            f"input.column={config.column} needs to know what {path or 'standard input'} is: add input.format=tsv, "
+            "csv, jsonl, parquet or xlsx"
         )
     else:
         kind = PlainText

@@ -18,16 +18,16 @@ _LOOKED_AT = 200  # characters of a line: enough to tell its script
 _SHARE_NOTED = 0.1  # of the lines, in the target's script; a few may be names and loanwords
 # The note on each count that is not 0, after "5 of 9". done, treated: see `UnusualLines.notes`.
 _NOTES = {
-    "apart": "{unit}s have several sentences, {done} one by one (decoding.split)",
-    "whole": "{unit}s have several sentences, and their translation has more or fewer: scored whole, which the model was "
+    "apart": "lines have several sentences, {done} one by one (decoding.split)",
+    "whole": "lines have several sentences, and their translation has more or fewer: scored whole, which the model was "
     "not trained for",
-    "together": "{unit}s have several sentences, translated at once: the model does not say what it was trained on; try "
+    "together": "lines have several sentences, translated at once: the model does not say what it was trained on; try "
     "decoding.split=sentences if the translations lack some",
-    "long": "{unit}s were longer than the model was trained for: {treated}",
+    "long": "lines were longer than the model was trained for: {treated}",
     "cut": "translations reached the length limit (search.max_length_factor) and may be cut",
-    "tagged": "{unit}s began with the tag of a language, which gave way to that of target={target}",
-    "missing": "{unit}s lack a translation that the glossary (search.glossary) has for them",
-    "banned": "{unit}s contain a banned phrase (search.banned)",
+    "tagged": "lines began with the tag of a language, which gave way to that of target={target}",
+    "missing": "lines lack a translation that the glossary (search.glossary) has for them",
+    "banned": "lines contain a banned phrase (search.banned)",
 }
 
 
@@ -60,8 +60,7 @@ class UnusualLines:
         """Count the unusual ones among translated lines. flagged: the flags of each."""
         counts = self.counts
         for flags in flagged:
-            counts["to check"] += bool(flags)
-            counts.update(f"flag {flag}" for flag in flags)
+            self.count_flags(flags)
         for result in results:
             translation, best = result.translation, result.translation.candidates[0]
             several = translation.sentences > 1
@@ -79,6 +78,11 @@ class UnusualLines:
             counts["with_text"] += bool(best.segments)
             counts["blank"] += bool(best.segments) and not best.text.strip()
 
+    def count_flags(self, flags: Collection[str]) -> None:
+        """Count what a person should look at in one of them."""
+        self.counts["to check"] += bool(flags)
+        self.counts.update(f"flag {flag}" for flag in flags)
+
     def notes(self, is_complete: bool = True) -> Iterator[str]:
         """Yield the notes. is_complete: whether the input was read to its end, without an error."""
         counts, (source, target) = self.counts, self.direction
@@ -86,17 +90,19 @@ class UnusualLines:
         treated = "scored whole all the same" if self._scored else "split, translated, rejoined"
         for kind, words in _NOTES.items():
             if count := counts[kind]:
-                yield f"note: {count} of {counts['lines']} {words.format(done=done, treated=treated, target=target, unit=self._unit)}"
+                words = words.format(done=done, treated=treated, target=target).replace("lines", f"{self._unit}s")
+                yield f"note: {count} of {counts['lines']} {words}"
         if counts["reversed"] > _SHARE_NOTED * counts["lines"]:
             yield (
-                f"note: {counts['reversed']} of {counts['lines']} {self._unit}s are in the script of {target}, and the model "
-                f"translates from {source} to {target}; is it the one for the other direction?"
+                f"note: {counts['reversed']} of {counts['lines']} {self._unit}s are in the script of {target}, and the "
+                f"model translates from {source} to {target}; is it the one for the other direction?"
             )
         if blank := "" if self._scored else blank_translations_note(counts["blank"], counts["with_text"]):
             yield f"note: {blank}"
         if to_check := counts["to check"]:
             found = Counter({flag: count for flag in (*FLAGS, *DOUBTS) if (count := counts[f"flag {flag}"])})
             why = ", ".join(f"{flag} {count}" for flag, count in found.most_common())
-            yield f"to check: {to_check} of {count_text(counts['lines'], self._unit)} ({why}); {self._lister} lists them"
+            total = count_text(counts["lines"], self._unit)
+            yield f"to check: {to_check} of {total} ({why}); {self._lister} lists them"
         if is_complete and not counts["lines"]:
             yield f"note: there was no {self._unit} to {'score' if self._scored else 'translate'}"

@@ -15,9 +15,9 @@ class InputConfig:
     """Options of the texts to translate."""
 
     format: str = "auto"
-    """text (lines), html, docx, po, srt or another of the documents' formats, or tsv, csv, jsonl, parquet; auto = by the name"""
+    """text (lines); html, docx, po, srt and other documents; tsv, csv, jsonl, parquet; auto = what the name ends in"""
     column: str = setting("", literal=True)
-    """column to translate: its name, or in tsv and csv its number, from 1; the other columns are not copied"""
+    """column to translate: its name, or in tsv and csv its number, from 1; others only go into a table (-o X.csv)"""
     prefix: str = setting("", literal=True, any_bytes=True)
     """file with the beginning of each translation, line by line; a blank line leaves the translation free"""
 

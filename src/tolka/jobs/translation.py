@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.verdict_evidence import USELESS, WEAK
+from tolka.jobs.document_plan import planned_documents
+from tolka.jobs.documents import translate_documents
 from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
 from tolka.jobs.inputs import Texts, check_files
 from tolka.jobs.notes import UnusualLines
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 class Job:
     """The files of a job. inputs: none = stdin. output: None = stdout.
 
-    attention: a folder for attention maps. are_given: whether the second of two files has translations to score. stdin,
+    report: a file for what became of documents, as JSON. attention: a folder for attention maps. are_given: whether the
+    second of two files has translations to score. stdin,
     stdout: of the process; None if they are closed.
     """
 
@@ -40,6 +43,7 @@ class Job:
     inputs: Sequence[Path]
     output: Path | None = None
     attention: Path | None = None
+    report: Path | None = None
     are_given: bool = False
     stdin: TextIO | None = None
     stdout: TextIO | None = None
@@ -56,18 +60,24 @@ class Job:
 
     def check(self, config: TranslateConfig) -> None:
         """Raise ConfigError for settings that do not fit the job, DataError for files that cannot be used."""
-        check_files(self.inputs, self.stdin)
-        if self.output:
-            named = map(user_path, read_files(config.search, config.input))
-            check_output(self.output, (*self.inputs, *named))
-        for written in filter(None, (self.output, self.attention)):
+        check_files(self.inputs, self.stdin, folders=self.output is not None)
+        named = list(map(user_path, read_files(config.search, config.input)))
+        for written in filter(None, (self.output, self.report)):
+            if not written.is_dir():  # where documents go
+                check_output(written, (*self.inputs, *named))
+        for written in filter(None, (self.output, self.attention, self.report)):
             check_outside(written, self.models)
         if self.attention and self.attention.exists() and not self.attention.is_dir():
             raise DataError(f"{self.attention} is a file; --attention takes a folder to write to")
         output = config.output
         if output.resume and self.output is None:
             raise ConfigError("resume=true continues a file that was begun: name it with -o")
-        if output.resume and self.output and self.output.exists() and not self.output.is_file():
+        if (
+            output.resume
+            and self.output
+            and self.output.exists()
+            and not (self.output.is_file() or self.output.is_dir())
+        ):
             raise ConfigError(
                 f"resume=true needs a file that can be read again, and {self.output} is a pipe or a device"
             )
@@ -85,14 +95,6 @@ class Job:
             return "output.format=jsonl"
         return "output.alignments=true" if config.output.alignments else ""
 
-    def texts(self, config: TranslateConfig) -> Texts:
-        """Return the reader of the texts; ConfigError for settings that do not fit the files."""
-        texts = Texts(self.inputs, config.input, config.decoding.line_limit, self.stdin, self.are_given)
-        if texts.has_layout and config.output.resume:
-            name = self.inputs[0] if self.inputs else "standard input"
-            raise ConfigError(f"resume=true continues after a line, and {name} has more than lines: leave it out")
-        return texts
-
 
 def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
     """Translate or score, window by window. say: receives notes, a line each; those on unusual lines come at the end.
@@ -100,6 +102,13 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
     TolkaError, in one line, for what cannot be done; lines before one that cannot be read are still written.
     """
     job.check(config)
+    if documents := planned_documents(job, config):
+        translate_documents(job, documents, config, say)
+        return
+    if job.report:
+        raise ConfigError("--json reports on documents, and these are lines: output.format=jsonl has a report on each")
+    if job.output and job.output.is_dir():
+        raise DataError(f"{job.output} is a folder; name a file to write")
     if job.attention:
         job.attention.mkdir(parents=True, exist_ok=True)
     if config.output.format == "text" and config.search.returned > 1 and not job.are_given:
@@ -107,7 +116,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
             f"note: of {config.search.returned} translations of each line (search.n_best) the best one is written; "
             "output.format=nbest or jsonl writes all"
         )
-    texts = job.texts(config)
+    texts = Texts(job.inputs, config.input, config.decoding.line_limit, job.stdin, job.are_given)
     for note in dict.fromkeys(texts.notes()):
         say(f"note: {note}")
     if job.is_typed:
@@ -133,8 +142,8 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
         def process(window: Sequence[Pair]) -> None:
             tally.direction = _named_source(translator, window, say)
             results = _results(translator, window, job.are_given, form.scored, progress.update)
-            lines = list(form.lines(results))
-            out.write((texts.write(lines) if form.is_text else "".join(f"{line}\n" for line in lines)).encode())
+            lines = form.lines(results)
+            out.write("".join(f"{line}\n" for line in lines).encode())
             out.flush()  # the program that wrote these lines may be waiting for an answer
             # By the texts alone where a format shows no flags: probabilities would take another pass of the model.
             by_texts = [pair.source for pair in window], [each.translation for each in results]
@@ -156,7 +165,7 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
                 for note in (*form.last_notes(), *tally.notes(is_complete=False)):
                     say(note)
                 raise
-        out.write((texts.end() if form.is_text else form.tail).encode())
+        out.write(form.tail.encode())
     for note in (*form.last_notes(), *(f"note: {each}" for each in texts.last_notes()), *tally.notes()):
         say(note)
     judged = translator.verdict or {}

@@ -39,7 +39,9 @@ def _alignment(source: str, target: str, maps: "Sequence[AttentionMap]") -> Alig
         part = np.array(each.weights)[:-1, :-1]  # without </s>
         weights[row : row + part.shape[0], column : column + part.shape[1]] = part
         row, column = row + part.shape[0], column + part.shape[1]
-    return Alignment(_spans(columns, source), _spans(rows, target), weights / weights.sum(axis=1, keepdims=True).clip(1e-9))
+    return Alignment(
+        _spans(columns, source), _spans(rows, target), weights / weights.sum(axis=1, keepdims=True).clip(1e-9)
+    )
 
 
 def _spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:

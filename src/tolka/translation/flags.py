@@ -108,8 +108,7 @@ def is_copy(source: str, target: str) -> bool:
     """Return whether the translation has nearly all words of the source, and hardly any others."""
     # Placeholders and numbers do not count: any translation copies them.
     own, others = (
-        Counter(word for word in words(without_placeholders(text)) if not word.isdecimal())
-        for text in (source, target)
+        Counter(word for word in words(without_placeholders(text)) if not word.isdecimal()) for text in (source, target)
     )
     if own.total() < _FEWEST_COPIED:
         return False
