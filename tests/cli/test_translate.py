@@ -168,14 +168,15 @@ def test_a_line_that_is_not_utf8_loses_none_before_it(
 
 
 def test_a_document_is_noted_once(command: Command, trained: Path, tmp_path: Path) -> None:
-    (tmp_path / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nferry\n")
+    """Where it is told to be lines, or nothing reads its kind."""
+    (tmp_path / "film.ass").write_text("ferry\n")
     (tmp_path / "page.html.gz").write_bytes(gzip.compress(b"<p>ferry</p>\n"))
     (tmp_path / "news.xa").write_text("ferry\n")
-    names = ("film.srt", "film.srt", "page.html.gz", "news.xa")
-    outcome = command("mt-translate", trained, *QUICK, *(tmp_path / name for name in names))
-    assert (outcome.code, outcome.out.count("\n")) == (0, 8)
+    names = ("film.ass", "film.ass", "page.html.gz", "news.xa")
+    outcome = command("mt-translate", trained, *QUICK, "input.format=text", *(tmp_path / name for name in names))
+    assert (outcome.code, outcome.out.count("\n")) == (0, 4)
     assert [line for line in outcome.err.splitlines() if "looks like" in line] == [
-        f"note: {tmp_path}/film.srt looks like subtitles: every line of it is translated as text, numbers and time "
+        f"note: {tmp_path}/film.ass looks like subtitles: every line of it is translated as text, styles and time "
         "codes included",
         f"note: {tmp_path}/page.html.gz looks like HTML: every line of it is translated as text, tags included",
     ]

@@ -288,7 +288,7 @@ def test_settings_taken_as_typed_are_paths_names_and_sentences() -> None:
         "files.reference",
     }
     files = {"files.hypothesis", "files.reference", "files.source", "corpus.root"}
-    read_only = {"input.prefix", "search.glossary", "search.banned", "corpus.glossary"}
+    read_only = {"input.prefix", "input.memory", "search.glossary", "search.banned", "corpus.glossary"}
     assert {key for key, (_, any_bytes) in literal.items() if any_bytes} == splits | files | read_only
     names = {f"corpus.{key}" for key in ("path", "source", "target", "subset", "revision", "like", "score")}
     runs = {f"run.{key}" for key in ("dir", "name", "prepared", "init_from")}

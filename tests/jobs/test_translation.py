@@ -16,34 +16,21 @@ from test_layers import RANKS
 QUICK = ["search.max_length_factor=0", "search.max_length_extra=4"]  # whatever an untrained model says
 
 CHAPTERS = """
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 
-from tolka.documents.base import DOCUMENTS, Document
-from tolka.text.lines import read_lines
-from tolka.text.pairs import Pair
+from tolka.documents.base import DOCUMENTS
+from tolka.documents.spliced import SplicedDocument
+from tolka.documents.text import Text
 
 
 @DOCUMENTS.register("chapters")
-class Chapters(Document):
-    endings, has_layout = (".chapters",), True
+class Chapters(SplicedDocument):
+    endings = (".chapters",)
 
-    def texts(self) -> Iterator[Pair]:
-        self.kept = [[]]
-        for line in read_lines(self.path, limit=self.limit):
-            if line.startswith("#"):
-                self.kept[-1].append(line)
-            else:
-                yield Pair(line, "")
-                self.kept.append([])
-
-    def write(self, translations: Sequence[str]) -> str:
-        lines = []
-        for translation in translations:
-            lines += [*self.kept.pop(0), translation]
-        return "".join(f"{line}\\n" for line in lines)
-
-    def end(self) -> str:
-        return "".join(f"{line}\\n" for line in self.kept[0])
+    def find(self, content: str) -> Iterator[Text]:
+        for match in re.finditer("^[^#].*$", content, re.MULTILINE):
+            yield Text([match[0]], *match.span(), match[0])
 """
 
 
@@ -56,17 +43,19 @@ def test_a_document_format_is_one_new_file(
     one.write_text("# 1\nferry\nlantern\n# 2\n# 3\nkettle\n# end\n")
     empty.write_text("# nothing\n")
     two.write_text("saddle\n")
-    plain = command("mt-translate", trained, *QUICK, stdin=b"ferry\nlantern\nkettle\nsaddle\n").out.splitlines()
-    ferry, lantern, kettle, saddle = plain
+    words = ["ferry", "lantern", "kettle", "saddle"]
+    plain = command("mt-translate", trained, *QUICK, stdin="\n".join(words).encode()).out.splitlines()
+    # A text whose translation is blank stays as it is.
+    ferry, lantern, kettle, saddle = (line or word for line, word in zip(plain, words, strict=True))
     plugin = "plugins=[chapter_files]"
+    expected = "".join(f"{line}\n" for line in ("# 1", ferry, lantern, "# 2", "# 3", kettle, "# end"))
     for settings in ([], ["decoding.window=2"], ["decoding.window=1"]):
-        found = command("mt-translate", trained, *QUICK, plugin, *settings, one, empty, two)
-        assert found.out.splitlines() == [
-            *("# 1", ferry, lantern, "# 2", "# 3", kettle, "# end"),
-            *("# nothing", saddle),
-        ], found.err
-    refused = command("mt-translate", trained, *QUICK, plugin, one, "-o", tmp_path / "out", "resume=true")
-    assert (refused.code, "has more than lines: leave it out" in refused.error) == (2, True)
+        found = command("mt-translate", trained, *QUICK, plugin, *settings, one)
+        assert found.out == expected, found.err
+    all_of = command("mt-translate", trained, *QUICK, plugin, one, empty, two, "-o", tmp_path / "out")
+    assert [(tmp_path / "out" / path.name).read_text() for path in (one, empty, two)] == [
+        *(expected, "# nothing\n", f"{saddle}\n")
+    ], all_of.err
     unknown = command("mt-translate", trained, "input.format=chapter", one)
     assert "input.format ('chapter') is unknown. Did you mean 'chapters'?" in unknown.error
 

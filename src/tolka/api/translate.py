@@ -9,8 +9,8 @@ from tolka.config.translate_command import translate_config
 from tolka.config.typed import Settings, as_config
 from tolka.errors import ConfigError
 from tolka.jobs import translation as jobs
+from tolka.jobs.job import Job
 from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
-from tolka.jobs.translation import Job
 from tolka.model_directory.settings import Folders, listed_folders
 from tolka.system.progress import Say, say
 from tolka.text.lines import user_path

@@ -27,7 +27,7 @@ _SURE = 0.5  # share of the alignment inside of the span that its words have on 
 _WIDTH = 0.15  # of the diagonal that stands for an alignment, in shares of the length
 
 
-class Alignment(NamedTuple):
+class SoftAlignment(NamedTuple):
     """Soft alignment of a translation. weights: (target subwords, source subwords), each row sums to 1.
 
     sources, targets: from which to which character each subword is.
@@ -47,7 +47,7 @@ class _Unit:
     kept: Node | None = None
 
 
-def place(text: Text, target: str, alignment: Alignment | None) -> list[str]:
+def place(text: Text, target: str, alignment: SoftAlignment | None) -> list[str]:
     """Write a translation with the markup of its text; return what a person should look at: markup, or kept text.
 
     alignment: None = a diagonal, whose every use is to be looked at.
@@ -68,7 +68,7 @@ def needs_alignment(text: Text, target: str) -> bool:
 class _Placing:
     """The places of one text's markup in its translation."""
 
-    def __init__(self, text: Text, target: str, alignment: Alignment | None) -> None:
+    def __init__(self, text: Text, target: str, alignment: SoftAlignment | None) -> None:
         self._text, self._target = text, target
         self._fixed, self.doubts = text.arrange(target)
         self.units = _units(target, _all_kept(text.nodes))
@@ -78,7 +78,7 @@ class _Placing:
         )
         self._weights = self._of_characters(alignment or _diagonal(text.source, target))
 
-    def _of_characters(self, alignment: Alignment) -> NDArray[np.float64]:
+    def _of_characters(self, alignment: SoftAlignment) -> NDArray[np.float64]:
         """Return the alignment of each unit to each character of the source; each row sums to 1."""
         subwords = np.zeros((len(alignment.sources), len(self._text.source)))
         for row, (start, end) in zip(subwords, alignment.sources, strict=True):
@@ -216,9 +216,9 @@ def _all_kept(nodes: Sequence[Node]) -> list[Node]:
     return [each for node in nodes for each in ([node] if node.kind == "kept" else _all_kept(node.children))]
 
 
-def _diagonal(source: str, target: str) -> Alignment:
+def _diagonal(source: str, target: str) -> SoftAlignment:
     """Return an alignment of each character to those at about the same share of the length."""
     sources, targets = ([(place, place + 1) for place in range(len(side))] for side in (source, target))
     rows, columns = (np.linspace(0, 1, len(side)) for side in (target, source))
     weights = np.exp(-(((rows[:, None] - columns) / _WIDTH) ** 2))
-    return Alignment(sources, targets, weights / weights.sum(axis=1, keepdims=True))
+    return SoftAlignment(sources, targets, weights / weights.sum(axis=1, keepdims=True))

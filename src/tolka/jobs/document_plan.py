@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tolka.documents.base import Document, LineFile
 from tolka.errors import ConfigError, DataError
 from tolka.jobs.inputs import kind_of, kind_of_ending
+from tolka.jobs.job import Job
 from tolka.jobs.options import InputConfig, OutputConfig, TranslateConfig
 from tolka.system.atomic import check_output
-
-if TYPE_CHECKING:
-    from tolka.jobs.translation import Job
 
 
 class Planned(NamedTuple):
@@ -22,7 +20,7 @@ class Planned(NamedTuple):
     document: Document | None
 
 
-def planned_documents(job: "Job", config: TranslateConfig) -> list[Planned]:
+def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
     """Return what a job translates as documents; [] if it is one of lines.
 
     ConfigError for both kinds in one job, and for settings that only lines have. DataError for an output that cannot be
@@ -54,7 +52,7 @@ def planned_documents(job: "Job", config: TranslateConfig) -> list[Planned]:
     return planned
 
 
-def _kind(path: Path, job: "Job", config: InputConfig) -> type[Document] | None:
+def _kind(path: Path, job: Job, config: InputConfig) -> type[Document] | None:
     """Return the format of a file that is translated as a document; None if it is one of lines."""
     kind = kind_of(path if job.inputs else None, config)
     if issubclass(kind, Document):
@@ -73,7 +71,7 @@ def _kind_in_folder(path: Path) -> type[Document] | None:
     return kind.document if issubclass(kind, LineFile) else None
 
 
-def _opened(kind: type[Document], path: Path, job: "Job", config: TranslateConfig) -> Document:
+def _opened(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Document:
     stream = None if job.inputs or job.stdin is None else job.stdin.buffer
     return kind(path, config.layout, config.decoding.line_limit, stream)
 
@@ -85,7 +83,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
     return iter(found)
 
 
-def _check_settings(job: "Job", config: TranslateConfig, path: Path) -> None:
+def _check_settings(job: Job, config: TranslateConfig, path: Path) -> None:
     """Raise ConfigError for what only files of lines have."""
     default = OutputConfig()
     named = {

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from tolka.documents.base import Document
-from tolka.documents.placing import Alignment, needs_alignment, place
+from tolka.documents.placing import SoftAlignment, needs_alignment, place
 from tolka.documents.text import EDIT, Text
 from tolka.errors import ConfigError, DataError
 from tolka.jobs.document_plan import Planned
 from tolka.jobs.formats import LineResult
+from tolka.jobs.job import Job
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import identity_of
@@ -33,7 +34,6 @@ from tolka.translation.request import Request
 from tolka.translation.segments import TextError
 
 if TYPE_CHECKING:
-    from tolka.jobs.translation import Job
     from tolka.translation.translator import Translator
 
 _SAMPLE = 2000  # characters by which the language of a document is told
@@ -85,7 +85,7 @@ class _Report:
         }
 
 
-def translate_documents(job: "Job", planned: Sequence[Planned], config: TranslateConfig, say: Say) -> None:
+def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateConfig, say: Say) -> None:
     """Translate the documents of a job, each whole or not at all.
 
     say: receives notes. TolkaError, in one line, for what cannot be done: before the first one for a document that is
@@ -162,7 +162,7 @@ def _check_language(path: Path, sample: str, direction: Direction) -> None:
 class _Work:
     """Translates one document after the other with one model. tick: receives each batch's share of the texts."""
 
-    def __init__(self, job: "Job", config: TranslateConfig, translator: "Translator[Any]", say: Say) -> None:
+    def __init__(self, job: Job, config: TranslateConfig, translator: "Translator[Any]", say: Say) -> None:
         self._job, self._config, self._translator, self._say = job, config, translator, say
         self._memory = _read_memory(config, translator.direction)
         self._tally = UnusualLines(translator.direction, unit="text", lister=str(job.report or "--json FILE"))
@@ -222,7 +222,7 @@ class _Work:
         return outcomes
 
     def _placed(
-        self, text: Text, how: str, translation: str, alignment: Alignment | None, why: list[str]
+        self, text: Text, how: str, translation: str, alignment: SoftAlignment | None, why: list[str]
     ) -> "_Outcome":
         """Write a translation in its place; a text whose translation is blank stays as it is."""
         why = [*why, *place(text, translation, alignment)] if translation.strip() else ["untranslated"]

@@ -1,26 +1,22 @@
 """Translate or score files or standard input: the whole work of mt-translate."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.verdict_evidence import USELESS, WEAK
 from tolka.jobs.document_plan import planned_documents
 from tolka.jobs.documents import translate_documents
 from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
-from tolka.jobs.inputs import Texts, check_files
+from tolka.jobs.inputs import Texts
+from tolka.jobs.job import Job
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import Journal, open_output
-from tolka.model_directory.names import check_outside
-from tolka.options.settings import read_files
-from tolka.system.atomic import check_output
 from tolka.system.progress import Say, bar
 from tolka.text.direction import Direction, is_named
 from tolka.text.languages import code_of_text
-from tolka.text.lines import user_path
 from tolka.text.pairs import Pair
 from tolka.text.windows import full_windows
 from tolka.translation.request import Request
@@ -28,72 +24,6 @@ from tolka.translation.request import Request
 if TYPE_CHECKING:
     from tolka.translation.batch_decoder import Tick
     from tolka.translation.translator import Translator
-
-
-@dataclass(frozen=True)
-class Job:
-    """The files of a job. inputs: none = stdin. output: None = stdout.
-
-    report: a file for what became of documents, as JSON. attention: a folder for attention maps. are_given: whether the
-    second of two files has translations to score. stdin,
-    stdout: of the process; None if they are closed.
-    """
-
-    models: Sequence[Path]
-    inputs: Sequence[Path]
-    output: Path | None = None
-    attention: Path | None = None
-    report: Path | None = None
-    are_given: bool = False
-    stdin: TextIO | None = None
-    stdout: TextIO | None = None
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether the texts are typed at a terminal."""
-        return not self.inputs and self.stdin is not None and self.stdin.isatty()
-
-    @property
-    def is_on_screen(self) -> bool:
-        """Whether the translations are printed to the terminal that would show a progress bar."""
-        return self.output is None and self.stdout is not None and self.stdout.isatty()
-
-    def check(self, config: TranslateConfig) -> None:
-        """Raise ConfigError for settings that do not fit the job, DataError for files that cannot be used."""
-        check_files(self.inputs, self.stdin, folders=self.output is not None)
-        named = list(map(user_path, read_files(config.search, config.input)))
-        for written in filter(None, (self.output, self.report)):
-            if not written.is_dir():  # where documents go
-                check_output(written, (*self.inputs, *named))
-        for written in filter(None, (self.output, self.attention, self.report)):
-            check_outside(written, self.models)
-        if self.attention and self.attention.exists() and not self.attention.is_dir():
-            raise DataError(f"{self.attention} is a file; --attention takes a folder to write to")
-        output = config.output
-        if output.resume and self.output is None:
-            raise ConfigError("resume=true continues a file that was begun: name it with -o")
-        if (
-            output.resume
-            and self.output
-            and self.output.exists()
-            and not (self.output.is_file() or self.output.is_dir())
-        ):
-            raise ConfigError(
-                f"resume=true needs a file that can be read again, and {self.output} is a pipe or a device"
-            )
-        if output.format in ("nbest", "table", "html") and (self.attention or output.alignments):
-            asked = "--attention" if self.attention else "output.alignments=true"
-            raise ConfigError(
-                f"output.format={output.format} has no place for {asked}: choose text, or jsonl, which has alignments"
-            )
-
-    def needs_attention(self, config: TranslateConfig) -> str:
-        """Return the setting that reads a model's attention; "" if none does."""
-        if self.attention:
-            return "--attention"
-        if config.output.format == "jsonl":
-            return "output.format=jsonl"
-        return "output.alignments=true" if config.output.alignments else ""
 
 
 def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tolka.documents.placing import Alignment
+from tolka.documents.placing import SoftAlignment
 from tolka.errors import ConfigError
 from tolka.translation.results import Translation
 
@@ -19,7 +19,7 @@ _BLANK = "▁"
 
 def alignments_of(
     translator: "Translator[Any]", sources: Sequence[str], translations: Sequence[Translation]
-) -> list[Alignment | None]:
+) -> list[SoftAlignment | None]:
     """Return the alignment of each translation; None for a model that has none to give."""
     try:
         all_maps = translator.attention(translations) if translations else []
@@ -29,7 +29,7 @@ def alignments_of(
     return [_alignment(source, translation.text, maps) for source, translation, maps in triples]
 
 
-def _alignment(source: str, target: str, maps: "Sequence[AttentionMap]") -> Alignment | None:
+def _alignment(source: str, target: str, maps: "Sequence[AttentionMap]") -> SoftAlignment | None:
     """Join the maps of a text's segments."""
     if not maps:
         return None
@@ -39,7 +39,7 @@ def _alignment(source: str, target: str, maps: "Sequence[AttentionMap]") -> Alig
         part = np.array(each.weights)[:-1, :-1]  # without </s>
         weights[row : row + part.shape[0], column : column + part.shape[1]] = part
         row, column = row + part.shape[0], column + part.shape[1]
-    return Alignment(
+    return SoftAlignment(
         _spans(columns, source), _spans(rows, target), weights / weights.sum(axis=1, keepdims=True).clip(1e-9)
     )
 
