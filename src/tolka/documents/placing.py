@@ -24,6 +24,7 @@ _UNIT = regex.compile(rf"(?V1)[{UNSPACED}]|[\w--[{UNSPACED}]]+(?:['’‑-][\w--
 _WORD = regex.compile(r"\w")
 _LEAST = 0.5  # share of the largest share that a word of the span has
 _SURE = 0.5  # share of the alignment inside of the span that its words have on average, if it is at the right place
+_FAINT = 0.1  # share of a word's alignment below which no word of the translation is its own
 _WIDTH = 0.15  # of the diagonal that stands for an alignment, in shares of the length
 
 
@@ -169,16 +170,25 @@ class _Placing:
         return first, last
 
     def _beside(self, node: Node, start: int, end: int, first: int, last: int) -> int:
-        """Return the character before which a point stands: behind the word before it, or before the one behind it."""
-        source, place = self._text.source, node.start
-        if place in (0, len(source)) or first == last:
-            return start if place == 0 else end
-        is_behind = source[place - 1] != " "
-        word = next(span for match in _UNIT.finditer(source) if place - is_behind < (span := match.span())[1])
-        number = first + int(self._weights[first:last, slice(*word)].sum(axis=1).argmax())
+        """Return the character before which markup stands: behind the word before it, or before the one behind it."""
+        source = self._text.source
+        if node.end == 0 or first == last:
+            return start
+        if node.start == len(source):
+            return end
         if not self._is_aligned:
             self.doubts.append("markup")
-        return self.units[number].end if is_behind else self.units[number].start
+        words = [match.span() for match in _UNIT.finditer(source)]
+        before = [(word, True) for word in words if word[0] < node.start][-1:]
+        behind = [(word, False) for word in words if word[1] > node.end][:1]
+        # A blank parts it from the word that it does not belong to.
+        is_behind = node.kind == "kept" or source[node.start - 1 : node.start] not in ("", " ")
+        for word, is_before_it in before + behind if is_behind else behind + before:
+            shares = self._weights[first:last, slice(*word)].sum(axis=1)
+            if shares.max() >= _FAINT:
+                unit = self.units[first + int(shares.argmax())]
+                return unit.end if is_before_it else unit.start
+        return end
 
 
 def _best_run(values: NDArray[np.float64]) -> tuple[int, int]:
