@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tolka.documents.placing import SoftAlignment, needs_alignment, place
-from tolka.documents.text import NO_WORDS, Code, Text
+from tolka.documents.text import NO_WORDS, Code, Node, Text
 
 
 def marked(*parts: str | Code, **options: object) -> Text:
@@ -174,8 +174,8 @@ def test_nothing_is_lost_doubled_or_unbalanced(pieces: list[str], target: str, s
         assert not opened
 
 
-def _all(text: Text) -> list[object]:
-    nodes, found = list(text.nodes), list[object]()
+def _all(text: Text) -> list[Node]:
+    nodes, found = list(text.nodes), list[Node]()
     while nodes:
         node = nodes.pop()
         found.append(node)

@@ -160,6 +160,8 @@ class _Page:
         if event.name in _INLINE:
             kind = "lone" if event.name in _VOID else "open"
             self._builder.add(Code([], kind, event.name), event.start, event.end, inside)
+            if event.name == "br":
+                self._builder.add(" ", event.end, event.end)  # as the model reads it
         else:
             yield from inside
 

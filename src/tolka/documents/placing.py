@@ -7,6 +7,7 @@ lost, doubled or unbalanced, wherever the alignment points.
 Shapes: T units of the translation, S subwords of the source.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from tolka.text.scripts import UNSPACED
 
 # A word with its apostrophes and hyphens, a letter of a script without blanks between words, or a mark.
 _UNIT = regex.compile(rf"(?V1)[{UNSPACED}]|[\w--[{UNSPACED}]]+(?:['’‑-][\w--[{UNSPACED}]]+)*|[^\w\s]")
-_WORD = regex.compile(r"\w")
+_WORD, _LATIN = regex.compile(r"\w"), re.compile(r"[A-Za-z0-9_]")
 _LEAST = 0.5  # share of the largest share that a word of the span has
 _SURE = 0.5  # share of the alignment inside of the span that its words have on average, if it is at the right place
 _FAINT = 0.1  # share of a word's alignment below which no word of the translation is its own
@@ -63,7 +64,7 @@ def place(text: Text, target: str, alignment: SoftAlignment | None) -> list[str]
 def needs_alignment(text: Text, target: str) -> bool:
     """Return whether anything in a text has no place in its translation that is clear without an alignment."""
     # A code is in the translation once, or it has no place of its own; where two are alike, either will do.
-    return any(node.kind != "kept" or node.code.text not in target for node in text.nodes)
+    return any(node.kind != "kept" or not _find(node.code.text, target) for node in text.nodes)
 
 
 class _Placing:
@@ -208,11 +209,10 @@ def _units(target: str, kept: Sequence[Node]) -> list[_Unit]:
     copied: list[_Unit] = []
     ends = Counter[str]()  # of the last copy of each
     for node in kept:
-        start = target.find(node.code.text, ends[node.code.text])
-        end = start + len(node.code.text)
-        if start >= 0 and not any(unit.start < end and start < unit.end for unit in copied):
-            copied.append(_Unit(start, end, node))
-            ends[node.code.text] = end
+        found = _find(node.code.text, target, ends[node.code.text])
+        if found and not any(unit.start < found.end() and found.start() < unit.end for unit in copied):
+            copied.append(_Unit(*found.span(), node))
+            ends[node.code.text] = found.end()
     copied.sort(key=lambda unit: unit.start)
     units, cursor = list[_Unit](), 0
     for unit in [*copied, _Unit(len(target), len(target))]:
@@ -220,6 +220,15 @@ def _units(target: str, kept: Sequence[Node]) -> list[_Unit]:
         units += [unit] if unit.kept else []
         cursor = unit.end
     return units
+
+
+def _find(kept: str, target: str, start: int = 0) -> "re.Match[str] | None":
+    """Return the first match of kept text in a translation, not as a part of a longer word of such letters."""
+    pattern = r"\s+".join(map(re.escape, kept.split()))
+    # Words of other letters may follow: Korean has no blank before a particle.
+    edges = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+    before, behind = (edge * bool(_LATIN.match(kept[place])) for edge, place in zip(edges, (0, -1), strict=True))
+    return re.compile(before + pattern + behind).search(target, start)
 
 
 def _all_kept(nodes: Sequence[Node]) -> list[Node]:
