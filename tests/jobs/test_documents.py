@@ -141,6 +141,7 @@ def test_a_memory_stands_in_for_the_model(command: Command, trained: Path, tmp_p
         (["a.html", "sub/a.html", "-o", "out"], "would both become out/a.html"),
         (["a.txt", "--json", "r.json"], "--json reports on documents, and these are lines"),
         (["sub", "a.html"], "sub is a folder"),
+        (["book.epub"], "book.epub: an e-book is no kind of document that is read (.csv .htm .html "),
     ],
 )
 def test_what_does_not_fit_a_document_is_refused(
@@ -153,7 +154,7 @@ def test_what_does_not_fit_a_document_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
-    for name in ("a.html", "b.html", "sub/a.html", "a.txt"):
+    for name in ("a.html", "b.html", "sub/a.html", "a.txt", "book.epub"):
         (tmp_path / name).write_text("<p>ferry</p>")
     before = sorted(tmp_path.rglob("*"))
     refused = command("mt-translate", trained, *arguments)

@@ -207,6 +207,12 @@ def kind_of(path: Path | None, config: InputConfig) -> type[InputFile]:
             f"input.column={config.column} needs to know what {path or 'standard input'} is: add input.format=tsv, "
             "csv, jsonl, parquet or xlsx"
         )
+    elif path and (named := document_kind(without_compression(path))) and named[0] and not named[1]:
+        known = sorted(ending for name in DOCUMENTS.names() for ending in DOCUMENTS.get(name).endings)
+        raise DataError(
+            f"{path}: {named[0]} is no kind of document that is read ({' '.join(known)} are): save it as one of them, or "
+            "name its format with input.format"
+        )
     else:
         kind = PlainText
     if path is None and not kind.is_streamable:
