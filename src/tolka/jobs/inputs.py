@@ -210,7 +210,7 @@ def kind_of(path: Path | None, config: InputConfig) -> type[InputFile]:
     elif path and (named := document_kind(without_compression(path))) and named[0] and not named[1]:
         known = sorted(ending for name in DOCUMENTS.names() for ending in DOCUMENTS.get(name).endings)
         raise DataError(
-            f"{path}: {named[0]} is no kind of document that is read ({' '.join(known)} are): save it as one of them, or "
+            f"{path}: {named[0]} is no document that is read ({' '.join(known)} are): save it as one of them, or "
             "name its format with input.format"
         )
     else:
