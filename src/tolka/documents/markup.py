@@ -105,9 +105,6 @@ class _Html(HTMLParser):
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.add("start", tag, attrs)
 
-    def handle_startendtag(self, tag: str, attrs: Any) -> None:
-        self.add("start", tag, attrs)  # as in browsers, where only void elements end with their tag
-
     def handle_endtag(self, tag: str) -> None:
         self.add("end", tag)
 
@@ -117,20 +114,12 @@ class _Html(HTMLParser):
     def handle_entityref(self, name: str) -> None:
         self.add("text", text=None)
 
-    def handle_charref(self, name: str) -> None:
-        self.add("text", text=None)
-
     def handle_comment(self, data: str) -> None:
         self.add("other")
 
-    def handle_decl(self, decl: str) -> None:
-        self.add("other")
-
-    def handle_pi(self, data: str) -> None:
-        self.add("other")
-
-    def unknown_decl(self, data: str) -> None:
-        self.add("other")
+    handle_startendtag = handle_starttag  # as in browsers, where only void elements end with their tag
+    handle_charref = handle_entityref
+    handle_decl = handle_pi = unknown_decl = handle_comment
 
 
 def html_events(content: str) -> Iterator[Event]:
