@@ -168,7 +168,7 @@ class _Page:
     def _is_end_of_line(self, event: Event) -> bool:
         """Return whether a line break ends a text, and not only a line of a sentence."""
         following = self._content[event.end : event.end + 40]
-        return bool(_SENTENCE_END.search(self._builder.so_far) or not _CONTINUES.match(following))
+        return bool(_SENTENCE_END.search(self._builder.last_characters) or not _CONTINUES.match(following))
 
     def _reason(self, event: Event) -> str:
         """Return why an element is not translated; "" if it is."""

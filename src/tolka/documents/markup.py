@@ -11,6 +11,7 @@ from tolka.errors import DataError
 
 _BLOCK = 2**16  # characters that are parsed at once
 _BLANKS = " \t\r\n\f"
+_LAST_ITEMS = 8
 _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 
 
@@ -119,7 +120,7 @@ class _Html(HTMLParser):
 
     handle_startendtag = handle_starttag  # as in browsers, where only void elements end with their tag
     handle_charref = handle_entityref
-    handle_decl = handle_pi = unknown_decl = handle_comment
+    handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]
 
 
 def html_events(content: str) -> Iterator[Event]:
@@ -160,9 +161,9 @@ class TextBuilder:
         self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
 
     @property
-    def so_far(self) -> str:
-        """The characters so far."""
-        return "".join(part for part, _, _ in self._items if isinstance(part, str))
+    def last_characters(self) -> str:
+        """The last characters so far."""
+        return "".join(part for part, _, _ in self._items[-_LAST_ITEMS:] if isinstance(part, str))
 
     def add(self, part: str | Code, start: int, end: int, inside: Sequence[Text] = ()) -> None:
         """Add characters, or markup with the texts inside of it."""
