@@ -8,7 +8,8 @@ from tolka.text.readers.base import register_reader
 from tolka.text.readers.xml_file import XmlFile
 from tolka.text.readers.xml_units import Unit
 
-_UNTRANSLATED = frozenset({"new", "needs-translation", "initial"})
+UNTRANSLATED = frozenset({"new", "needs-translation", "initial"})
+"""States of targets that are no translation yet (XLIFF 1.2, section 2.3; 2.0, section 4.3.1.30)."""
 _ACCEPTED = frozenset({"final", "signed-off"})  # whatever it was made from
 _MACHINE, _SUGGESTED = frozenset({"leveraged-mt", "mt-suggestion"}), frozenset({"fuzzy-match", "tm-suggestion"})
 
@@ -53,7 +54,7 @@ def _flaw_of(segment: Element, text: str) -> str:
     target = segment.find("target")
     attributes = {} if target is None else target.attrib
     state, qualifier = attributes.get("state", segment.get("state", "")), attributes.get("state-qualifier", "")
-    if not text or state in _UNTRANSLATED:
+    if not text or state in UNTRANSLATED:
         return "untranslated"
     if qualifier.startswith("rejected"):
         return "rejected"

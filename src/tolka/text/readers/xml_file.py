@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from xml.etree.ElementTree import Element
 
+from tolka.text.direction import Direction
 from tolka.text.lines import read_blocks
 from tolka.text.pairs import NO_PAIR, Pair
 from tolka.text.readers.base import BothSides
@@ -81,9 +82,7 @@ class XmlFile(BothSides):
 
     def has_language(self, code: str, language: str) -> bool:
         """Return whether a text with this code is one in the source's or the target's language."""
-        code, language = normal_code(code), normal_code(language)
-        # Not where both sides are in varieties of one language, as en-GB and en-US are.
-        return code == language or (is_variety(code, language) and not is_variety(*map(normal_code, self.direction)))
+        return has_language(code, language, self.direction)
 
     def other_languages_flaw(self, languages: str) -> str:
         """Return the flaw of a unit that is not in both languages. languages: its own, in words."""
@@ -94,6 +93,13 @@ class XmlFile(BothSides):
         """Return the number of start tags of units, which is about that of pairs."""
         unit = re.compile(rf"<(?:\w+:)?(?:{'|'.join(self.counted or self.units)})[>\s]".encode())
         return sum(len(unit.findall(block)) for block in read_blocks(self.path))
+
+
+def has_language(code: str, language: str, direction: Direction) -> bool:
+    """Return whether a text with this code is one in a language of a direction."""
+    code, language = normal_code(code), normal_code(language)
+    # Not where both sides are in varieties of one language, as en-GB and en-US are.
+    return code == language or (is_variety(code, language) and not is_variety(*map(normal_code, direction)))
 
 
 @lru_cache(maxsize=1000)

@@ -50,7 +50,7 @@ def read_units(path: Path, names: Sequence[str], around: Sequence[str]) -> Itera
 
     DataError with the line for a file of another kind, for one that ends too early, and for a unit of over 16 MiB.
     """
-    encoding = _declared_encoding(path)
+    encoding = declared_encoding(next(read_blocks(path), b""), path)
     # A comment or CDATA, a tag, or the beginning of one of these at the end of what is read.
     tags = re.compile(
         rf"(?s:<!--.*?-->|<!\[CDATA\[.*?\]\]>)|<(?P<end>/?)(?:[\w.-]+:)?(?P<name>{'|'.join([*names, *around])})"
@@ -144,9 +144,9 @@ def _parsed(content: bytes) -> Element:
     return builder.close()
 
 
-def _declared_encoding(path: Path) -> str:
+def declared_encoding(raw: bytes, path: Path) -> str:
     """Return the encoding to decode a file from; "" for UTF-8. DataError for one that is not known."""
-    head = next(read_blocks(path), b"")[:_HEAD_BYTES]
+    head = raw[:_HEAD_BYTES]
     if head[:2] in (b"<\0", b"\0<"):
         return "utf-16-le" if head[:1] == b"<" else "utf-16-be"
     match = _DECLARED.match(head)
