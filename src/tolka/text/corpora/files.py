@@ -29,11 +29,9 @@ from tolka.text.lines import (
 )
 from tolka.text.pairs import PairSource, ParallelFiles, Scored
 from tolka.text.readers import FORMATS, reader_of
+from tolka.text.readers.base import SIDES
 from tolka.text.readers.columns import TsvFile
-from tolka.text.readers.wmt import SGM_ENDINGS, SgmFiles, is_sgm
 from tolka.text.scripts import plain_code
-
-_SIDE_ENDINGS = (*COMPRESSIONS, *SGM_ENDINGS)  # of the files of a prefix, after the language
 
 
 @CORPORA.register("files")
@@ -213,7 +211,7 @@ class SampleConfig(FilesConfig):
 def _matching(pattern: str, direction: Direction) -> list[Path]:
     """Return the files with both sides and the prefixes that match a pattern, sorted by name."""
     files = {Path(path) for path in glob.glob(pattern) if reader_of(Path(path))}
-    endings = [f".{direction.source}{ending}" for ending in _SIDE_ENDINGS]
+    endings = [f".{direction.source}{ending}" for ending in _side_endings()]
     return sorted(files | {Path(path.removesuffix(end)) for end in endings for path in glob.glob(pattern + end)})
 
 
@@ -233,10 +231,15 @@ def _ending_hint(base: Path, direction: Direction) -> str:
     return f"; leave out {endings[0]}: a prefix stands for both sides" if endings else ""
 
 
+def _side_endings() -> list[str]:
+    """Return what follows the language in the names of a prefix's files."""
+    return [f"{ending}{compression}" for ending in ("", *SIDES) for compression in COMPRESSIONS]
+
+
 def _side_files(base: Path, language: str) -> list[Path]:
     """Return the existing files of a prefix and a language, or else of its plain code, plain before compressed."""
     for code in dict.fromkeys((language, re.split("[-_]", language)[0], plain_code(language))):
-        paths = [base.with_name(f"{base.name}.{code}{ending}") for ending in _SIDE_ENDINGS]
+        paths = [base.with_name(f"{base.name}.{code}{ending}") for ending in _side_endings()]
         if found := [path for path in paths if path.is_file()]:
             return found
     return []
@@ -251,7 +254,8 @@ def _existing_file(path: Path, key: str) -> Path:
 
 
 def _pair_of_files(source: Path, target: Path, name: str) -> PairSource:
-    return (SgmFiles if is_sgm(source) or is_sgm(target) else ParallelFiles)(source, target, name)
+    endings = [without_compression(path).suffix.lower() for path in (source, target)]
+    return next((SIDES[ending] for ending in endings if ending in SIDES), ParallelFiles)(source, target, name)
 
 
 def _side_file(base: Path, language: str, key: str, hint: str) -> Path:

@@ -25,6 +25,9 @@ class Reader(Protocol):
 FORMATS: dict[str, Reader] = {}
 """File extension -> reader; see `register_reader`."""
 
+SIDES: dict[str, Callable[[Path, Path, str], PairSource]] = {}
+"""File extension of a side -> the pairs of two such files, and what they are called; all others are files of lines."""
+
 R = TypeVar("R", bound=Reader)
 
 

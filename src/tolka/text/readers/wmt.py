@@ -9,13 +9,12 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from tolka.errors import DataError
-from tolka.text.lines import COMPRESSIONS, LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
+from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
-from tolka.text.readers.base import register_reader
+from tolka.text.readers.base import SIDES, register_reader
 from tolka.text.readers.xml_file import XmlFile, single_spaced
 from tolka.text.readers.xml_units import Unit
 
-SGM_ENDINGS = tuple(f"{ending}{compression}" for ending in (".sgm", ".sgml") for compression in COMPRESSIONS)
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
 _TAG = re.compile(r"<(?P<end>/?)(?:doc\b(?P<document>[^<>]*)|seg\b(?P<segment>[^<>]*)>)", re.IGNORECASE)
 _ID = re.compile(r"""\b(?:doc)?id\s*=\s*["']?([^"'\s]+)""", re.IGNORECASE)
@@ -48,6 +47,9 @@ class SgmFiles(PairSource):
     def fingerprint(self) -> str:
         digests = "".join(count_and_digest(path, self._limit)[1] for path in self.paths)
         return hashlib.sha256(f"sgm{digests}".encode()).hexdigest()
+
+
+SIDES.update({".sgm": SgmFiles, ".sgml": SgmFiles})
 
 
 def segments(path: Path, limit: LineLimit) -> Iterator[tuple[str, str]]:
