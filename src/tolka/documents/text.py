@@ -1,6 +1,7 @@
 """A text of a document: what the model reads of it, the markup inside of it, and what is written in its place."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -137,13 +138,15 @@ def _tree(codes: Sequence[Code], places: Sequence[tuple[int, int]], source: str)
 
 def pairs(codes: Sequence[Code]) -> dict[int, int]:
     """Return the number of the code that closes each one that opens. Of two that overlap the outer one is no span."""
-    ends, opened = dict[int, int](), list[int]()
+    ends, opened, names = dict[int, int](), list[int](), Counter[str]()
     for number, code in enumerate(codes):
         if code.kind == "open":
             opened.append(number)
-        elif code.kind == "close" and any(codes[each].name == code.name for each in opened):
+            names[code.name] += 1
+        elif code.kind == "close" and names[code.name]:
             while codes[opened[-1]].name != code.name:  # never closed, or after this one
-                opened.pop()
+                names[codes[opened.pop()].name] -= 1
+            names[code.name] -= 1
             ends[opened.pop()] = number
     return ends
 
