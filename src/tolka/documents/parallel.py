@@ -42,7 +42,9 @@ class DocumentPair(PairSource):
         """The pairs; DataError for documents of which one has more texts, as then nothing says which are pairs."""
         sides = source, target = [_texts(path) for path in self.paths]
         if len(source) != len(target):
-            counts = [f"{path} has {count_text(len(side), 'text')}" for path, side in zip(self.paths, sides, strict=True)]
+            counts = [
+                f"{path} has {count_text(len(side), 'text')}" for path, side in zip(self.paths, sides, strict=True)
+            ]
             different = (pair for pair in zip(source, target, strict=False) if pair[0].reason != pair[1].reason)
             places = [each.where for each in next(different, ())]
             where = f"; they differ first at {' and '.join(places)}" if places else ""

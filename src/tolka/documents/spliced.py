@@ -9,7 +9,7 @@ from tolka.documents.base import Document
 from tolka.documents.text import Text
 from tolka.errors import DataError
 from tolka.text.encodings import conversion, likely_encoding
-from tolka.text.lines import BROKEN, open_bytes
+from tolka.text.lines import BROKEN, open_unpacked
 
 _MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
@@ -61,7 +61,7 @@ class SplicedDocument(Document):
         if self.stream is not None:
             return self.stream.read()
         try:
-            with open_bytes(self.path) as stream:
+            with open_unpacked(self.path) as stream:
                 return stream.read()
         except BROKEN as error:
             raise DataError(f"{self.path}: cannot be read to its end ({error}); is the file complete?") from None

@@ -80,20 +80,22 @@ def refuse_binary(path: Path) -> None:
         raise error
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, plain or compressed (COMPRESSIONS); DataError if it cannot be opened.
-
-    UTF-16 and UTF-32 with a byte order mark are read as UTF-8.
-    """
+def open_unpacked(path: Path) -> IO[bytes]:
+    """Open a file for reading, plain or compressed (COMPRESSIONS); DataError if it cannot be opened."""
     opener = _COMPRESSIONS.get(path.suffix.lower(), Path.open)
     try:
-        stream = cast(IO[bytes], opener(path, "rb"))
+        return cast(IO[bytes], opener(path, "rb"))
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such file{_neighbours(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: cannot be read, as it is a folder{held_files(path)}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading as `open_unpacked`; UTF-16 and UTF-32 with a byte order mark are read as UTF-8."""
+    stream = open_unpacked(path)
     try:
         return as_utf8(stream)
     except BROKEN as error:
