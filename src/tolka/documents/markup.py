@@ -201,12 +201,15 @@ class TextBuilder:
             if isinstance(part, str) and len(part) == 1 and ord(part) not in table and self._content[a] == "&":
                 table[ord(part)] = self._content[a:b]
         yield from (text for text in inside if text.start < start)
-        for text in inside:
-            if start <= text.start < end:
-                text.nested = True
-                yield text
+        within = [text for text in inside if start <= text.start < end]
+        around = self._around(within, start, end) if within else ()
+        for text in within:
+            text.nested = True
+            yield text
         written, parts = self._content[start:end], [part for part, _, _ in items]
-        yield Text(parts, start, end, written, escape=lambda text: text.translate(table), reason=reason)
+        yield Text(
+            parts, start, end, written, escape=lambda text: text.translate(table), reason=reason, inside=around
+        )
         yield from (text for text in inside if text.start >= end)
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:

@@ -25,7 +25,7 @@ class Splice:
         if text.nested:  # written with the text around it
             return ""
         before, self._cursor = self._content[self._cursor : text.start], text.end
-        return before + text.written
+        return before + str(text)
 
     def rest(self) -> str:
         """Return what stands behind the last text."""

@@ -37,7 +37,7 @@ class Code:
     spaced: bool = False
 
     def __str__(self) -> str:
-        return "".join(part if isinstance(part, str) else part.written for part in self.raw)
+        return "".join(map(str, self.raw))
 
 
 @dataclass
@@ -67,7 +67,8 @@ class Text:
     escape: how the format writes characters. reason: why it is left alone; "" if it is to be translated. nested:
     whether it is inside the markup of a text that follows. finish: makes of its characters and markup what is written.
     arrange: returns what stands in a translation at fixed places, whatever its markup (from, to, what is written), and
-    what a person should look at.
+    what a person should look at. inside: what is written in place of its original as soon as a text in there is
+    translated.
     """
 
     parts: Sequence[str | Code]
@@ -80,14 +81,25 @@ class Text:
     nested: bool = False
     finish: Callable[[str], str] = str
     arrange: "Callable[[str], tuple[Sequence[tuple[int, int, str]], list[str]]]" = lambda translation: ((), [])
+    inside: "Sequence[str | Text]" = ()
 
     def __post_init__(self) -> None:
+        self._original = self.written
         pieces = [piece for part in self.parts for piece in _pieces(part, self.escape)]
         self.source, places = _source_of(pieces)
         codes = [piece for piece in pieces if isinstance(piece, Code)]
         self.nodes = _tree(codes, places, self.source)
         if not self.reason and not any(_LETTER.search(piece) for piece in pieces if isinstance(piece, str)):
             self.reason = NO_WORDS
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it, or a text inside of it, is not written as it was."""
+        return self.written != self._original or any(isinstance(each, Text) and each.is_changed for each in self.inside)
+
+    def __str__(self) -> str:
+        is_around = self.written == self._original and self.is_changed
+        return "".join(map(str, self.inside)) if is_around else self.written
 
 
 def _pieces(part: str | Code, escape: Callable[[str], str]) -> Iterator[str | Code]:
