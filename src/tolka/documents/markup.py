@@ -207,9 +207,7 @@ class TextBuilder:
             text.nested = True
             yield text
         written, parts = self._content[start:end], [part for part, _, _ in items]
-        yield Text(
-            parts, start, end, written, escape=lambda text: text.translate(table), reason=reason, inside=around
-        )
+        yield Text(parts, start, end, written, escape=lambda text: text.translate(table), reason=reason, inside=around)
         yield from (text for text in inside if text.start >= end)
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:

@@ -3,13 +3,11 @@
 import hashlib
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 from tolka.documents.base import DOCUMENTS, Document
 from tolka.documents.text import EDIT, Text
 from tolka.errors import DataError
-from tolka.system.number_format import count_text
 from tolka.text.lines import digest_of, without_compression
 from tolka.text.pairs import Pair, PairSource
 from tolka.text.readers.base import FORMATS, SIDES
@@ -17,9 +15,12 @@ from tolka.text.readers.base import FORMATS, SIDES
 
 def register_documents() -> None:
     """Let the two files of a parallel text be documents, unless their format has both languages in one file."""
-    for kind in map(DOCUMENTS.get, DOCUMENTS.names()):
-        if issubclass(kind, Document):
-            SIDES.update({ending: DocumentPair for ending in kind.endings if ending not in FORMATS})
+    SIDES.update(dict.fromkeys(_kinds(), DocumentPair))
+
+
+def _kinds() -> dict[str, type[Document]]:
+    kinds = [kind for kind in map(DOCUMENTS.get, DOCUMENTS.names()) if issubclass(kind, Document)]
+    return {ending: kind for kind in kinds for ending in kind.endings if ending not in FORMATS}
 
 
 class DocumentPair(PairSource):
@@ -29,7 +30,7 @@ class DocumentPair(PairSource):
         self.name, self.paths = name, (source, target)
 
     def read(self) -> Iterator[Pair]:
-        yield from self._pairs
+        return iter(self._pairs)
 
     def count(self) -> int:
         return len(self._pairs)
@@ -39,27 +40,18 @@ class DocumentPair(PairSource):
 
     @cached_property
     def _pairs(self) -> list[Pair]:
-        """The pairs; DataError for documents of which one has more texts, as then nothing says which are pairs."""
-        sides = source, target = [_texts(path) for path in self.paths]
+        source, target = (_texts(path) for path in self.paths)
         if len(source) != len(target):
-            counts = [
-                f"{path} has {count_text(len(side), 'text')}" for path, side in zip(self.paths, sides, strict=True)
-            ]
-            different = (pair for pair in zip(source, target, strict=False) if pair[0].reason != pair[1].reason)
-            places = [each.where for each in next(different, ())]
-            where = f"; they differ first at {' and '.join(places)}" if places else ""
             raise DataError(
-                f"{' but '.join(counts)}, so they are not pairs{where}. Let both have the same paragraphs, or align "
-                "their sentences in two files of lines"
+                f"{self.paths[0]} has {len(source)} texts, {self.paths[1]} {len(target)}: they are not pairs; "
+                "let both have the same paragraphs, or align their sentences in two files of lines"
             )
         pairs = zip(source, target, strict=True)
         return [Pair(first.source, second.source) for first, second in pairs if not first.reason and not second.reason]
 
 
 def _texts(path: Path) -> list[Text]:
-    ending = without_compression(path).suffix.lower()
-    kinds = map(DOCUMENTS.get, DOCUMENTS.names())
-    kind = next((kind for kind in kinds if ending in kind.endings and issubclass(kind, Document)), None)
+    kind = _kinds().get(without_compression(path).suffix.lower())
     if kind is None:
-        raise DataError(f"{path} is a file of lines, and the other language's is a document: give two documents")
+        raise DataError(f"{path} is a file of lines, and that of the other language a document: give two documents")
     return [text for text in kind(path).texts() if text.reason != EDIT]

@@ -3,18 +3,9 @@
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import Event
+from tolka.documents.markup import Event, attribute
 from tolka.documents.text import Text
-from tolka.documents.units import (
-    TRANSLATED,
-    Element,
-    UnitDocument,
-    blanks_before,
-    elements,
-    source_texts,
-    with_attributes,
-    with_target,
-)
+from tolka.documents.units import TRANSLATED, Element, UnitDocument, blanks_before, elements, source_texts, with_target
 from tolka.text.direction import UNDETERMINED
 from tolka.text.readers.xml_file import has_language
 
@@ -24,6 +15,7 @@ class Tmx(UnitDocument):
     """The segments in the source language of units without one in the target language."""
 
     endings, root, units = (".tmx",), "tmx", frozenset({"tu"})
+    _source = ""
 
     def around(self, event: Event, name: str, content: str) -> Iterator[Text]:
         if name == "header" and event.kind == "start":
@@ -31,40 +23,28 @@ class Tmx(UnitDocument):
         return iter(())
 
     def texts_of(self, unit: Element, content: str) -> Iterator[Text]:
-        found = [
-            (variant, segment)
-            for _, variant in elements(unit.inside)
-            if variant
-            for _, segment in elements(variant.inside)
-            if segment and segment.name == "seg"
-        ]
+        segments = [(each, seg) for each in elements(unit.inside) for seg in elements(each.inside) if seg.name == "seg"]
+        # Of a unit that is for all languages, the first one stands for the source until the model's is known.
         language = self.direction.source or unit.start.attributes.get("srclang", self._source)
-        source, target = (self._in_language(found, each) for each in (language, self.direction.target))
-        if language == "*all*":
-            source = found[0] if found else None
-        if source is None:
-            for _, segment in found[:1]:
+        of_source = [each for each in segments if self._is_in(language, each[0]) or language in ("", "*all*")]
+        of_target = [each for variant, each in segments if self._is_in(self.direction.target, variant)]
+        if not of_source:
+            for _, segment in segments[:1]:
                 yield from source_texts(segment, content, "in another language")
             return
-        variant, segment = source
-        if target and target[1].text.strip():
-            yield from source_texts(segment, content, TRANSLATED)
+        variant, source = of_source[0]
+        if of_target and of_target[0].text.strip():
+            yield from source_texts(source, content, TRANSLATED)
             return
-        own, name = variant.start, segment.start.name
-        head, tail, start, end = f"<{name}>", f"</{name}>", variant.end.end, variant.end.end
-        if target:
-            start, end = target[1].start.start, target[1].end.end
+        head, tail, place = "<seg>", "</seg>", (variant.end.end, variant.end.end)
+        if of_target:
+            place = of_target[0].start.start, of_target[0].end.end
         else:
-            tag = {"xml:lang": self.direction.target or UNDETERMINED, "creationtool": "tolka"}
-            head = blanks_before(own, content, unit.start.end) + with_attributes(f"<{own.name}>", tag) + head
-            tail += f"</{own.name}>"
-        outer = Text([], start, end, content[start:end])
-        yield from with_target(source_texts(segment, content), segment, content, outer, head, tail)
+            code = attribute(self.direction.target or UNDETERMINED)
+            head = f'{blanks_before(variant.start, content)}<tuv xml:lang="{code}" creationtool="tolka"><seg>'
+            tail += "</tuv>"
+        yield from with_target(source_texts(source, content), source, content, place, head, tail)
 
-    def _in_language(self, found: list[tuple[Element, Element]], language: str) -> tuple[Element, Element] | None:
-        """Return the first variant in a language, with its segment."""
-        for variant, segment in found:
-            own = variant.start.attributes
-            if has_language(own.get("xml:lang") or own.get("lang", ""), language, self.direction):
-                return variant, segment
-        return None
+    def _is_in(self, language: str, variant: Element) -> bool:
+        own = variant.start.attributes
+        return has_language(own.get("xml:lang") or own.get("lang", ""), language, self.direction)

@@ -2,8 +2,7 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from tolka.documents.markup import Event, TextBuilder, attribute, xml_events
@@ -15,14 +14,14 @@ from tolka.text.readers.xml_units import declared_encoding
 
 TRANSLATED = "translated already"
 _MAX_DEPTH = 100  # elements of a unit that are open at once
+_STEPS = {"start": 1, "end": -1}
 _AROUND = frozenset({"g", "pc", "mrk", "hi"})  # elements with text in them; in all others it is code
 _KINDS = dict.fromkeys(("bx", "bpt", "sc", "sm"), "open") | dict.fromkeys(("ex", "ept", "ec", "em"), "close")
-_PAIRED_BY = ("rid", "startRef", "i", "id")
 _ATTRIBUTE = re.compile(r"""\s+([\w:.-]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
 
 
 class Element(NamedTuple):
-    """An element: its tags, and the events between them."""
+    """An element: its tags, and the events between them; or any other event, which is its own end."""
 
     start: Event
     inside: Sequence[Event]
@@ -38,37 +37,31 @@ class Element(NamedTuple):
         """All characters in it."""
         return "".join(event.text for event in self.inside)
 
-    @property
-    def segment(self) -> str | None:
-        """The name of the segment that it is (XLIFF 1.2, section 2.2.9), None if it is none."""
-        is_one = self.name == "mrk" and self.start.attributes.get("mtype") == "seg"
-        return self.start.attributes.get("mid", "") if is_one else None
 
-
-def elements(events: Sequence[Event]) -> Iterator[tuple[Event, Element | None]]:
-    """Yield what is outermost: events that are of no element, and the first event of each element with the element."""
+def elements(events: Sequence[Event]) -> Iterator[Element]:
+    """Yield the outermost elements, and the events between them."""
     depth = first = 0
     for number, event in enumerate(events):
         first = first if depth else number
-        depth += {"start": 1, "end": -1}.get(event.kind, 0)
+        depth += _STEPS.get(event.kind, 0)
         if not depth:
-            is_element = event.kind == "end"
-            yield events[first], Element(events[first], events[first + 1 : number], event) if is_element else None
+            yield Element(events[first], events[first + 1 : number], event)
 
 
 def segments(events: Sequence[Event]) -> Iterator[tuple[str, Element]]:
-    """Yield the segments in a source or target, each after its name."""
-    for _, element in elements(events):
-        if element and element.segment is not None:
-            yield element.segment, element
-        elif element:
+    """Yield the segments in a source or target (XLIFF 1.2, section 2.2.9), each after its name."""
+    for element in elements(events):
+        if element.start.attributes.get("mtype") == "seg":
+            yield element.start.attributes.get("mid", ""), element
+        else:
             yield from segments(element.inside)
 
 
 class UnitDocument(SplicedDocument):
     """A file of units, each with a source, and with a target or a place for one."""
 
-    errors, root = "xmlcharrefreplace", ""
+    errors = "xmlcharrefreplace"
+    root: ClassVar[str]
     units: ClassVar[frozenset[str]]
 
     def declared(self, raw: bytes) -> str:
@@ -83,9 +76,10 @@ class UnitDocument(SplicedDocument):
                 yield from self.around(event, name, content)
                 continue
             unit.append(event)
-            depth += {"start": 1, "end": -1}.get(event.kind, 0)
+            depth += _STEPS.get(event.kind, 0)
             if depth > _MAX_DEPTH:
-                raise DataError(f"{self._line(event)}: more than {_MAX_DEPTH} elements in each other")
+                line = content.count("\n", 0, event.start) + 1
+                raise DataError(f"{self.path}:{line}: more than {_MAX_DEPTH} elements in each other")
             if not depth:
                 yield from self.texts_of(Element(unit[0], unit[1:-1], event), content)
                 unit.clear()
@@ -100,83 +94,68 @@ class UnitDocument(SplicedDocument):
     def texts_of(self, unit: Element, content: str) -> Iterator[Text]:
         """Yield the texts of a unit."""
 
-    def _line(self, event: Event) -> str:
-        return f"{self.path}:{self._content.count(chr(10), 0, event.start) + 1}"
-
 
 def source_texts(source: Element, content: str, reason: str = "", done: Mapping[str, str] = {}) -> Iterator[Text]:
     """Yield the texts of a source, one for each segment. reason: why they stay. done: segments that have a target."""
-    builder = TextBuilder(content)
-    outside = reason or ("outside of segments" if any(segments(source.inside)) else "")
-    yield from _added(builder, source, content, outside, reason, done)
+    builder, outside = TextBuilder(content), reason
+
+    def added(parent: Element) -> Iterator[Text]:
+        nonlocal outside
+        for element in elements(parent.inside):
+            start, inside, end = element
+            own = start.attributes
+            is_kept = own.get("mtype") == "protected" or own.get("translate") == "no"
+            if start.kind != "start":
+                builder.add(start.text if start.kind == "text" else Code([]), start.start, start.end)
+            elif own.get("mtype") == "seg":
+                outside = reason or "outside of segments"
+                yield from builder.finish(outside)
+                if translation := done.get(own.get("mid", "")):
+                    yield Text([element.text], start.end, end.start, translation, reason=TRANSLATED)
+                else:
+                    yield from added(element)
+                    yield from builder.finish(reason)
+            elif element.name in _AROUND and not is_kept:
+                builder.add(Code([], "open", element.name), start.start, start.end)
+                yield from added(element)
+                builder.add(Code([], "close", element.name), end.start, end.end)
+            else:
+                text = element.text.strip() if element.name in _AROUND else ""
+                key = next((own[each] for each in ("rid", "startRef", "i", "id") if each in own), "")
+                # A pair that is not whole in one element is none: it would cross the tags of that element.
+                kind, name = "kept" if text else _KINDS.get(element.name, "lone"), f"{key} in {parent.start.start}"
+                flows = [each for each in elements(inside) if each.name == "sub"]
+                of_flows = [each for flow in flows for each in source_texts(flow, content, reason)]
+                builder.add(Code([], kind, name, text), start.start, end.end, of_flows)
+
+    yield from added(source)
     yield from builder.finish(outside)
 
 
-def _added(
-    builder: TextBuilder, parent: Element, content: str, outside: str, reason: str, done: Mapping[str, str]
-) -> Iterator[Text]:
-    """Add what is inside of an element to a builder; yield the texts that end in it."""
-    for event, element in elements(parent.inside):
-        if element is None:
-            part = event.text if event.kind == "text" else Code([])
-            builder.add(part, event.start, event.end)
-            continue
-        start, _, end = element
-        own = start.attributes
-        is_kept = own.get("mtype") == "protected" or own.get("translate") == "no"
-        if element.segment is not None:
-            yield from builder.finish(outside)
-            if element.segment in done:
-                yield Text([element.text], start.end, end.start, done[element.segment], reason=TRANSLATED)
-            else:
-                yield from _added(builder, element, content, reason, reason, done)
-                yield from builder.finish(reason)
-        elif element.name in _AROUND and not is_kept:
-            builder.add(Code([], "open", element.name), start.start, start.end)
-            yield from _added(builder, element, content, outside, reason, done)
-            builder.add(Code([], "close", element.name), end.start, end.end)
-        else:
-            text = element.text.strip() if element.name in _AROUND else ""
-            kind = "kept" if text else _KINDS.get(element.name, "lone")
-            key = next((own[each] for each in _PAIRED_BY if each in own), "")
-            # A pair that is not whole in one element is none: it would cross the tags of that element.
-            code = Code([], kind, f"{key} in {parent.start.start}", text)
-            flows = [each for _, each in elements(element.inside) if each and each.name == "sub"]
-            inside = [text for flow in flows for text in source_texts(flow, content, reason)]
-            builder.add(code, start.start, end.end, inside)
-
-
 def with_target(
-    texts: Iterable[Text], source: Element, content: str, target: Text, head: str, tail: str
+    texts: Iterator[Text], source: Element, content: str, place: tuple[int, int], head: str, tail: str
 ) -> Iterator[Text]:
-    """Yield the texts of a source, then the target, an edit that is made of them as soon as one is translated.
+    """Yield the texts of a source, then the target at its place, which is made of them if one is translated.
 
     head, tail: what is written around the content of the target.
     """
-    found, pieces, place = list(texts), list[str](), source.start.end
-
-    def finish(translation: str, number: int) -> str:
-        pieces[number] = translation
-        target.written = "".join([head, *pieces, tail])
-        return translation
-
+    found, inside, cursor = list(texts), list[str | Text]([head]), source.start.end
     for text in found:
         if not text.nested:
-            pieces += [content[place : text.start], text.written]
-            text.nested, text.finish, place = True, partial(finish, number=len(pieces) - 1), text.end
-    pieces.append(content[place : source.end.start])
-    target.reason = EDIT
-    yield from [*found, target]
+            inside += [content[cursor : text.start], text]
+            text.nested, cursor = True, text.end
+    inside += [content[cursor : source.end.start], tail]
+    yield from [*found, Text([], *place, content[slice(*place)], reason=EDIT, inside=inside)]
 
 
-def blanks_before(event: Event, content: str, start: int) -> str:
-    """Return the blanks before an event, which a new element behind it has as well. start: how far to look back."""
-    before = content[start : event.start]
-    return before[len(before.rstrip()) :]
+def blanks_before(event: Event, content: str) -> str:
+    """Return the blanks before a tag, which a new one behind the element has before it as well."""
+    start = content.rfind(">", 0, event.start) + 1
+    return content[start : event.start] if content[start : event.start].isspace() else ""
 
 
 def with_attributes(tag: str, values: Mapping[str, str]) -> str:
     """Return a start tag with other values of attributes, "" for none; without a slash at its end."""
-    name = re.findall(r"<[^\s/>]+", tag)[0]
     others = [match[0] for match in _ATTRIBUTE.finditer(tag) if match[1] not in values]
-    return "".join([name, *others, *(f' {key}="{attribute(value)}"' for key, value in values.items() if value), ">"])
+    new = [f' {key}="{attribute(value)}"' for key, value in values.items() if value]
+    return "".join([*re.findall(r"^\W*<[^\s/>]+", tag), *others, *new, ">"])
