@@ -56,3 +56,6 @@ def test_why_units_stay(tmp_path: Path) -> None:
 def test_the_source_is_what_the_file_says_where_the_models_is_unknown(tmp_path: Path) -> None:
     memory(tmp_path / "a.tmx")
     assert [text.source for text in Tmx(tmp_path / "a.tmx").texts() if not text.reason] == ["A red cat"]
+    (tmp_path / "b.tmx").write_text(MEMORY.replace('srclang="en-US"', 'srclang="*all*"'))
+    first = ["A red cat", "Two", "Trois"]  # of the last one, it is empty
+    assert [text.source for text in Tmx(tmp_path / "b.tmx").texts() if not text.reason] == first

@@ -86,7 +86,7 @@ def test_a_unit_gets_a_target(tmp_path: Path, before: str, old: str, new: str, a
 
 
 def test_codes_that_overlap_an_element_leave_it_whole(tmp_path: Path) -> None:
-    document = of(tmp_path / "a.xlf", unit('<source>a <bx id="1"/>b <g id="2">c<ex id="1"/> d</g></source>'))
+    document = of(tmp_path / "a.xlf", unit('<source>a <bx id="1"/>b <g id="2">c<ex id="1"/> d</g> e</source>'))
     made = translated(document, lambda text: " ".join(reversed(text.split())))
     assert [event.kind for event in xml_events(made, "a") if event.name == "target"] == ["start", "end"]
     assert made.count("<bx") == made.count("<ex") == 2
