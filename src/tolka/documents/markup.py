@@ -163,10 +163,10 @@ def html_events(content: str) -> Iterator[Event]:
 
 
 class TextBuilder:
-    """Makes a text of the characters and tags between the edges of a block."""
+    """Makes a text of the characters and tags inside of a block. escape: how its format writes characters."""
 
-    def __init__(self, content: str) -> None:
-        self._content = content
+    def __init__(self, content: str, escape: Callable[[str], str] = escaped) -> None:
+        self._content, self._escape = content, escape
         self._items: list[tuple[str | Code, int, int]] = []
         self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
 
@@ -205,10 +205,10 @@ class TextBuilder:
             start += len(self._content[start:first_end]) - len(self._content[start:first_end].lstrip(_BLANKS))
         if isinstance(last, str):
             end = last_start + len(self._content[last_start:end].rstrip(_BLANKS))
-        table = dict(_ESCAPES)
+        escape, table = self._escape, dict[int, str]()
         for part, a, b in items:
             # A character that the document writes as a reference is written so again.
-            if isinstance(part, str) and len(part) == 1 and ord(part) not in table and self._content[a] == "&":
+            if isinstance(part, str) and len(part) == 1 and self._content[a] == "&" and escape(part) == part:
                 table[ord(part)] = self._content[a:b]
         yield from (text for text in inside if text.start < start)
         for text in inside:
@@ -216,7 +216,7 @@ class TextBuilder:
                 text.nested = True
                 yield text
         written, parts = self._content[start:end], [part for part, _, _ in items]
-        yield Text(parts, start, end, written, escape=lambda text: text.translate(table), reason=reason)
+        yield Text(parts, start, end, written, escape=lambda text: escape(text).translate(table), reason=reason)
         yield from (text for text in inside if text.start >= end)
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:
