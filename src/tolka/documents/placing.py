@@ -187,12 +187,15 @@ def _units(target: str, kept: Sequence[Node]) -> list[_Unit]:
     """Return the words and marks of a translation; kept text that it has is one of them, in the order of the source."""
     copied: list[_Unit] = []
     ends = Counter[str]()  # of the last copy of each
-    for node in kept:
+    for node in sorted(kept, key=lambda each: -len(each.code.text)):  # a short one may be a part of a long one
         start = target.find(node.code.text, ends[node.code.text])
-        end = start + len(node.code.text)
-        if start >= 0 and not any(unit.start < end and start < unit.end for unit in copied):
-            copied.append(_Unit(start, end, node))
-            ends[node.code.text] = end
+        while start >= 0:
+            end = start + len(node.code.text)
+            if not any(unit.start < end and start < unit.end for unit in copied):
+                copied.append(_Unit(start, end, node))
+                ends[node.code.text] = end
+                break
+            start = target.find(node.code.text, end)
     copied.sort(key=lambda unit: unit.start)
     units, cursor = list[_Unit](), 0
     for unit in [*copied, _Unit(len(target), len(target))]:
