@@ -192,11 +192,18 @@ def test_emphasis_is_read_between_letters_and_marks() -> None:
         "> <p>text\n> more</p>\n",
         "---\npath: a\ntitle:\n  b: c\n---\n",
         "![ref]\n\n[ref]: a.png\n",
+        "{% highlight c %}\nint a;\n{% endhighlight %}\n",
+        "[TOC]\n",
     ],
 )
 def test_left_alone(content: str) -> None:
     assert sources(content) == []
     assert translated(content) == content
+
+
+def test_lines_of_other_dialects_are_not_joined() -> None:
+    assert translated("A term\n: its sense :smile:\n: other") == "A TERM\n: ITS SENSE :smile:\n: OTHER"
+    assert translated('!!! note "N"\n    some\n    text') == '!!! note "N"\n    SOME TEXT'
 
 
 def test_code_that_is_a_part_of_other_code() -> None:

@@ -15,16 +15,18 @@ _KEPT = re.compile(
     | <(?P<tag>code|kbd|samp|var|tt|math|svg|script|style)\b[^<>]{0,500}>(?P<code>.{0,2000}?)</(?P=tag)>
     | (?P<math>\$\$[^$]{1,1000}\$\$ | \$(?![\s$])[^$\n]{0,199}[^$\s\\]\$(?!\d) | \$[^$\s\\]\$(?!\d))
     | (?P<role>\{[\w:+-]{1,40}\}`[^`]{1,300}`)                     # {ref}`x` of MyST
+    | \{%-?\s*highlight\b.{0,3000}?endhighlight\s*-?%\}
     | \{%.{0,500}?%\} | \{\{[<%].{0,500}?[>%]\}\} | (?P<value>\{\{[^{}]{0,200}\}\})  # of Jekyll and Hugo
     | \{[#.:][^{}\n]{0,200}\}                                      # anchors and attributes
     | (?<![^\n])\[\^[^\]\s]{1,100}\]:?[ \t]* | \[\^[^\]\s]{1,100}\]  # footnotes
     | \A\[[ xX]\]\s+ | \A\[![A-Za-z]{1,40}\][-+]?\s*              # task boxes, alerts
     | \A(?:!!!|\?\?\?\+?)[ \t][^\n]{0,500}(?:\n\s*|\Z) | \A:::+[^\n]{0,500}(?:\n\s*|\Z)  # admonitions
+    | \A:[ \t]+ | (?P<emoji>(?<!\w):[a-z0-9_+-]{2,40}:(?!\w))     # definitions, :smile:
     | \[\[?_?TOC_?\]\]? | ~{3,}
     """,
     re.VERBOSE | re.DOTALL,
 )
-_BEGINS = re.compile(r"\[\^[^\]\s]{1,100}\]:|:::")
+_BEGINS = re.compile(r"\[\^[^\]\s]{1,100}\]:|:::|:[ \t]")
 
 
 class _State(StateInline):
@@ -51,7 +53,7 @@ def parser() -> MarkdownIt:
 
 
 def _begins(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """Return whether a line, of a footnote or an admonition, ends the paragraph before it."""
+    """Return whether a line, of a footnote, definition or admonition, ends the paragraph before it."""
     return silent and _BEGINS.match(state.src, state.bMarks[line] + state.tShift[line]) is not None
 
 
