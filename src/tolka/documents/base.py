@@ -96,4 +96,4 @@ class Document(InputFile, ABC):
         return iter(())
 
 
-DOCUMENTS: Registry[InputFile] = Registry("document", "tolka.documents")
+DOCUMENTS: Registry[InputFile] = Registry("document", "tolka.documents", without=["markdown_inline"])

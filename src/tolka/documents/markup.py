@@ -153,10 +153,10 @@ def html_events(content: str) -> Iterator[Event]:
 
 
 class TextBuilder:
-    """Makes a text of the characters and tags between the edges of a block."""
+    """Makes a text of the characters and tags inside of a block. escape: how its format writes characters."""
 
-    def __init__(self, content: str) -> None:
-        self._content = content
+    def __init__(self, content: str, escape: Callable[[str], str] = escaped) -> None:
+        self._content, self._escape = content, escape
         self._items: list[tuple[str | Code, int, int]] = []
         self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
 
@@ -195,10 +195,10 @@ class TextBuilder:
             start += len(self._content[start:first_end]) - len(self._content[start:first_end].lstrip(_BLANKS))
         if isinstance(last, str):
             end = last_start + len(self._content[last_start:end].rstrip(_BLANKS))
-        table = dict(_ESCAPES)
+        escape, table = self._escape, dict[int, str]()
         for part, a, b in items:
             # A character that the document writes as a reference is written so again.
-            if isinstance(part, str) and len(part) == 1 and ord(part) not in table and self._content[a] == "&":
+            if isinstance(part, str) and len(part) == 1 and self._content[a] == "&" and escape(part) == part:
                 table[ord(part)] = self._content[a:b]
         yield from (text for text in inside if text.start < start)
         within = [text for text in inside if start <= text.start < end]
@@ -207,7 +207,8 @@ class TextBuilder:
             text.nested = True
             yield text
         written, parts = self._content[start:end], [part for part, _, _ in items]
-        yield Text(parts, start, end, written, escape=lambda text: text.translate(table), reason=reason, inside=around)
+        write = lambda text: escape(text).translate(table)  # noqa: E731
+        yield Text(parts, start, end, written, escape=write, reason=reason, inside=around)
         yield from (text for text in inside if text.start >= end)
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:

@@ -9,7 +9,7 @@ Shapes: T units of the translation, S subwords of the source.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ def place(text: Text, target: str, alignment: SoftAlignment | None) -> list[str]
 def needs_alignment(text: Text, target: str) -> bool:
     """Return whether anything in a text has no place in its translation that is clear without an alignment."""
     # A code is in the translation once, or it has no place of its own; where two are alike, either will do.
-    return any(node.kind != "kept" or not _find(node.code.text, target) for node in text.nodes)
+    return any(node.kind != "kept" or not any(_matches(node.code.text, target)) for node in text.nodes)
 
 
 class _Placing:
@@ -207,12 +207,11 @@ def _best_run(values: NDArray[np.float64]) -> tuple[int, int]:
 def _units(target: str, kept: Sequence[Node]) -> list[_Unit]:
     """Return the words and marks of a translation; kept text that it has is one of them, in the order of the source."""
     copied: list[_Unit] = []
-    ends = Counter[str]()  # of the last copy of each
-    for node in kept:
-        found = _find(node.code.text, target, ends[node.code.text])
-        if found and not any(unit.start < found.end() and found.start() < unit.end for unit in copied):
-            copied.append(_Unit(*found.span(), node))
-            ends[node.code.text] = found.end()
+    for node in sorted(kept, key=lambda each: -len(each.code.text)):  # a short one may be a part of a long one
+        for found in _matches(node.code.text, target):
+            if not any(unit.start < found.end() and found.start() < unit.end for unit in copied):
+                copied.append(_Unit(*found.span(), node))
+                break
     copied.sort(key=lambda unit: unit.start)
     units, cursor = list[_Unit](), 0
     for unit in [*copied, _Unit(len(target), len(target))]:
@@ -222,13 +221,13 @@ def _units(target: str, kept: Sequence[Node]) -> list[_Unit]:
     return units
 
 
-def _find(kept: str, target: str, start: int = 0) -> "re.Match[str] | None":
-    """Return the first match of kept text in a translation, not as a part of a longer word of such letters."""
+def _matches(kept: str, target: str) -> "Iterator[re.Match[str]]":
+    """Return the matches of kept text in a translation, not as a part of a longer word of such letters."""
     pattern = r"\s+".join(map(re.escape, kept.split()))
     # Words of other letters may follow: Korean has no blank before a particle.
     edges = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
     before, behind = (edge * bool(_LATIN.match(kept[place])) for edge, place in zip(edges, (0, -1), strict=True))
-    return re.compile(before + pattern + behind).search(target, start)
+    return re.finditer(before + pattern + behind, target)
 
 
 def _all_kept(nodes: Sequence[Node]) -> list[Node]:
