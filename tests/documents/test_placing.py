@@ -79,14 +79,15 @@ def test_part_of_a_word_marks_the_whole_one() -> None:
     ("target", "written", "doubts"),
     [
         ("Starte git pull jetzt.", "Starte <code>git pull</code> jetzt.", []),
-        ("Starte den Zug jetzt.", "Starte <code>git pull</code> jetzt.", ["kept_text"]),
+        ("Starte git pul jetzt.", "Starte <code>git pull</code> jetzt.", ["kept_text"]),
+        ("Starte den Zug jetzt.", "Starte <code>git pull</code> den Zug jetzt.", ["kept_text"]),
         ("Starte jetzt.", "Starte <code>git pull</code> jetzt.", ["kept_text"]),
     ],
-    ids=["copied", "translated", "left out"],
+    ids=["copied", "changed", "translated", "left out"],
 )
 def test_kept_text_is_there_whatever_the_model_makes_of_it(target: str, written: str, doubts: list[str]) -> None:
     text = marked("Run ", Code(["<code>git pull</code>"], "kept", text="git pull"), " now.")
-    of_words = {"Starte": 0, "git": 1, "den": 1, "pull": 2, "Zug": 2, "jetzt.": 3}
+    of_words = {"Starte": 0, "git": 1, "den": 1, "pull": 2, "pul": 2, "Zug": 2, "jetzt.": 3}
     pairs = {place: of_words[word] for place, word in enumerate(target.split())}
     assert needs_alignment(text, target) == bool(doubts)
     assert place(text, target, aligned(text.source, target, pairs)) == doubts

@@ -200,6 +200,10 @@ class TextBuilder:
             # A character that the document writes as a reference is written so again.
             if isinstance(part, str) and len(part) == 1 and self._content[a] == "&" and escape(part) == part:
                 table[ord(part)] = self._content[a:b]
+
+        def escape_text(text: str) -> str:
+            return escape(text).translate(table)
+
         yield from (text for text in inside if text.start < start)
         within = [text for text in inside if start <= text.start < end]
         around = self._around(within, start, end) if within else ()
@@ -207,8 +211,7 @@ class TextBuilder:
             text.nested = True
             yield text
         written, parts = self._content[start:end], [part for part, _, _ in items]
-        write = lambda text: escape(text).translate(table)  # noqa: E731
-        yield Text(parts, start, end, written, escape=write, reason=reason, inside=around)
+        yield Text(parts, start, end, written, escape=escape_text, reason=reason, inside=around)
         yield from (text for text in inside if text.start >= end)
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,11 @@ def place(text: Text, target: str, alignment: SoftAlignment | None) -> list[str]
     return sorted({*placing.doubts})
 
 
+def lacks_kept_text(text: Text, target: str) -> bool:
+    """Return whether a translation lacks kept text."""
+    return any(not any(_matches(node.code.text, target)) for node in all_kept(text.nodes))
+
+
 def needs_alignment(text: Text, target: str) -> bool:
     """Return whether anything in a text has no place in its translation that is clear without an alignment."""
     # A code is in the translation once, or it has no place of its own; where two are alike, either will do.
@@ -73,7 +79,7 @@ class _Placing:
     def __init__(self, text: Text, target: str, alignment: SoftAlignment | None) -> None:
         self._text, self._target = text, target
         self._fixed, self.doubts = text.arrange(target)
-        self.units = _units(target, _all_kept(text.nodes))
+        self.units = _units(target, all_kept(text.nodes))
         self._is_aligned = alignment is not None
         self._are_words = np.array(
             [bool(unit.kept or _WORD.search(target, unit.start, unit.end)) for unit in self.units]
@@ -162,13 +168,18 @@ class _Placing:
         is_sure = self._is_aligned and shares[first:last].mean() >= _SURE
         if node.kind == "kept" or not is_sure:
             self.doubts.append("kept_text" if node.kind == "kept" else "markup")
-        if node.kind == "kept" and not is_sure:
+        if node.kind == "kept" and not (is_sure and self._is_remnant(node, first, last)):
             return None  # to no word: none gives way to it
         if not _WORD.match(source[node.end - 1]) and last < len(free) and free[last] and not self._are_words[last]:
             last += 1
         if not _WORD.match(source[node.start]) and first and free[first - 1] and not self._are_words[first - 1]:
             first -= 1
         return first, last
+
+    def _is_remnant(self, node: Node, first: int, last: int) -> bool:
+        """Return whether words of the translation are what the model has made of kept text, and no words of its own."""
+        made = self._target[self.units[first].start : self.units[last - 1].end]
+        return SequenceMatcher(None, node.code.text.lower(), made.lower()).ratio() >= _SURE
 
     def _beside(self, node: Node, start: int, end: int, first: int, last: int) -> int:
         """Return the character before which markup stands: behind the word before it, or before the one behind it."""
@@ -230,8 +241,9 @@ def _matches(kept: str, target: str) -> "Iterator[re.Match[str]]":
     return re.finditer(before + pattern + behind, target)
 
 
-def _all_kept(nodes: Sequence[Node]) -> list[Node]:
-    return [each for node in nodes for each in ([node] if node.kind == "kept" else _all_kept(node.children))]
+def all_kept(nodes: Sequence[Node]) -> list[Node]:
+    """Return the kept parts among markup and inside of it, in the order of the source."""
+    return [each for node in nodes for each in ([node] if node.kind == "kept" else all_kept(node.children))]
 
 
 def _diagonal(source: str, target: str) -> SoftAlignment:

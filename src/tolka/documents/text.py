@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tolka.text.placeholders import placeholders
 
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LETTER = re.compile(r"[^\W\d_]")
+
+_NUMBERS = range(42, 98, 11)
 
 NO_WORDS = "without words"
 """Why a text is left alone that has no letter, except in what stays as it is."""
@@ -91,6 +93,20 @@ class Text:
         self.nodes = _tree(codes, places, self.source)
         if not self.reason and not any(_LETTER.search(piece) for piece in pieces if isinstance(piece, str)):
             self.reason = NO_WORDS
+
+    def numbered(self) -> "Text":
+        """Return the text with a number for the model to read in place of each kept part.
+
+        A model copies numbers that it has never seen, which it may not do with %s or a name.
+        """
+        numbers = (str(number) for number in _NUMBERS if str(number) not in self.source)
+        pieces = [piece for part in self.parts for piece in _pieces(part, self.escape)]
+        is_kept = [isinstance(piece, Code) and piece.kind == "kept" for piece in pieces]
+        read = [
+            replace(piece, text=next(numbers, piece.text)) if kept and isinstance(piece, Code) else piece
+            for piece, kept in zip(pieces, is_kept, strict=True)
+        ]
+        return replace(self, parts=read)
 
     @property
     def is_changed(self) -> bool:

@@ -3,18 +3,17 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from tolka.documents.base import Document
-from tolka.documents.placing import SoftAlignment, needs_alignment, place
 from tolka.documents.text import EDIT, Text
-from tolka.errors import ConfigError, DataError
+from tolka.errors import DataError
 from tolka.jobs.document_plan import Planned
-from tolka.jobs.formats import LineResult
+from tolka.jobs.document_texts import Outcome, TextTranslation, read_memory
 from tolka.jobs.job import Job
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
@@ -25,15 +24,12 @@ from tolka.system.progress import Say, bar
 from tolka.system.resumable import ResumableFile
 from tolka.text.direction import Direction, is_named
 from tolka.text.languages import installed_identifier
-from tolka.text.lines import digest_of, user_path
-from tolka.text.readers import FORMATS, reader_of
+from tolka.text.lines import digest_of
 from tolka.text.scripts import is_in_other_script
 from tolka.text.windows import full_windows
-from tolka.translation.alignment import alignments_of
-from tolka.translation.request import Request
-from tolka.translation.segments import TextError
 
 if TYPE_CHECKING:
+    from tolka.translation.batch_decoder import Tick
     from tolka.translation.translator import Translator
 
 _SAMPLE = 2000  # characters by which the language of a document is told
@@ -51,7 +47,7 @@ class _Report:
     left_alone: Counter[str] = field(default_factory=Counter)
     to_check: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, texts: Sequence[Text], outcomes: Sequence["_Outcome"]) -> None:
+    def add(self, texts: Sequence[Text], outcomes: Sequence[Outcome]) -> None:
         """Add texts, and what became of those that were to be translated, in order, which is written now."""
         remaining = iter(outcomes)
         for text in texts:
@@ -164,9 +160,10 @@ class _Work:
 
     def __init__(self, job: Job, config: TranslateConfig, translator: "Translator[Any]", say: Say) -> None:
         self._job, self._config, self._translator, self._say = job, config, translator, say
-        self._memory = _read_memory(config, translator.direction)
+        memory = read_memory(config, translator.direction)
         self._tally = UnusualLines(translator.direction, unit="text", lister=str(job.report or "--json FILE"))
-        self.tick: Callable[[float], object] = lambda share: None
+        self._texts = TextTranslation(translator, memory, self._tally)
+        self.tick: Tick = lambda share: None
 
     def translate(self, planned: Planned, document: Document) -> _Report:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
@@ -180,10 +177,10 @@ class _Work:
             for number, window in enumerate(full_windows(document.texts(), self._translator.window)):
                 texts = [text for text in window if not text.reason]
                 if number < len(done):
-                    outcomes = [_Outcome(*values) for values in done[number]]
+                    outcomes = [Outcome(*values) for values in done[number]]
                     self.tick(len(texts))
                 else:
-                    outcomes = self._outcomes(texts)
+                    outcomes = self._texts.outcomes(texts, self.tick)
                     if kept:
                         kept.write(json_text(outcomes).encode() + b"\n")
                         kept.record({"tally": dict(self._tally.counts)})
@@ -194,40 +191,6 @@ class _Work:
         for note in document.notes():
             self._say(f"note: {planned.path}: {note}")
         return report
-
-    def _outcomes(self, texts: Sequence[Text]) -> list["_Outcome"]:
-        """Translate texts, except those that the memory has."""
-        reused = {id(text): self._memory[text.source] for text in texts if text.source in self._memory}
-        new = [text for text in texts if id(text) not in reused]
-        sources, request = [text.source for text in new], Request(scored=False)
-        try:
-            translations = self._translator.translate(sources, request, self.tick)
-        except TextError as error:
-            raise DataError(f"{new[error.number].where}: {error}") from None
-        self.tick(len(reused))
-        flagged = self._translator.flags(sources, translations)
-        self._tally.add(LineResult(*each) for each in zip(sources, translations, strict=True))
-        unplaced = [n for n, text in enumerate(new) if needs_alignment(text, translations[n].text)]
-        of_unplaced = [sources[n] for n in unplaced], [translations[n] for n in unplaced]
-        alignments = dict(zip(unplaced, alignments_of(self._translator, *of_unplaced), strict=True))
-        remaining, outcomes = iter(range(len(new))), []
-        for text in texts:  # those inside of another one come before it, which has them in it
-            if id(text) in reused:
-                outcomes.append(self._placed(text, "reused", reused[id(text)], None, []))
-                continue
-            number = next(remaining)
-            why = [flag for flag in flagged[number] if flag != "missing_placeholder"]  # which is put in its place
-            alignment = alignments.get(number)
-            outcomes.append(self._placed(text, "translated", translations[number].text, alignment, why))
-        return outcomes
-
-    def _placed(
-        self, text: Text, how: str, translation: str, alignment: SoftAlignment | None, why: list[str]
-    ) -> "_Outcome":
-        """Write a translation in its place; a text whose translation is blank stays as it is."""
-        why = [*why, *place(text, translation, alignment)] if translation.strip() else ["untranslated"]
-        self._tally.count_flags(why)
-        return _Outcome(how, text.written, translation, why)
 
     @contextmanager
     def _opened(self, output: Path | None) -> Iterator[IO[bytes]]:
@@ -261,30 +224,3 @@ class _Work:
         """Yield what became of the documents, and what a person should look at."""
         yield from (report.line() for report in reports)
         yield from self._tally.notes()
-
-
-class _Outcome(NamedTuple):
-    """What became of a text. how: translated or reused. why: to look at it."""
-
-    how: str
-    written: str
-    translation: str
-    why: list[str]
-
-
-def _read_memory(config: TranslateConfig, direction: Direction) -> dict[str, str]:
-    """Return the translations of input.memory by their sources; the first of several."""
-    if not config.input.memory:
-        return {}
-    path = user_path(config.input.memory)
-    reader = reader_of(path)
-    if reader is None:
-        raise ConfigError(f"input.memory ({path}) is no file of translations: {', '.join(sorted(FORMATS))} are")
-    pairs = reader(path, str(path), direction, [], config.decoding.line_limit).read()
-    memory: dict[str, str] = {}
-    for pair in pairs:
-        if not pair.flaw and pair.target.strip():
-            memory.setdefault(pair.source, pair.target)
-    if not memory:
-        raise DataError(f"{path} has no translations from {direction}")
-    return memory
