@@ -24,7 +24,7 @@ from tolka.text.scripts import UNSPACED
 # A word with its apostrophes and hyphens, a letter of a script without blanks between words, or a mark.
 _UNIT = regex.compile(rf"(?V1)[{UNSPACED}]|[\w--[{UNSPACED}]]+(?:['’‑-][\w--[{UNSPACED}]]+)*|[^\w\s]")
 _WORD, _LATIN = regex.compile(r"\w"), re.compile(r"[A-Za-z0-9_]")
-_LEAST = 0.5  # share of the largest share that a word of the span has
+_LEAST = 0.65  # share of the largest share that a word of the span has
 _SURE = 0.5  # share of the alignment inside of the span that its words have on average, if it is at the right place
 _FAINT = 0.1  # share of a word's alignment below which no word of the translation is its own
 _WIDTH = 0.15  # of the diagonal that stands for an alignment, in shares of the length
