@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from tolka.text.scripts import UNSPACED
 # A word with its apostrophes and hyphens, a letter of a script without blanks between words, or a mark.
 _UNIT = regex.compile(rf"(?V1)[{UNSPACED}]|[\w--[{UNSPACED}]]+(?:['’‑-][\w--[{UNSPACED}]]+)*|[^\w\s]")
 _WORD, _LATIN = regex.compile(r"\w"), re.compile(r"[A-Za-z0-9_]")
+_OPENING = " ([{«“‘„¿¡"  # behind which no blank stands
 _LEAST = 0.65  # share of the largest share that a word of the span has
 _SURE = 0.5  # share of the alignment inside of the span that its words have on average, if it is at the right place
 _FAINT = 0.1  # share of a word's alignment below which no word of the translation is its own
@@ -58,7 +60,7 @@ def place(text: Text, target: str, alignment: SoftAlignment | None) -> list[str]
     if target == text.source:  # nothing changes, not even how it is written
         return []
     placing = _Placing(text, target, alignment)
-    text.written = text.finish(placing.render(text.nodes, 0, len(target), 0, len(placing.units)))
+    text.written = text.finish(placing.render_all())
     return sorted({*placing.doubts})
 
 
@@ -77,24 +79,37 @@ class _Placing:
     """The places of one text's markup in its translation."""
 
     def __init__(self, text: Text, target: str, alignment: SoftAlignment | None) -> None:
-        self._text, self._target = text, target
+        self._text, self._target, self._alignment = text, target, alignment
         self._fixed, self.doubts = text.arrange(target)
-        self.units = _units(target, all_kept(text.nodes))
-        self._is_aligned = alignment is not None
-        self._are_words = np.array(
-            [bool(unit.kept or _WORD.search(target, unit.start, unit.end)) for unit in self.units]
-        )
-        self._weights = self._of_characters(alignment or _diagonal(text.source, target))
 
-    def _of_characters(self, alignment: SoftAlignment) -> NDArray[np.float64]:
-        """Return the alignment of each unit to each character of the source; each row sums to 1."""
-        subwords = np.zeros((len(alignment.sources), len(self._text.source)))
-        for row, (start, end) in zip(subwords, alignment.sources, strict=True):
-            row[start:end] = 1 / max(end - start, 1)
-        units = np.zeros((len(self.units), len(alignment.targets)))
-        for row, unit in zip(units, self.units, strict=True):
-            row[:] = [max(0, min(end, unit.end) - max(start, unit.start)) for start, end in alignment.targets]
-        weights: NDArray[np.float64] = units @ alignment.weights @ subwords
+    # Most texts have no markup, and need none of these.
+    @cached_property
+    def units(self) -> list[_Unit]:
+        """The words and marks of the translation."""
+        return _units(self._target, all_kept(self._text.nodes))
+
+    @cached_property
+    def _are_words(self) -> NDArray[np.bool_]:
+        units = ((unit, _WORD.search(self._target, unit.start, unit.end)) for unit in self.units)
+        return np.array([bool(unit.kept or word) for unit, word in units], bool)
+
+    @cached_property
+    def _sources(self) -> NDArray[np.int64]:
+        """The source's subwords: from which to which character, (S, 2)."""
+        sources = self._alignment.sources if self._alignment else [m.span() for m in _UNIT.finditer(self._text.source)]
+        return np.array(sources, np.int64).reshape(-1, 2)
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        """The alignment of each unit to each subword of the source, (T, S); each row sums to 1."""
+        spans = np.array([(unit.start, unit.end) for unit in self.units], np.int64).reshape(-1, 2)
+        if self._alignment:
+            targets = np.array(self._alignment.targets, np.int64).reshape(-1, 2)
+            weights = np.stack([_overlap(targets, *span) for span in spans]) @ self._alignment.weights
+        else:  # a diagonal: each to those at about the same share of the length
+            rows = spans.mean(axis=1) / max(len(self._target), 1)
+            columns = self._sources.mean(axis=1) / max(len(self._text.source), 1)
+            weights = np.exp(-(((rows[:, None] - columns) / _WIDTH) ** 2))
         self._copy_rows(weights)
         weights /= weights.sum(axis=1, keepdims=True).clip(min=1e-9)
         return weights
@@ -110,7 +125,19 @@ class _Placing:
             if unit.kept:
                 span = unit.kept.start, unit.kept.end
             if span:
-                row[:], row[slice(*span)] = 0, 1
+                row[:] = _overlap(self._sources, *span)
+
+    def _shares(self, start: int, end: int) -> NDArray[np.float64]:
+        """Return the share of each unit's alignment that is between two characters of the source, (T,)."""
+        lengths = np.diff(self._sources)[:, 0].clip(min=1)
+        shares: NDArray[np.float64] = self._weights @ (_overlap(self._sources, start, end) / lengths)
+        return shares
+
+    def render_all(self) -> str:
+        """Return the whole translation with its markup."""
+        if not self._text.nodes:
+            return self._characters(0, len(self._target))
+        return self.render(self._text.nodes, 0, len(self._target), 0, len(self.units))
 
     def render(self, nodes: Sequence[Node], start: int, end: int, first: int, last: int) -> str:
         """Return the translation from one character to another with the markup that belongs there.
@@ -144,7 +171,8 @@ class _Placing:
         if not (node.code.spaced or (node.kind == "kept" and is_apart)):
             return str(node)
         before, behind = self._target[max(at - 1, 0) : at], self._target[at : at + 1]
-        return f"{' ' * (before not in ('', ' '))}{node}{' ' * (behind not in ('', ' '))}"
+        is_joined = bool(before) and before not in _OPENING, bool(_WORD.match(behind))
+        return f"{' ' * is_joined[0]}{node}{' ' * is_joined[1]}"
 
     def _characters(self, start: int, end: int) -> str:
         """Return the characters of a part of the translation, and what stands there at fixed places."""
@@ -160,12 +188,12 @@ class _Placing:
         for number, unit in enumerate(self.units):
             if unit.kept is node and free[number]:
                 return number, number + 1
-        source, shares = self._text.source, self._weights[:, node.start : node.end].sum(axis=1)
+        source, shares = self._text.source, self._shares(node.start, node.end)
         least = _LEAST * shares[free].max()
         # Marks attend to anything: they neither begin a run nor part it.
         shares[~self._are_words] = least
         first, last = _best_run(np.where(free, shares - least, -np.inf))
-        is_sure = self._is_aligned and shares[first:last].mean() >= _SURE
+        is_sure = self._alignment is not None and shares[first:last].mean() >= _SURE
         if node.kind == "kept" or not is_sure:
             self.doubts.append("kept_text" if node.kind == "kept" else "markup")
         if node.kind == "kept" and not (is_sure and self._is_remnant(node, first, last)):
@@ -188,7 +216,7 @@ class _Placing:
             return start
         if node.start == len(source):
             return end
-        if not self._is_aligned:
+        if self._alignment is None:
             self.doubts.append("markup")
         words = [match.span() for match in _UNIT.finditer(source)]
         before = [(word, True) for word in words if word[0] < node.start][-1:]
@@ -196,7 +224,7 @@ class _Placing:
         # A blank parts it from the word that it does not belong to.
         is_behind = node.kind == "kept" or source[node.start - 1 : node.start] not in ("", " ")
         for word, is_before_it in before + behind if is_behind else behind + before:
-            shares = self._weights[first:last, slice(*word)].sum(axis=1)
+            shares = self._shares(*word)[first:last]
             if shares.max() >= _FAINT:
                 unit = self.units[first + int(shares.argmax())]
                 return unit.end if is_before_it else unit.start
@@ -246,9 +274,6 @@ def all_kept(nodes: Sequence[Node]) -> list[Node]:
     return [each for node in nodes for each in ([node] if node.kind == "kept" else all_kept(node.children))]
 
 
-def _diagonal(source: str, target: str) -> SoftAlignment:
-    """Return an alignment of each character to those at about the same share of the length."""
-    sources, targets = ([(place, place + 1) for place in range(len(side))] for side in (source, target))
-    rows, columns = (np.linspace(0, 1, len(side)) for side in (target, source))
-    weights = np.exp(-(((rows[:, None] - columns) / _WIDTH) ** 2))
-    return SoftAlignment(sources, targets, weights / weights.sum(axis=1, keepdims=True))
+def _overlap(spans: NDArray[np.int64], start: int, end: int) -> NDArray[np.float64]:
+    """Return how many characters each span has between two characters. spans: (N, 2)."""
+    return (np.minimum(spans[:, 1], end) - np.maximum(spans[:, 0], start)).clip(min=0).astype(np.float64)
