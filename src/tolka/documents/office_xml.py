@@ -1,8 +1,8 @@
 """Documents of Microsoft Office since 2007: Word, PowerPoint and Excel (Office Open XML, ECMA-376).
 
 Word parts a paragraph into runs anywhere, so that a translation gets new ones. Until then its markup stands between
-characters that XML does not have: \\1 r RUN \\2 ... \\3 is markup in a run, \\1 o \\2 ... \\3 markup around runs; what is
-between \\1 f RUN \\2 \\3 and \\1 e \\2 \\3 is in other runs than the rest.
+characters that XML does not have: \\1 r RUN \\2 ... \\3 is markup in a run, \\1 o \\2 ... \\3 around runs, and what is
+between \\1 f RUN \\2 \\3 and \\1 e \\2 \\3 is in runs of its own.
 """
 
 import re
@@ -154,14 +154,16 @@ class RunParagraph(Paragraph):
         self._items = list[_Item]()
         self._fields = list[int]()  # the number of the item that begins each field that has not ended
         self._run, self._run_start = "", -1
-        self._characters, self._start, self._content_end = "", 0, 0
+        self._characters, self._start, self._content_end = "", -1, 0
         self._taken = 0  # how many of the texts inside are in an item
 
     def enter(self, event: Event) -> bool:
-        if event.name in _names("runs"):
-            self._run, self._run_start = self._run_tag(""), event.start
-        elif event.name in _names("texts"):
+        if event.name in _names("texts") and self._start < 0 and (self._run or event.name == "s:t"):
             self._characters, self._start = "", event.start
+        elif self._run or self._start >= 0:
+            return False
+        elif event.name in _names("runs"):
+            self._run, self._run_start = self._run_tag(""), event.start
         elif event.name == "w:sdtContent":
             return self._extend(event.end)
         elif event.name in _names("containers") or _TEXT_FIELD.match(_value(event, "instr")):
@@ -182,10 +184,12 @@ class RunParagraph(Paragraph):
                     self._add(Code([]), self._start, event.end, "s:br")
                     self._items[-1].part = Code(["\n"])
                 self._add(line, self._start, event.end)
+            self._start = -1
         elif event.name == "w:sdtContent":
             self._content_end = event.start
         else:
-            start = self._content_end if event.name == "w:sdt" else event.start
+            start = self._content_end if event.name == "w:sdt" and self._content_end else event.start
+            self._content_end = 0
             self._add(Code([], "close", event.name), start, event.end)
 
     def add_characters(self, event: Event) -> None:
@@ -203,6 +207,7 @@ class RunParagraph(Paragraph):
             self._add(Code([], "kept" if text else "lone", self.text, text), event.start, end, event.name)
             if event.name == "w:fldChar":
                 self._add_field_mark(_value(event, "fldCharType"))
+        self._taken = len(self.inside)
 
     def _run_tag(self, formatting: str) -> str:
         """Return what begins a run of the translation."""

@@ -10,6 +10,7 @@ from tolka.errors import DataError
 from tolka.system.package_data import table_beside
 from tolka.text.scripts import plain_code, variety_of
 
+_SIDES = ("start", "left", "end", "right")
 _BREAKS = ("text:tab", "text:line-break")
 _TYPE = "application/vnd.oasis.opendocument."
 
@@ -67,7 +68,7 @@ class _Reader:
         if event.name in ("style:default-style", "style:style"):
             self._is_default = event.attributes.get("style:family") == "paragraph" and event.name != "style:style"
         edits = [changed_attribute(self._content, event, *each) for each in self._changes(event)]
-        return Paragraph(self._content, edits) if edits else None
+        return Paragraph(self._content, sorted(edits, key=lambda edit: edit.start)) if edits else None
 
     def _changes(self, event: Event) -> Iterator[tuple[str, str]]:
         """Yield attributes of a style that change with the language, and their values."""
@@ -81,8 +82,14 @@ class _Reader:
             yield "fo:language", target.language
             if "fo:country" in own:
                 yield "fo:country", target.region or "none"
-        elif event.name == "style:paragraph-properties" and self._is_default and self._document.turned:
-            yield "style:writing-mode", {"rtl": "rl-tb", "ltr": "lr-tb"}[self._document.turned]
+        elif event.name == "style:paragraph-properties" and self._document.turned:
+            # LibreOffice takes start for left, and end for right, whichever side writing begins at.
+            sides = ("end", "start") if self._document.turned == "rtl" else ("start", "end")
+            if self._is_default:
+                yield "style:writing-mode", "rl-tb" if self._document.turned == "rtl" else "lr-tb"
+                yield "fo:text-align", sides[0]
+            elif own.get("fo:text-align") in _SIDES:
+                yield "fo:text-align", sides[_SIDES.index(own["fo:text-align"]) // 2]
 
 
 def _is_computed(event: Event) -> bool:

@@ -212,7 +212,7 @@ class Paragraph:
 
 
 class Block(Paragraph):
-    """A paragraph of characters and markup. spans: names of elements around characters; kept: of what the model reads."""
+    """A paragraph of characters and markup. spans: names of elements around characters; kept: of some that it reads."""
 
     def __init__(self, content: str, spans: Collection[str] = (), kept: Collection[str] = ()) -> None:
         super().__init__(content)
