@@ -206,15 +206,15 @@ def test_styles_name_the_new_language(tmp_path: Path) -> None:
 def test_slides(tmp_path: Path) -> None:
     slide = (
         f'<p:sld xmlns:p="p" {_DRAWING}><a:p><a:r><a:rPr lang="en-US" dirty="0"/><a:t>Our </a:t></a:r>'
-        '<a:r><a:rPr lang="en-US" err="1"/><a:t>plan</a:t></a:r><a:br/><a:r><a:t>In May</a:t></a:r>'
+        '<a:r><a:rPr lang="en-US" err="1"/><a:t>plan</a:t></a:r><a:br/><a:r><a:t>In May </a:t></a:r>'
         '<a:fld type="slidenum"><a:t>3</a:t></a:fld></a:p></p:sld>'
     )
     parts = {"p.xml": ("presentation.main", "<p/>"), "ppt/slides/s.xml": ("presentationml.slide", slide)}
     document = Presentation(_office(tmp_path / "a.pptx", parts))
-    assert _sources(document) == ["Our plan", "In May3"]
+    assert _sources(document) == ["Our plan", "In May 3"]
     written = _translated(document, lambda text: text.source.upper(), Direction("en", "de"))["ppt/slides/s.xml"]
     assert (
-        '<a:p><a:r><a:rPr lang="de-DE"/><a:t>OUR PLAN</a:t></a:r><a:br/><a:r><a:t>IN MAY</a:t></a:r><a:fld' in written
+        '<a:p><a:r><a:rPr lang="de-DE"/><a:t>OUR PLAN</a:t></a:r><a:br/><a:r><a:t>IN MAY </a:t></a:r><a:fld' in written
     )
     turned = _translated(document, _upper, Direction("en", "he"))["ppt/slides/s.xml"]
     assert '<a:p><a:pPr algn="r" rtl="1"/><a:r>' in turned

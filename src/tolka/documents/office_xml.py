@@ -6,7 +6,7 @@ between \\1 f RUN \\2 \\3 and \\1 e \\2 \\3 is in runs of its own.
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -241,19 +241,23 @@ class RunParagraph(Paragraph):
         return True
 
     def _add(self, part: str | Code, start: int, end: int, name: str = "") -> None:
-        raw, place = list[str | Text](), start
         inside, self._taken = self.inside[self._taken :], len(self.inside)
-        for text in inside:
-            if not text.nested:
-                raw += [self.content[place : text.start], text]
-                place = text.end
-        raw = [f"\1{'r' if self._run else 'o'}{self._run}\2", *raw, self.content[place:end], "\3"]
+        raw = [f"\1{'r' if self._run else 'o'}{self._run}\2", *self._raw(inside, start, end), "\3"]
         if isinstance(part, Code):
             part.raw, name = raw, name or part.name
         item = _Item(part, raw, start, end, self._run, self._run and f"</{self._prefix}r>", self._run, name)
         if self._run_start >= 0:  # the first of its run
             item.start, item.head, self._run_start = self._run_start, "", -1
         self._items.append(item)
+
+    def _raw(self, inside: Sequence[Text], start: int, end: int) -> list[str | Text]:
+        """Return the content between two places, with the texts inside."""
+        raw = list[str | Text]()
+        for text in inside:
+            if not text.nested:
+                raw += [self.content[start : text.start], text]
+                start = text.end
+        return [*raw, self.content[start:end]]
 
     def _add_field_mark(self, kind: str) -> None:
         """Take what begins or ends a field, or parts its instruction from its result."""
@@ -285,11 +289,13 @@ class RunParagraph(Paragraph):
         ]
 
     def texts(self) -> Iterator[Text]:
-        texts = [self._text_of(items) for items in self._segments()]
-        starts = [text.start for text in texts]
-        for each in self.inside:
-            around = bisect_right(starts, each.start) - 1
-            each.nested |= around >= 0 and each.start < texts[around].end
+        texts, ends = list[Text](), [text.end for text in self.inside]
+        for items in self._segments():
+            start, end = items[0].start, items[-1].end
+            inside = self.inside[bisect(ends, start) : bisect(ends, end)]
+            texts.append(self._text_of(items, self._raw(inside, start, end) if inside else ()))
+            for text in inside:
+                text.nested = True
         yield from sorted([*self._turned(texts), *self.inside, *texts], key=lambda text: text.end)
 
     def _segments(self) -> list[list[_Item]]:
@@ -306,7 +312,7 @@ class RunParagraph(Paragraph):
             segments = [_trimmed(self._items)]
         return [items for items in segments if any(isinstance(item.part, str) and item.part.strip() for item in items)]
 
-    def _text_of(self, items: Sequence[_Item]) -> Text:
+    def _text_of(self, items: Sequence[_Item], inside: Sequence[str | Text]) -> Text:
         """Return a text of items. The formatting that most of it has is that of its translation, around other spans."""
         counts, depth = (Counter[str](), Counter[str]()), 0  # around spans such as links, and inside of them
         for item in items:
@@ -341,7 +347,7 @@ class RunParagraph(Paragraph):
             return first.head + self._runs(f"{before}{written}{behind}", base) + last.tail
 
         content = self.content[first.start : last.end]
-        return Text(parts, first.start, last.end, content, escape=_escaped, finish=finish)
+        return Text(parts, first.start, last.end, content, escape=_escaped, finish=finish, inside=inside)
 
     def _runs(self, written: str, base: str) -> str:
         """Return the runs of a translation."""

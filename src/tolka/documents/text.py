@@ -116,7 +116,8 @@ class Text:
     @property
     def is_changed(self) -> bool:
         """Whether it, or a text inside of it, is not written as it was."""
-        return self.written != self._original or any(isinstance(each, Text) and each.is_changed for each in self.inside)
+        inside = [each for each in self.inside if isinstance(each, Text)]
+        return self.written != self._original or any(each.reason == EDIT or each.is_changed for each in inside)
 
     def __str__(self) -> str:
         is_around = self.written == self._original and self.is_changed
