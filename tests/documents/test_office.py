@@ -277,14 +277,16 @@ def test_open_document(tmp_path: Path) -> None:
     comment = "<office:annotation><text:p>a remark</text:p></office:annotation>"
     body = (
         f'<text:p>Some <text:span text:style-name="B">bo</text:span>ld{note} wor{comment}ds'
-        "<text:tab/>Page <text:page-number>1</text:page-number></text:p>"
+        "<text:tab/>Page <text:page-number>1</text:page-number><text:s/>of 2</text:p>"
     )
     document = OpenText(_odf(tmp_path / "a.odt", body.replace("{}", "a note")))
-    assert _sources(document) == ["a note", "Some bold words", "Page 1"]
+    assert _sources(document) == ["a note", "Some bold words", "Page 1 of 2"]
     written = _translated(document, lambda text: text.source.upper())["content.xml"]
     for part in ("SOME <text:span", note.format("A NOTE"), comment):
         assert part in written
-    assert written.index("A NOTE") < written.index("<text:tab/>PAGE <text:page-number>1</text:page-number></text:p>")
+    assert written.index("A NOTE") < written.index(
+        "<text:tab/>PAGE <text:page-number>1</text:page-number> OF 2</text:p>"
+    )
 
 
 def test_cells_of_open_document(tmp_path: Path) -> None:

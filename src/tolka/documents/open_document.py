@@ -106,7 +106,7 @@ class _Block(Block):
     def __init__(self, content: str, table: dict[str, list[str]]) -> None:
         super().__init__(content, table["spans"], table["kept"])
         self._finished = list[Text]()
-        self._open = 0
+        self._open, self._has_characters = 0, False
 
     def enter(self, event: Event) -> bool:
         is_span = super().enter(event)
@@ -118,13 +118,21 @@ class _Block(Block):
         self._open -= 1
 
     def add_whole(self, event: Event, end: int) -> None:
-        if event.name not in _BREAKS:
+        if event.name == "text:s" and "text:c" not in event.attributes and self._has_characters:
+            # LibreOffice writes a blank so that is behind an element.
+            self.builder.add(" ", event.start, end)
+        elif event.name not in _BREAKS:
             super().add_whole(event, end)
         elif self._open:
             self.builder.add(" ", event.start, event.start)
             super().add_whole(event, end)
         else:
             self._finished += self.builder.finish()
+            self._has_characters = False
+
+    def add_characters(self, event: Event) -> None:
+        super().add_characters(event)
+        self._has_characters = True
 
     def texts(self) -> Iterator[Text]:
         yield from self._finished
