@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from tolka.documents.text import Text
+from tolka.errors import DataError
 from tolka.options.registry import Registry
 from tolka.text.direction import UNKNOWN, Direction
-from tolka.text.lines import LINE_LIMIT, LineLimit
+from tolka.text.lines import BROKEN, LINE_LIMIT, LineLimit, open_unpacked
 from tolka.text.pairs import Pair
 
 
@@ -45,6 +46,16 @@ class InputFile:
     ) -> None:
         """limit: for a line or a text. stream: read in place of the file, once."""
         self.path, self.layout, self.limit, self.stream = path, layout, limit, stream
+
+    def read_bytes(self) -> bytes:
+        """Return the content of the file, or of the stream; DataError if it cannot be read."""
+        if self.stream is not None:
+            return self.stream.read()
+        try:
+            with open_unpacked(self.path) as stream:
+                return stream.read()
+        except BROKEN as error:
+            raise DataError(f"{self.path}: cannot be read to its end ({error}); is the file complete?") from None
 
 
 class LineFile(InputFile, ABC):

@@ -9,7 +9,6 @@ from tolka.documents.base import Document
 from tolka.documents.text import Text
 from tolka.errors import DataError
 from tolka.text.encodings import conversion, likely_encoding
-from tolka.text.lines import BROKEN, open_unpacked
 
 _MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
@@ -48,7 +47,7 @@ class SplicedDocument(Document):
 
     @cached_property
     def _content(self) -> str:
-        raw = self._bytes()
+        raw = self.read_bytes()
         self._codec = next((codec for mark, codec in _MARKS.items() if raw.startswith(mark)), "") or self.declared(raw)
         try:
             return raw.decode(self._codec)
@@ -56,15 +55,6 @@ class SplicedDocument(Document):
             line = raw[: error.start].count(b"\n") + 1
             advice = conversion(str(self.path), likely_encoding(raw[: error.end + 2**14]))
             raise DataError(f"{self.path}:{line}: not {self._codec.upper()}; convert it first: {advice}") from None
-
-    def _bytes(self) -> bytes:
-        if self.stream is not None:
-            return self.stream.read()
-        try:
-            with open_unpacked(self.path) as stream:
-                return stream.read()
-        except BROKEN as error:
-            raise DataError(f"{self.path}: cannot be read to its end ({error}); is the file complete?") from None
 
     def texts(self) -> Iterator[Text]:
         content, self._splice = self._content, Splice(self._content)

@@ -56,8 +56,13 @@ class Node:
     close: Code | None = None
     children: "list[Node]" = field(default_factory=list)
 
+    def raw(self) -> "list[str | Text]":
+        """Return all the markup, without the characters inside of it."""
+        inside = [part for child in self.children for part in child.raw()]
+        return [*self.code.raw, *inside, *(self.close.raw if self.close else ())]
+
     def __str__(self) -> str:
-        return f"{self.code}{''.join(map(str, self.children))}{self.close or ''}"
+        return str(Code(self.raw()))
 
 
 @dataclass
@@ -111,7 +116,8 @@ class Text:
     @property
     def is_changed(self) -> bool:
         """Whether it, or a text inside of it, is not written as it was."""
-        return self.written != self._original or any(isinstance(each, Text) and each.is_changed for each in self.inside)
+        inside = [each for each in self.inside if isinstance(each, Text)]
+        return self.written != self._original or any(each.reason == EDIT or each.is_changed for each in inside)
 
     def __str__(self) -> str:
         is_around = self.written == self._original and self.is_changed
@@ -187,4 +193,4 @@ def _fit(siblings: list[Node], source: str) -> None:
     while node.start < node.end and source[node.end - 1] == " ":
         node.end -= 1
     if node.start >= node.end:
-        siblings[-1] = Node("point", node.start, node.start, Code([str(node)]))
+        siblings[-1] = Node("point", node.start, node.start, Code(node.raw()))
