@@ -17,9 +17,9 @@ NO_WORDS = "without words"
 EDIT = "edit"
 """The reason of what is no text of the document: a change that its new language calls for."""
 
-DOUBTS = ("untranslated", "markup", "kept_text", "line_length", "reading_speed")
+DOUBTS = ("untranslated", "markup", "kept_text", "line_length", "reading_speed", "repeated")
 """What a person should look at in a translation, beside the flags: that it is blank, whether markup and kept text are
-at the right place, and subtitles that are too long to be read."""
+at the right place, and subtitles that are too long to be read, or too short for their cues and repeated in them."""
 
 
 @dataclass
