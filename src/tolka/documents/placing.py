@@ -218,7 +218,7 @@ class _Placing:
             return end
         if self._alignment is None:
             self.doubts.append("markup")
-        words = [match.span() for match in _UNIT.finditer(source)]
+        words = [match.span() for match in _UNIT.finditer(source) if _WORD.match(match[0])]
         before = [(word, True) for word in words if word[0] < node.start][-1:]
         behind = [(word, False) for word in words if word[1] > node.end][:1]
         # A blank parts it from the word that it does not belong to.
@@ -226,8 +226,14 @@ class _Placing:
         for word, is_before_it in before + behind if is_behind else behind + before:
             shares = self._shares(*word)[first:last]
             if shares.max() >= _FAINT:
-                unit = self.units[first + int(shares.argmax())]
-                return unit.end if is_before_it else unit.start
+                number = first + int(shares.argmax())
+                if not is_before_it:
+                    return self.units[number].start
+                # Behind a mark here as well, if one is there: an alignment of marks would be a loose one.
+                is_mark = not _WORD.match(source[node.start - 1]) and source[node.start - 1] != " "
+                while is_mark and number + 1 < last and not self._are_words[number + 1]:
+                    number += 1
+                return self.units[number].end
         return end
 
 
