@@ -1,0 +1,98 @@
+"""Strings of programs and cells of tables: what is in one line or column is a text, and the whole is written again."""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tolka.documents.spliced import SplicedDocument
+from tolka.documents.text import EDIT, Code, Text
+
+CODE = "code"
+"""Why a string is left alone that programs read."""
+
+_RUN = re.compile(r"\s{2,}|[\n\t]|^\s|\s$")
+_OPTION = re.compile(r"-{1,2}\w\S*(?:[ |](?:-{1,2}\w|[A-Z<\[{%])\S*)*")
+_SENTENCE_ENDS = tuple(".!?:;…。！？：")
+_WRAPPED = 50  # characters of a line whose sentence may go on in the next one, whatever that begins with
+
+
+@dataclass
+class StringValue(Text):
+    """A string that is written after its texts. pieces: what it consists of. quote: how the format writes it."""
+
+    pieces: Sequence[str | Text] = ()
+    quote: Callable[[str], str] = str
+    reason: str = EDIT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._original = self._value()
+
+    def _value(self) -> str:
+        return "".join(piece if isinstance(piece, str) else piece.written for piece in self.pieces)
+
+    def compose(self) -> None:
+        """Let `written` be what its texts have become; one whose texts are as they were stays as it is written."""
+        if (value := self._value()) != self._original:
+            self.written = self.quote(value)
+
+    def with_texts(self) -> Iterator[Text]:
+        """Yield what is to be translated, and the string."""
+        yield from (piece for piece in self.pieces if isinstance(piece, Text))
+        yield self
+
+
+class StringDocument(SplicedDocument):
+    """A document of strings."""
+
+    def write(self, text: Text) -> bytes:
+        if isinstance(text, StringValue):
+            text.compose()
+        return super().write(text)
+
+
+def pieces_of(
+    value: str, place: int, kept: re.Pattern[str], read: Callable[[str], str] = str, escape: Callable[[str], str] = str
+) -> Iterator[str | Text]:
+    """Yield the texts of a string, and the blanks between and around them, which stay: of line breaks and columns.
+
+    A line that ends inside of a sentence goes on in the next one. place: of the string in the document. kept: one group
+    around what stays as it is; read: what the model reads of that. escape: of characters, beside the string's quoting.
+    """
+    start = 0
+    for run in [*_RUN.finditer(value), None]:
+        if run and not _is_between(value, start, run):
+            continue
+        block = value[start : run.start() if run else len(value)]
+        if block:
+            parts = [
+                Code([part], "kept", text=read(part)) if odd % 2 else part for odd, part in enumerate(kept.split(block))
+            ]
+            reason = CODE if _OPTION.fullmatch(block) else ""
+            yield Text(parts, place, place, block, escape=escape, reason=reason, nested=True, finish=_wrapping(block))
+        if run:
+            yield run[0]
+            start = run.end()
+
+
+def _is_between(value: str, start: int, run: re.Match[str]) -> bool:
+    """Return whether blanks are between two texts, of which the first begins at `start`."""
+    blanks, before, after = run[0], value[: run.start()][-1:], value[run.end() : run.end() + 1]
+    if not before or not after or "\t" in blanks or blanks.count("\n") > 1:
+        return True
+    if "\n" not in blanks:
+        return before not in _SENTENCE_ENDS
+    length = run.start() - max(start, value.rfind("\n", 0, run.start()))
+    goes_on = after.islower() or (length >= _WRAPPED and blanks == "\n" and after.isalpha())
+    return before in _SENTENCE_ENDS or not goes_on
+
+
+def _wrapping(block: str) -> Callable[[str], str]:
+    """Return what gives a translation lines as long as the longest of a text, with the blanks before the second one."""
+    first, *others = block.split("\n")
+    if not others:
+        return str
+    indent = "\n" + others[0][: len(others[0]) - len(others[0].lstrip())]
+    width = max(map(len, [first, *map(str.strip, others)]))
+    return lambda written: indent.join(textwrap.wrap(written, width, break_long_words=False, break_on_hyphens=False))
