@@ -1,0 +1,150 @@
+"""Strings of programs by their keys, in JSON (i18next, ARB of Flutter) and YAML (Rails): their values are texts."""
+
+import json
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import yaml
+
+from tolka.documents.base import DOCUMENTS
+from tolka.documents.strings import CODE, StringDocument, StringValue, pieces_of
+from tolka.documents.text import EDIT, Text
+from tolka.errors import DataError
+
+_TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]', re.DOTALL)
+_KEPT = re.compile(r"(\$t\([^()]*\)|%\{\w+\}|\{\{[^{}]*\}\}|\{[^{}]*\})")  # $t(key) %{name} {{n, number}} {day, date}
+_OF_SEVERAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU's MessageFormat
+# Colours, identifiers, and formats of dates and numbers, as %d %b and YYYY-MM-DD.
+_CODE = re.compile(
+    r"#[0-9a-fA-F]{3,8}|(?:rgb|hsl)a?\([^()]*\)|[a-z0-9-]+(?:[._][a-z0-9-]+)+|(?:%[-^0-9]*[a-zA-Z]|[^\w%])+"
+    r"|(?=.*(?:[Yy]{2}|:mm))(?:[YyMDdHhmsaALT]|\W)+"
+)
+_STRING = "tag:yaml.org,2002:str"
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor and a tag before a value
+_PLAIN = re.compile(r"[\w(](?!.*(?::(?:\s|$)|\s#))[^\n]*(?<!\s)")
+_RESOLVER: Any = yaml.resolver.Resolver()
+
+
+class _String(NamedTuple):
+    """A string, its place, and the keys that lead to it. style: of YAML. is_flow: whether brackets are around it."""
+
+    value: str
+    start: int
+    end: int
+    path: Sequence[str]
+    is_key: bool
+    style: str = '"'
+    is_flow: bool = False
+
+
+class StringTable(StringDocument):
+    """Strings by their keys; the keys stay, and so does what is beneath one that begins with @ or $."""
+
+    @abstractmethod
+    def strings(self, content: str) -> Iterator[_String]:
+        """Yield the strings; DataError with the line for what cannot be read."""
+
+    @abstractmethod
+    def quoted(self, string: _String, written: str, value: str) -> str:
+        """Return a value as it is written in place of a string. written: that string."""
+
+    def find(self, content: str) -> Iterator[Text]:
+        self._content_is_escaped = content.isascii() and "\\u" in content
+        self._newline = "\r\n" if "\r\n" in content else "\n"
+        for string in self.strings(content):
+            value, start, end, path = string[:4]
+            written = content[start:end]
+            if (string.is_key and len(path) == 1) or path == ("@@locale",):
+                if self.direction.is_known and value == self.direction.source:
+                    yield Text([], start, end, written.replace(value, self.direction.target), reason=EDIT)
+            elif not string.is_key and not any(key.startswith(("@", "$")) for key in path):
+                reason = CODE if _CODE.fullmatch(value) else ""
+                if reason := "plural or select" if _OF_SEVERAL.search(value) else reason:
+                    yield Text([value], start, end, written, reason=reason)
+                    continue
+                pieces, quote = [*pieces_of(value, start, _KEPT)], partial(self.quoted, string, written)
+                yield from StringValue([], start, end, written, pieces=pieces, quote=quote).with_texts()
+
+
+@DOCUMENTS.register("json")
+class JsonStrings(StringTable):
+    """Strings in JSON (RFC 8259)."""
+
+    endings = (".json", ".arb")
+
+    def strings(self, content: str) -> Iterator[_String]:
+        try:
+            json.loads(content.removeprefix("\ufeff"))
+        except json.JSONDecodeError as error:
+            raise DataError(f"{self.path}:{error.lineno}: not JSON ({error.msg})") from None
+        except RecursionError:
+            raise DataError(f"{self.path}: brackets are nested too deeply in it") from None
+        path = list[str]()  # key at each level; "" in a list
+        for match in _TOKEN.finditer(content):
+            if match["string"] is None:
+                path[:] = [*path, ""] if match[0] in "[{" else path[:-1]
+                continue
+            value = json.loads(match["string"])
+            if match["colon"]:
+                path[-1] = value
+            yield _String(value, *match.span("string"), tuple(path), bool(match["colon"]))
+
+    def quoted(self, string: _String, written: str, value: str) -> str:
+        return json.dumps(value, ensure_ascii=self._content_is_escaped)
+
+
+@DOCUMENTS.register("yaml")
+class YamlStrings(StringTable):
+    """Strings in YAML 1.1; aliases and what has a tag of its own stay."""
+
+    endings = (".yaml", ".yml")
+
+    def strings(self, content: str) -> Iterator[_String]:
+        path, awaits, flows = list[str](), list[bool | None](), list[bool]()  # whether a key is next; None in a list
+        offset = content.startswith("\ufeff")
+        try:
+            for event in yaml.parse(content[offset:], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+                if isinstance(event, yaml.CollectionStartEvent):
+                    path.append("")
+                    awaits.append(isinstance(event, yaml.MappingStartEvent) or None)
+                    flows.append(bool(event.flow_style))
+                    continue
+                if isinstance(event, yaml.CollectionEndEvent):
+                    path, awaits, flows = path[:-1], awaits[:-1], flows[:-1]
+                elif isinstance(event, yaml.ScalarEvent):
+                    is_key = awaits[-1:] == [True]
+                    if is_key:
+                        path[-1] = event.value
+                    tag = event.tag or _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
+                    if tag == _STRING and event.start_mark and event.end_mark:
+                        start, end = event.start_mark.index + offset, event.end_mark.index + offset
+                        if properties := _PROPERTIES.match(content, start, end if event.anchor or event.tag else start):
+                            start = properties.end()
+                        yield _String(event.value, start, end, tuple(path), is_key, event.style or "", any(flows))
+                elif not isinstance(event, yaml.AliasEvent):
+                    continue
+                if awaits and awaits[-1] is not None:
+                    awaits[-1] = not awaits[-1]
+        except yaml.YAMLError as error:
+            line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
+            raise DataError(f"{self.path}:{line}: not YAML ({getattr(error, 'problem', error)})") from None
+
+    def quoted(self, string: _String, written: str, value: str) -> str:
+        if string.style in ("|", ">"):
+            return self._block(string.value, written, value)
+        if string.style == "'" and "\n" not in value:
+            return "'" + value.replace("'", "''") + "'"
+        is_plain = _PLAIN.fullmatch(value) and not (string.is_flow and set(",[]{}") & set(value))
+        if string.style == "" and is_plain and _RESOLVER.resolve(yaml.ScalarNode, value, (True, False)) == _STRING:
+            return value
+        return json.dumps(value, ensure_ascii=False)
+
+    def _block(self, original: str, written: str, value: str) -> str:
+        """Return a block scalar, whose lines are written as they are (|)."""
+        header, _, body = written.partition("\n")
+        indents = [len(text) - len(text.lstrip()) for text in (body.lstrip("\r\n"), original.lstrip("\n"))]
+        lines = [line and " " * (indents[0] - indents[1]) + line for line in value.rstrip().split("\n")]
+        return "|" + header[1:] + "\n" + self._newline.join(lines) + written[len(written.rstrip()) :]
