@@ -1,18 +1,17 @@
 """Messages of programs (gettext): PO files, and their templates."""
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import regex
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.strings import CODE, StringDocument, StringValue, pieces_of
+from tolka.documents.strings import CODE, StringDocument, pieces_of, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.system.package_data import table_beside
 from tolka.text.placeholders import placeholders
-from tolka.text.readers.gettext import ESCAPED_CHARACTERS, Message, declared_codec, messages, plural_rule
+from tolka.text.readers.gettext import ESCAPED_CHARACTERS, Message, PluralRule, declared_codec, messages, plural_rule
 from tolka.text.scripts import UNSPACED, plain_code
 
 _FIELDS = {
@@ -20,17 +19,13 @@ _FIELDS = {
     "language": re.compile(r'"Language:( *)\\n'),
     "plural forms": re.compile(r"Plural-Forms:( *(?:nplurals=INTEGER; plural=EXPRESSION;)?)\\n"),
 }
-_MANY = 5  # of the numbers below 1000: a form for as many has a number of things in it (as in msgfmt -c)
-_MOST_FORMS = 10
-# Formats by their flags, and their parts (xgettext's manual, section 15.3): printf's, which %2$s may number, and braces.
+# Formats by their flags (gettext's manual, section 15.3); of some, %2$s is the second argument.
 _FORMAT = re.compile(
-    r"[\s,](?:(?P<braces>python-brace|csharp|c\+\+)|(?P<numbered>c|objc|php|perl)"
-    r"|python|lua|awk|g[cf]c-internal|javascript|object-pascal|tcl|elisp)-format"
+    r"[\s,](?:(?P<numbered>c|objc|php|perl)|python|lua|awk|g[cf]c-internal|javascript|object-pascal|tcl|elisp)-format"
 )
-_PRINTF = re.compile(
+_DIRECTIVE = re.compile(
     r"%(?:\d+\$|\(\w+\))?[-+ 0#'I]*(?:\d+|\*)?(?:\.(?:\d*|\*))?(?:hh?|ll?|[qjztL])?(?:[a-zA-Z%]|<PRI\w+>)"
 )
-_BRACES = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
 _MARK = re.compile("\uffff(\\d+)\uffff")  # of a directive
 _KEPT = re.compile("(<[^<>]*\uffff[^<>]*>|\uffff\\d+\uffff)")
 # Before a word or inside of one, but not in file_name, R&D and &amp;.
@@ -44,18 +39,6 @@ _ESCAPES = str.maketrans({meant.decode(): f"\\{name.decode()}" for name, meant i
 _ESCAPES |= str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
-@dataclass(frozen=True)
-class _Plurals:
-    """The plural forms of a language. count: 0 = as many as a message has. singular: the number of that of one thing.
-
-    is_for_many: whether this one is also for 21 things, as in Russian.
-    """
-
-    count: int = 0
-    singular: int = 0
-    is_for_many: bool = False
-
-
 @DOCUMENTS.register("po")
 class GettextCatalogue(StringDocument):
     """Messages, whose translations are filled in where there are none; it is written in UTF-8.
@@ -64,6 +47,7 @@ class GettextCatalogue(StringDocument):
     """
 
     endings = (".po", ".pot")
+    _rule: PluralRule | None
 
     def declared(self, raw: bytes) -> str:
         return declared_codec(raw) or "utf-8"
@@ -72,77 +56,63 @@ class GettextCatalogue(StringDocument):
         return written.encode()
 
     def find(self, content: str) -> Iterator[Text]:
-        self._newline = "\r\n" if "\r\n" in content else "\n"
-        plurals = _Plurals()
+        self._newline, self._rule = "\r\n" if "\r\n" in content else "\n", None
         for message in messages(content.split("\n"), str(self.path), self.limit):
             for start, end in message.obsolete:
                 yield Text([], start, end, content[start:end], reason="obsolete")
             if message.is_header and "msgstr" in message.places:
-                plurals = yield from self._header(message, content)
-            elif message.texts.get("msgid"):
-                yield from self._message(message, content, plurals)
+                yield from self._header(message, content)
+            elif message.texts.get("msgid") and "msgstr" in "".join(message.places):
+                yield from self._message(message, content)
 
-    def _header(self, message: Message, content: str) -> Generator[Text, None, _Plurals]:
-        """Yield what changes in the header; return the plural forms that it names then."""
-        (start, end), target, rules = message.places["msgstr"], self.direction.target, table_beside(__file__)
-        rule_of = {code: rule for rule, codes in rules.items() for code in codes.split()}
-        rule, usual = plural_rule(message.texts["msgstr"]), rule_of.get(target) or rule_of.get(plain_code(target), "")
+    def _header(self, message: Message, content: str) -> Iterator[Text]:
+        """Yield what changes in the header, and learn its plural forms."""
+        (start, end), header, target = message.places["msgstr"], message.texts["msgstr"], self.direction.target
+        rule_of = {code: rule for rule, codes in table_beside(__file__).items() for code in codes.split()}
+        usual = rule_of.get(target) or rule_of.get(plain_code(target), "")
         values = {"charset": "UTF-8", "language": f" {target.replace('-', '_')}", "plural forms": f" {usual}"}
         if not self.direction.is_known:
-            values = {} if self._codec == "utf-8" else {"charset": "UTF-8"}
+            values, usual = {} if self._codec == "utf-8" else {"charset": "UTF-8"}, ""
         found = [
             (match.span(1), values[name]) for name in values if (match := _FIELDS[name].search(content, start, end))
         ]
+        if usual and "Plural-Forms:" not in header and "msgid_plural" in content:
+            found.append(((end, end), f'{self._newline}"Plural-Forms: {usual}\\n"'))
         for (first, last), value in sorted(found):
             yield Text([], first, last, value, reason=EDIT)
-        if self.direction.is_known and not rule and usual:
-            if "Plural-Forms:" not in message.texts["msgstr"] and "msgid_plural" in content:
-                yield Text([], end, end, f'{self._newline}"Plural-Forms: {usual}\\n"', reason=EDIT)
-            rule = plural_rule(f"Plural-Forms: {usual}")
-        if rule is None:
-            return _Plurals()
-        times = sum(rule.form(number) == rule.singular for number in range(1000))
-        return _Plurals(rule.count, rule.singular, times >= _MANY)
+        self._rule = plural_rule(header) or plural_rule(f"Plural-Forms: {usual}")
 
-    def _message(self, message: Message, content: str, plurals: _Plurals) -> Iterator[Text]:
-        texts = message.texts
-        keys = [key for key in texts if key.startswith("msgstr")]
-        if not keys or not all(key in message.places for key in keys):
-            return
+    def _message(self, message: Message, content: str) -> Iterator[Text]:
+        texts, keys = message.texts, [key for key in message.places if key.startswith("msgstr")]
+        start, end = message.places[keys[0]][0], message.places[keys[-1]][1]
         if "msgid_plural" in texts:
-            keys = [f"msgstr[{number}]" for number in range(min(plurals.count, _MOST_FORMS) or len(keys))]
-        places = [message.places[key] for key in message.places if key.startswith("msgstr")]
-        start, end = min(places)[0], max(places)[1]
-        sources = [_source(texts, number, plurals) for number in range(len(keys))]
-        if reason := _reason(message, keys):
+            keys = [f"msgstr[{number}]" for number in range(self._rule.count if self._rule else len(keys))]
+        is_reserved = any(sign in texts["msgid"] + texts.get("msgid_plural", "") for sign in "\0\uffff")
+        reasons = {
+            "fuzzy: a person must decide": message.is_fuzzy,
+            "translated already": all(map(texts.get, keys)),
+            CODE: is_reserved,
+        }
+        if reason := next((reason for reason, is_so in reasons.items() if is_so), ""):
             yield Text([texts["msgid"]], start, end, content[start:end], reason=reason)
             return
         directives, pieces = _Directives(message.flags), list[str | Text]()
-        for key, source in zip(keys, sources, strict=True):
+        for number, key in enumerate(keys):
             # With a NUL between forms, as in the compiled file.
             pieces += ["\0"] * bool(pieces)
-            pieces += [texts[key]] if texts.get(key) else _pieces(directives, source, start)
-        quote = partial(_strings, directives, self._newline)
-        yield from StringValue([], start, end, content[start:end], pieces=pieces, quote=quote).with_texts()
+            pieces += [texts[key]] if texts.get(key) else _pieces(directives, _source(texts, number, self._rule), start)
+        yield from string_texts(pieces, start, end, content, partial(_strings, directives, self._newline))
 
 
-def _source(texts: Mapping[str, str], number: int, plurals: _Plurals) -> str:
-    """Return what a form translates: the form for one thing msgid, and the others msgid_plural."""
-    one, other = texts["msgid"], texts.get("msgid_plural", texts["msgid"])
-    if number != plurals.singular and "msgid_plural" in texts:
-        return other
-    numbers = [{*_PRINTF.findall(source), *(match[0] for match in placeholders(source))} for source in (one, other)]
-    return other if plurals.is_for_many and numbers[1] - numbers[0] else one
-
-
-def _reason(message: Message, keys: Sequence[str]) -> str:
-    """Return why a message stays as it is; "" if a translation is missing."""
-    if message.is_fuzzy:
-        return "fuzzy: a person must decide"
-    if all(message.texts.get(key) for key in keys):
-        return "translated already"
-    sources = message.texts["msgid"] + message.texts.get("msgid_plural", "")
-    return CODE if "\0" in sources or "\uffff" in sources else ""
+def _source(texts: Mapping[str, str], number: int, rule: PluralRule | None) -> str:
+    """Return what a form translates: that of one thing msgid, and the others msgid_plural."""
+    one, several = texts["msgid"], texts.get("msgid_plural", texts["msgid"])
+    if number != (rule.singular if rule else 0):
+        return several
+    # In some languages the form of one thing is also that of 21 or 101, and says which.
+    is_for_many = rule is not None and rule.singular in (rule.form(21), rule.form(101))
+    found = [{*_DIRECTIVE.findall(text), *(match[0] for match in placeholders(text))} for text in (one, several)]
+    return several if is_for_many and found[1] - found[0] else one
 
 
 class _Directives:
@@ -150,7 +120,6 @@ class _Directives:
 
     def __init__(self, flags: str) -> None:
         self._format, self._found = _FORMAT.search(flags), list[str]()
-        self._pattern = _BRACES if self._format and self._format["braces"] else _PRINTF
 
     def marked(self, source: str) -> str:
         """Return a source with marks."""
@@ -159,7 +128,7 @@ class _Directives:
             self._found.append(match[0])
             return f"\uffff{len(self._found) - 1}\uffff"
 
-        return self._pattern.sub(mark, source) if self._format else source
+        return _DIRECTIVE.sub(mark, source) if self._format else source
 
     def read(self, marked: str) -> str:
         """Return a string with its directives."""
@@ -167,53 +136,40 @@ class _Directives:
 
     def escape(self, text: str) -> str:
         """Return characters of a translation so that they are no directives."""
-        signs = "[{}]" if self._pattern is _BRACES else "%"
-        return re.sub(signs, r"\g<0>\g<0>", text) if self._format else text
+        return text.replace("%", "%%") if self._format else text
 
     def written(self, marked: str) -> str:
         """Return a translation with its directives; if they change places, numbered or in the order of the source."""
         order = [number for each in _MARK.findall(marked) if self._found[number := int(each)] != "%%"]
-        of_source = sorted(order)
-        if order != of_source and not any(set("${(") & set(self._found[number]) for number in order):
-            assert self._format
-            for argument, number in enumerate(of_source):
-                here = self._found[number]
-                here = (
-                    f"%{argument + 1}${here[1:]}"
-                    if self._format["numbered"]
-                    else self._found[of_source[order.index(number)]]
-                )
-                marked = marked.replace(f"\uffff{number}\uffff", here)
-        return self.read(marked)
+        in_order, instead = sorted(order), dict[int, str]()
+        if self._format and order != in_order and not any(set("$(*") & set(self._found[number]) for number in order):
+            instead = {number: self._found[other] for number, other in zip(order, in_order, strict=True)}
+            if self._format["numbered"]:
+                instead = {number: f"%{place}${self._found[number][1:]}" for place, number in enumerate(in_order, 1)}
+        return self.read(_MARK.sub(lambda match: instead.get(int(match[1]), match[0]), marked))
 
 
 def _pieces(directives: _Directives, source: str, place: int) -> Iterator[str | Text]:
     """Yield the texts of a source and what is between them. The accelerator of a label is not read by the model."""
     marked = directives.marked(source)
     found = _ACCELERATOR.search(marked) if _LABEL.fullmatch(marked) else None
-    if found and marked.count(found[0]) == 1 and not _is_inside(found.start(), marked):
-        plain = marked[: found.start()] + marked[found.end() :]
-        pieces = list(pieces_of(plain, place, _KEPT, directives.read, directives.escape))
-        texts = [piece for piece in pieces if isinstance(piece, Text)]
-        if len(texts) == 1:
-            texts[0].written = marked.strip()
-            texts[0].finish = partial(_with_accelerator, found[0] + marked[found.end()])
-            yield from pieces
-            return
-    yield from pieces_of(marked, place, _KEPT, directives.read, directives.escape)
+    is_label = found is not None and marked.count(found[0]) == 1
+    plain = marked.replace(found[0], "") if found and is_label else marked
+    pieces = [*pieces_of(plain, place, _KEPT, directives.read, directives.escape)]
+    texts = [piece for piece in pieces if isinstance(piece, Text)]
+    if found and is_label and len(texts) == 1:
+        texts[0].written = marked.strip()
+        texts[0].finish = partial(_with_accelerator, found[0], marked[found.end()])
+    yield from pieces
 
 
-def _is_inside(place: int, text: str) -> bool:
-    """Return whether a character is one of a placeholder."""
-    return any(match.start() <= place < match.end() for match in [*placeholders(text), *_MARK.finditer(text)])
-
-
-def _with_accelerator(accelerator: str, written: str) -> str:
+def _with_accelerator(mark: str, key: str, written: str) -> str:
     """Return a label with its mark before the first letter, or behind it, (_F), where no key has that letter."""
-    first = next((match for match in _LETTER.finditer(written) if not _is_inside(match.start(), written)), None)
+    inside = {place for match in [*placeholders(written), *_MARK.finditer(written)] for place in range(*match.span())}
+    first = next((match for match in _LETTER.finditer(written) if match.start() not in inside), None)
     if first is None or first["untyped"]:
-        return re.sub(r"(?:\.\.\.|…|[:：])?\Z", lambda match: f"({accelerator.upper()}){match[0]}", written, count=1)
-    return written[: first.start()] + accelerator[0] + written[first.start() :]
+        return re.sub(r"(?:\.\.\.|…|[:：])?\Z", lambda match: f"({mark}{key.upper()}){match[0]}", written, count=1)
+    return written[: first.start()] + mark + written[first.start() :]
 
 
 def _strings(directives: _Directives, newline: str, value: str) -> str:

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import yaml
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.strings import CODE, StringDocument, StringValue, pieces_of
+from tolka.documents.strings import CODE, StringDocument, pieces_of, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.errors import DataError
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]', re.DOTALL)
-_KEPT = re.compile(r"(\$t\([^()]*\)|%\{\w+\}|\{\{[^{}]*\}\}|\{[^{}]*\})")  # $t(key) %{name} {{n, number}} {day, date}
+_KEPT = re.compile(r"(\$t\([^()]*\)|%\{\w+\}|\{\{(?:[^{}]|\{\{[^{}]*\}\})*\}\}|\{[^{}]*\})")
 _OF_SEVERAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU's MessageFormat
 # Colours, identifiers, and formats of dates and numbers, as %d %b and YYYY-MM-DD.
 _CODE = re.compile(
@@ -24,12 +24,12 @@ _CODE = re.compile(
 )
 _STRING = "tag:yaml.org,2002:str"
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor and a tag before a value
-_PLAIN = re.compile(r"[\w(](?!.*(?::(?:\s|$)|\s#))[^\n]*(?<!\s)")
+_PLAIN = re.compile(r"[\w(](?!.*(?::(?:\s|$)|\s#))[^\n,\[\]{}]*(?<!\s)")  # without what ends it inside of brackets
 _RESOLVER: Any = yaml.resolver.Resolver()
 
 
 class _String(NamedTuple):
-    """A string, its place, and the keys that lead to it. style: of YAML. is_flow: whether brackets are around it."""
+    """A string, its place, and the keys that lead to it. style: of YAML."""
 
     value: str
     start: int
@@ -37,7 +37,6 @@ class _String(NamedTuple):
     path: Sequence[str]
     is_key: bool
     style: str = '"'
-    is_flow: bool = False
 
 
 class StringTable(StringDocument):
@@ -52,7 +51,7 @@ class StringTable(StringDocument):
         """Return a value as it is written in place of a string. written: that string."""
 
     def find(self, content: str) -> Iterator[Text]:
-        self._content_is_escaped = content.isascii() and "\\u" in content
+        self.is_escaped = content.isascii() and "\\u" in content
         self._newline = "\r\n" if "\r\n" in content else "\n"
         for string in self.strings(content):
             value, start, end, path = string[:4]
@@ -65,13 +64,26 @@ class StringTable(StringDocument):
                 if reason := "plural or select" if _OF_SEVERAL.search(value) else reason:
                     yield Text([value], start, end, written, reason=reason)
                     continue
-                pieces, quote = [*pieces_of(value, start, _KEPT)], partial(self.quoted, string, written)
-                yield from StringValue([], start, end, written, pieces=pieces, quote=quote).with_texts()
+                quote = partial(self.quoted, string, written)
+                yield from string_texts(pieces_of(value, start, _KEPT), start, end, content, quote)
+
+
+def json_strings(content: str) -> Iterator[_String]:
+    """Yield the strings of JSON (RFC 8259), which is no other than it should be."""
+    path = list[str]()  # key at each level; "" in a list
+    for match in _TOKEN.finditer(content):
+        if match["string"] is None:
+            path[:] = [*path, ""] if match[0] in "[{" else path[:-1]
+            continue
+        value = json.loads(match["string"])
+        if match["colon"]:
+            path[-1] = value
+        yield _String(value, *match.span("string"), tuple(path), bool(match["colon"]))
 
 
 @DOCUMENTS.register("json")
 class JsonStrings(StringTable):
-    """Strings in JSON (RFC 8259)."""
+    """Strings in JSON."""
 
     endings = (".json", ".arb")
 
@@ -82,18 +94,10 @@ class JsonStrings(StringTable):
             raise DataError(f"{self.path}:{error.lineno}: not JSON ({error.msg})") from None
         except RecursionError:
             raise DataError(f"{self.path}: brackets are nested too deeply in it") from None
-        path = list[str]()  # key at each level; "" in a list
-        for match in _TOKEN.finditer(content):
-            if match["string"] is None:
-                path[:] = [*path, ""] if match[0] in "[{" else path[:-1]
-                continue
-            value = json.loads(match["string"])
-            if match["colon"]:
-                path[-1] = value
-            yield _String(value, *match.span("string"), tuple(path), bool(match["colon"]))
+        yield from json_strings(content)
 
     def quoted(self, string: _String, written: str, value: str) -> str:
-        return json.dumps(value, ensure_ascii=self._content_is_escaped)
+        return json.dumps(value, ensure_ascii=self.is_escaped)
 
 
 @DOCUMENTS.register("yaml")
@@ -103,17 +107,16 @@ class YamlStrings(StringTable):
     endings = (".yaml", ".yml")
 
     def strings(self, content: str) -> Iterator[_String]:
-        path, awaits, flows = list[str](), list[bool | None](), list[bool]()  # whether a key is next; None in a list
+        path, awaits = list[str](), list[bool | None]()  # whether a key is next; None in a list
         offset = content.startswith("\ufeff")
         try:
             for event in yaml.parse(content[offset:], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
                 if isinstance(event, yaml.CollectionStartEvent):
                     path.append("")
                     awaits.append(isinstance(event, yaml.MappingStartEvent) or None)
-                    flows.append(bool(event.flow_style))
                     continue
                 if isinstance(event, yaml.CollectionEndEvent):
-                    path, awaits, flows = path[:-1], awaits[:-1], flows[:-1]
+                    path, awaits = path[:-1], awaits[:-1]
                 elif isinstance(event, yaml.ScalarEvent):
                     is_key = awaits[-1:] == [True]
                     if is_key:
@@ -123,7 +126,7 @@ class YamlStrings(StringTable):
                         start, end = event.start_mark.index + offset, event.end_mark.index + offset
                         if properties := _PROPERTIES.match(content, start, end if event.anchor or event.tag else start):
                             start = properties.end()
-                        yield _String(event.value, start, end, tuple(path), is_key, event.style or "", any(flows))
+                        yield _String(event.value, start, end, tuple(path), is_key, event.style or "")
                 elif not isinstance(event, yaml.AliasEvent):
                     continue
                 if awaits and awaits[-1] is not None:
@@ -137,8 +140,11 @@ class YamlStrings(StringTable):
             return self._block(string.value, written, value)
         if string.style == "'" and "\n" not in value:
             return "'" + value.replace("'", "''") + "'"
-        is_plain = _PLAIN.fullmatch(value) and not (string.is_flow and set(",[]{}") & set(value))
-        if string.style == "" and is_plain and _RESOLVER.resolve(yaml.ScalarNode, value, (True, False)) == _STRING:
+        if (
+            string.style == ""
+            and _PLAIN.fullmatch(value)
+            and _RESOLVER.resolve(yaml.ScalarNode, value, (True, False)) == _STRING
+        ):
             return value
         return json.dumps(value, ensure_ascii=False)
 

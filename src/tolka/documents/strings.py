@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tolka.documents.spliced import SplicedDocument
@@ -13,8 +13,9 @@ CODE = "code"
 
 _RUN = re.compile(r"\s{2,}|[\n\t]|^\s|\s$")
 _OPTION = re.compile(r"-{1,2}\w\S*(?:[ |](?:-{1,2}\w|[A-Z<\[{%])\S*)*")
-_SENTENCE_ENDS = tuple(".!?:;…。！？：")
+_SENTENCE_ENDS = tuple(".!?:;>…。！？：")
 _WRAPPED = 50  # characters of a line whose sentence may go on in the next one, whatever that begins with
+_NOTHING = re.compile("((?!))")
 
 
 @dataclass
@@ -23,7 +24,6 @@ class StringValue(Text):
 
     pieces: Sequence[str | Text] = ()
     quote: Callable[[str], str] = str
-    reason: str = EDIT
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -33,14 +33,9 @@ class StringValue(Text):
         return "".join(piece if isinstance(piece, str) else piece.written for piece in self.pieces)
 
     def compose(self) -> None:
-        """Let `written` be what its texts have become; one whose texts are as they were stays as it is written."""
+        """Let `written` be what its texts have become, if any has changed."""
         if (value := self._value()) != self._original:
             self.written = self.quote(value)
-
-    def with_texts(self) -> Iterator[Text]:
-        """Yield what is to be translated, and the string."""
-        yield from (piece for piece in self.pieces if isinstance(piece, Text))
-        yield self
 
 
 class StringDocument(SplicedDocument):
@@ -52,8 +47,21 @@ class StringDocument(SplicedDocument):
         return super().write(text)
 
 
+def string_texts(
+    pieces: Iterable[str | Text], start: int, end: int, content: str, quote: Callable[[str], str] = str
+) -> Iterator[Text]:
+    """Yield the texts of a string, and the string. pieces: see `pieces_of`. quote: how the format writes it."""
+    string = StringValue([], start, end, content[start:end], reason=EDIT, pieces=[*pieces], quote=quote)
+    yield from (piece for piece in string.pieces if isinstance(piece, Text))
+    yield string
+
+
 def pieces_of(
-    value: str, place: int, kept: re.Pattern[str], read: Callable[[str], str] = str, escape: Callable[[str], str] = str
+    value: str,
+    place: int,
+    kept: re.Pattern[str] = _NOTHING,
+    read: Callable[[str], str] = str,
+    escape: Callable[[str], str] = str,
 ) -> Iterator[str | Text]:
     """Yield the texts of a string, and the blanks between and around them, which stay: of line breaks and columns.
 
@@ -64,11 +72,9 @@ def pieces_of(
     for run in [*_RUN.finditer(value), None]:
         if run and not _is_between(value, start, run):
             continue
-        block = value[start : run.start() if run else len(value)]
-        if block:
-            parts = [
-                Code([part], "kept", text=read(part)) if odd % 2 else part for odd, part in enumerate(kept.split(block))
-            ]
+        if block := value[start : run.start() if run else len(value)]:
+            split = enumerate(kept.split(block))
+            parts = [Code([part], "kept", text=read(part)) if odd % 2 else part for odd, part in split]
             reason = CODE if _OPTION.fullmatch(block) else ""
             yield Text(parts, place, place, block, escape=escape, reason=reason, nested=True, finish=_wrapping(block))
         if run:
@@ -81,11 +87,10 @@ def _is_between(value: str, start: int, run: re.Match[str]) -> bool:
     blanks, before, after = run[0], value[: run.start()][-1:], value[run.end() : run.end() + 1]
     if not before or not after or "\t" in blanks or blanks.count("\n") > 1:
         return True
-    if "\n" not in blanks:
-        return before not in _SENTENCE_ENDS
+    if "\n" not in blanks or before in _SENTENCE_ENDS:
+        return before not in _SENTENCE_ENDS or "\n" in blanks
     length = run.start() - max(start, value.rfind("\n", 0, run.start()))
-    goes_on = after.islower() or (length >= _WRAPPED and blanks == "\n" and after.isalpha())
-    return before in _SENTENCE_ENDS or not goes_on
+    return not (after.islower() or (length >= _WRAPPED and blanks == "\n" and after.isalpha()))
 
 
 def _wrapping(block: str) -> Callable[[str], str]:

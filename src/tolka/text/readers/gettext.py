@@ -24,7 +24,7 @@ _CHARSET = re.compile(rb'Content-Type:[^"\n]*charset=([\w.:-]+)', re.IGNORECASE)
 _HEAD_BYTES = 2**16  # in which the header stands, after comments with its authors
 _FUZZY = re.compile(r"[,\s]fuzzy(?:[,\s#]|$)")
 _OBSOLETE = re.compile(r"#~\s*msgid\s")
-_PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;\n]+)", re.IGNORECASE)
+_PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;\n]+)", re.IGNORECASE)
 
 
 @dataclass
