@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 import regex
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.strings import CODE, StringDocument, pieces_of, string_texts
+from tolka.documents.spliced import SplicedDocument
+from tolka.documents.strings import CODE, pieces_of, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.system.package_data import table_beside
 from tolka.text.placeholders import placeholders
@@ -40,7 +42,7 @@ _ESCAPES |= str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
 @DOCUMENTS.register("po")
-class GettextCatalogue(StringDocument):
+class GettextCatalogue(SplicedDocument):
     """Messages, whose translations are filled in where there are none; it is written in UTF-8.
 
     Source: GNU gettext's manual, sections 3 (PO files) and 11.2.6 (plural forms).
@@ -156,10 +158,10 @@ def _pieces(directives: _Directives, source: str, place: int) -> Iterator[str | 
     is_label = found is not None and marked.count(found[0]) == 1
     plain = marked.replace(found[0], "") if found and is_label else marked
     pieces = [*pieces_of(plain, place, _KEPT, directives.read, directives.escape)]
-    texts = [piece for piece in pieces if isinstance(piece, Text)]
-    if found and is_label and len(texts) == 1:
-        texts[0].written = marked.strip()
-        texts[0].finish = partial(_with_accelerator, found[0], marked[found.end()])
+    if found and is_label and sum(isinstance(piece, Text) for piece in pieces) == 1:
+        finish = partial(_with_accelerator, found[0], marked[found.end()])
+        label = marked.strip()
+        pieces = [replace(each, written=label, finish=finish) if isinstance(each, Text) else each for each in pieces]
     yield from pieces
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.strings import CODE, StringDocument, pieces_of, string_texts
+from tolka.documents.spliced import SplicedDocument
+from tolka.documents.strings import CODE, pieces_of, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.errors import DataError
 
@@ -25,6 +26,7 @@ _CODE = re.compile(
 _STRING = "tag:yaml.org,2002:str"
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor and a tag before a value
 _PLAIN = re.compile(r"[\w(](?!.*(?::(?:\s|$)|\s#))[^\n,\[\]{}]*(?<!\s)")  # without what ends it inside of brackets
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # line breaks of YAML, and what it may not have
 _RESOLVER: Any = yaml.resolver.Resolver()
 
 
@@ -39,7 +41,7 @@ class _String(NamedTuple):
     style: str = '"'
 
 
-class StringTable(StringDocument):
+class StringTable(SplicedDocument):
     """Strings by their keys; the keys stay, and so does what is beneath one that begins with @ or $."""
 
     @abstractmethod
@@ -136,21 +138,22 @@ class YamlStrings(StringTable):
             raise DataError(f"{self.path}:{line}: not YAML ({getattr(error, 'problem', error)})") from None
 
     def quoted(self, string: _String, written: str, value: str) -> str:
-        if string.style in ("|", ">"):
-            return self._block(string.value, written, value)
-        if string.style == "'" and "\n" not in value:
+        style, tail = string.style, written[len(written.rstrip()) :]  # the line ends of a block scalar
+        if _ESCAPED.search(value):
+            style = '"'
+        if style in ("|", ">"):
+            return self._block(string.value, written, value) + tail
+        if style == "'" and "\n" not in value:
             return "'" + value.replace("'", "''") + "'"
-        if (
-            string.style == ""
-            and _PLAIN.fullmatch(value)
-            and _RESOLVER.resolve(yaml.ScalarNode, value, (True, False)) == _STRING
-        ):
+        is_string = _PLAIN.fullmatch(value) and _RESOLVER.resolve(yaml.ScalarNode, value, (True, False)) == _STRING
+        if style == "" and is_string:
             return value
-        return json.dumps(value, ensure_ascii=False)
+        quoted = json.dumps(value, ensure_ascii=False)
+        return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted) + tail
 
     def _block(self, original: str, written: str, value: str) -> str:
         """Return a block scalar, whose lines are written as they are (|)."""
         header, _, body = written.partition("\n")
         indents = [len(text) - len(text.lstrip()) for text in (body.lstrip("\r\n"), original.lstrip("\n"))]
         lines = [line and " " * (indents[0] - indents[1]) + line for line in value.rstrip().split("\n")]
-        return "|" + header[1:] + "\n" + self._newline.join(lines) + written[len(written.rstrip()) :]
+        return "|" + header[1:] + "\n" + self._newline.join(lines)

@@ -2,10 +2,9 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tolka.documents.spliced import SplicedDocument
 from tolka.documents.text import EDIT, Code, Text
 
 CODE = "code"
@@ -20,39 +19,20 @@ _NOTHING = re.compile("((?!))")
 
 @dataclass
 class StringValue(Text):
-    """A string that is written after its texts. pieces: what it consists of. quote: how the format writes it."""
+    """A string, whose texts are inside of it. quote: how the format writes it."""
 
-    pieces: Sequence[str | Text] = ()
     quote: Callable[[str], str] = str
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._original = self._value()
-
-    def _value(self) -> str:
-        return "".join(piece if isinstance(piece, str) else piece.written for piece in self.pieces)
-
-    def compose(self) -> None:
-        """Let `written` be what its texts have become, if any has changed."""
-        if (value := self._value()) != self._original:
-            self.written = self.quote(value)
-
-
-class StringDocument(SplicedDocument):
-    """A document of strings."""
-
-    def write(self, text: Text) -> bytes:
-        if isinstance(text, StringValue):
-            text.compose()
-        return super().write(text)
+    def __str__(self) -> str:
+        return self.quote("".join(map(str, self.inside))) if self.is_changed else self.written
 
 
 def string_texts(
     pieces: Iterable[str | Text], start: int, end: int, content: str, quote: Callable[[str], str] = str
 ) -> Iterator[Text]:
     """Yield the texts of a string, and the string. pieces: see `pieces_of`. quote: how the format writes it."""
-    string = StringValue([], start, end, content[start:end], reason=EDIT, pieces=[*pieces], quote=quote)
-    yield from (piece for piece in string.pieces if isinstance(piece, Text))
+    string = StringValue([], start, end, content[start:end], reason=EDIT, inside=[*pieces], quote=quote)
+    yield from (piece for piece in string.inside if isinstance(piece, Text))
     yield string
 
 
@@ -84,11 +64,13 @@ def pieces_of(
 
 def _is_between(value: str, start: int, run: re.Match[str]) -> bool:
     """Return whether blanks are between two texts, of which the first begins at `start`."""
-    blanks, before, after = run[0], value[: run.start()][-1:], value[run.end() : run.end() + 1]
+    blanks, before, after = run[0], value[max(run.start() - 1, 0) : run.start()], value[run.end() : run.end() + 1]
     if not before or not after or "\t" in blanks or blanks.count("\n") > 1:
         return True
-    if "\n" not in blanks or before in _SENTENCE_ENDS:
-        return before not in _SENTENCE_ENDS or "\n" in blanks
+    if "\n" not in blanks:
+        return len(blanks) > 2 or _OPTION.fullmatch(value, start, run.start()) is not None
+    if before in _SENTENCE_ENDS:
+        return True
     length = run.start() - max(start, value.rfind("\n", 0, run.start()))
     return not (after.islower() or (length >= _WRAPPED and blanks == "\n" and after.isalpha()))
 

@@ -9,8 +9,9 @@ from functools import partial
 from itertools import chain
 
 from tolka.documents.base import InputFile
+from tolka.documents.spliced import SplicedDocument
 from tolka.documents.string_tables import json_strings
-from tolka.documents.strings import StringDocument, pieces_of, string_texts
+from tolka.documents.strings import pieces_of, string_texts
 from tolka.documents.text import Text
 from tolka.text.direction import UNKNOWN
 from tolka.text.readers import FORMATS
@@ -33,7 +34,7 @@ def column_reader(file: InputFile) -> BothSides:
     return reader
 
 
-class LinesDocument(StringDocument):
+class LinesDocument(SplicedDocument):
     """Lines that are texts."""
 
     endings = (".txt",)
@@ -46,7 +47,7 @@ class LinesDocument(StringDocument):
             start += len(line) + 1
 
 
-class TableDocument(StringDocument):
+class TableDocument(SplicedDocument):
     """A table with the texts of layout.column. The reader of corpora checks it; here the places are found."""
 
     def find(self, content: str) -> Iterator[Text]:
