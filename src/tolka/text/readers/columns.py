@@ -103,6 +103,6 @@ class CsvFile(TsvFile):
                 row_end = reader.line_num
         except csv.Error as error:
             raise DataError(
-                f"{self.path}:{self.lines_before + row_end + 1}: not CSV ({error}); is a quotation mark opened here, or "
-                "doubled, that should not be?"
+                f"{self.path}:{self.lines_before + row_end + 1}: not CSV ({error}); is a quotation mark opened here, "
+                "or doubled, that should not be?"
             ) from None
