@@ -152,7 +152,7 @@ def test_a_memory_stands_in_for_the_model(command: Command, trained: Path, tmp_p
         (["a.html", "sub/a.html", "-o", "out"], "would both become out/a.html"),
         (["a.txt", "--json", "r.json"], "--json reports on documents, and these are lines"),
         (["sub", "a.html"], "sub is a folder"),
-        (["book.epub"], "book.epub: an e-book is no document that is read (.csv "),
+        (["book.epub"], "book.epub: an e-book is no document that is read (.arb .csv "),
     ],
 )
 def test_what_does_not_fit_a_document_is_refused(
