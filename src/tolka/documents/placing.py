@@ -24,7 +24,7 @@ from tolka.text.scripts import UNSPACED
 
 # A word with its apostrophes and hyphens, a letter of a script without blanks between words, or a mark.
 _UNIT = regex.compile(rf"(?V1)[{UNSPACED}]|[\w--[{UNSPACED}]]+(?:['’‑-][\w--[{UNSPACED}]]+)*|[^\w\s]")
-_WORD, _LATIN = regex.compile(r"\w"), re.compile(r"[A-Za-z0-9_]")
+_WORD, _LATIN = regex.compile(r"\w"), re.compile(r"[A-Za-z0-9_ .-]+")
 _OPENING = " ([{«“‘„¿¡"  # behind which no blank stands
 _LEAST = 0.65  # share of the largest share that a word of the span has
 _SURE = 0.5  # share of the alignment inside of the span that its words have on average, if it is at the right place
@@ -269,10 +269,10 @@ def _units(target: str, kept: Sequence[Node]) -> list[_Unit]:
 def _matches(kept: str, target: str) -> "Iterator[re.Match[str]]":
     """Return the matches of kept text in a translation, not as a part of a longer word of such letters."""
     pattern = r"\s+".join(map(re.escape, kept.split()))
-    # Words of other letters may follow: Korean has no blank before a particle.
-    edges = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
-    before, behind = (edge * bool(_LATIN.match(kept[place])) for edge, place in zip(edges, (0, -1), strict=True))
-    return re.finditer(before + pattern + behind, target)
+    # Words of other letters may follow, as Korean has no blank before a particle, and any behind a mark (%zuKB).
+    if _LATIN.fullmatch(kept):
+        pattern = rf"(?<![A-Za-z0-9_]){pattern}(?![A-Za-z0-9_])"
+    return re.finditer(pattern, target)
 
 
 def all_kept(nodes: Sequence[Node]) -> list[Node]:
