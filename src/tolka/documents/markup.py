@@ -1,24 +1,41 @@
 """What HTML and XML have in common: events with their places, and texts of elements with elements inside of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import unescape
-from html.parser import HTMLParser
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.parsers import expat
 
 from tolka.documents.text import Code, Text, pairs
 from tolka.errors import DataError
 
-_BLOCK = 2**16  # characters that are parsed at once
 _BLANKS = " \t\r\n\f"
-_LAST_ITEMS = 8
 _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+# What is not closed goes on until the end: so no place is read twice.
+_TOKEN = r"""
+    <!-(?=-).*?(?:-->|\Z) | <\?(?:[^<]*?\?>|[^>]*+>?)
+    | <(?P<slash>/?)(?P<name>(?:FIRST)[^\s/>]*)(?P<attributes>(?:=\s*+(?:"[^"]*+"?|'[^']*+'?)|=|[^=>]++)*+)>?
+    | <[!/][^>]*+>? | (?P<text>[^<&]+|&\#?\w+;?|[<&])
+"""
+_HTML_TOKEN = re.compile(_TOKEN.replace("FIRST", "[A-Za-z]"), re.VERBOSE | re.DOTALL)
+_XML_TOKEN = re.compile(
+    r"<!\[CDATA\[(?P<cdata>.*?)\]\]>|<!DOCTYPE[^>\[]*\[.*?\]\s*>|" + _TOKEN.replace("FIRST", r"[^\W\d]|:"),
+    re.VERBOSE | re.DOTALL,
+)
+_SCRIPT_END = {name: re.compile(rf"</{name}(?=[\s/>])|\Z", re.IGNORECASE) for name in ("script", "style")}
+ATTRIBUTE = re.compile(
+    r"""\s([^\s=/>"']+)(?:\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'>]+)))?"""
+)
+"""An attribute in a tag: its name is the first group, and its value, if it has one, the last."""
+STEPS = {"start": 1, "end": -1}
+"""How many more elements are open behind an event of this kind."""
 
 
 class Event(NamedTuple):
-    """A tag, characters, or anything else between two places of a content. kind: start, end, text or other.
+    """A tag, characters, or anything else between two places of a content.
 
-    name: of the element. text: of characters, with references resolved.
+    kind: start, end, text or other; whole for an element that `with_whole` has made one of. name: of the element.
+    text: of characters, with references resolved.
     """
 
     kind: str
@@ -40,116 +57,72 @@ def attribute(text: str) -> str:
 
 
 def xml_events(content: str, name: str) -> Iterator[Event]:
-    """Yield the events of XML, without a gap. name: of the file, for messages.
+    """Yield the events of XML, without a gap; an empty element has an end as well. name: of the file, for messages.
 
     DataError for what is no XML, and for entities that it declares, which no document needs, and which may be huge.
     """
-    raw = content.encode("utf-8", "surrogatepass")
-    parser, begun = expat.ParserCreate("utf-8"), list[tuple[int, str, str, Any, str]]()
-
-    def handler(kind: str) -> Callable[..., None]:
-        def add(first: str = "", second: Any = None, *_: object) -> None:
-            is_tag = kind in ("start", "end")
-            begun.append((parser.CurrentByteIndex, kind, first if is_tag else "", second or {}, first))
-
-        return add
+    parser = expat.ParserCreate("utf-8")
 
     def refuse(entity: str, *_: object) -> None:
         raise DataError(
             f"{name}:{parser.CurrentLineNumber}: it declares an entity ({entity}), which is not read; remove it"
         )
 
-    parser.StartElementHandler, parser.EndElementHandler = handler("start"), handler("end")
-    parser.CharacterDataHandler, parser.DefaultHandler = handler("text"), handler("other")
-    # Their marks are empty characters, as the text between them is written without them.
-    parser.StartCdataSectionHandler = parser.EndCdataSectionHandler = handler("text")
-    parser.CommentHandler = parser.ProcessingInstructionHandler = handler("other")
     parser.EntityDeclHandler = refuse
-    place = offset = 0  # in the content, and of the same in the bytes
-
-    def events(ready: list[tuple[int, str, str, Any, str]], end: int) -> Iterator[Event]:
-        nonlocal place, offset
-        for (_, kind, element, attributes, text), (after, *_) in zip(
-            ready, [*ready[1:], (end, "", "", {}, "")], strict=True
-        ):
-            length = len(raw[offset:after].decode("utf-8", "surrogatepass"))
-            yield Event(kind, element, attributes, place, place + length, text if kind == "text" else "")
-            place, offset = place + length, after
-
     try:
-        for start in range(0, len(raw), _BLOCK):
-            parser.Parse(raw[start : start + _BLOCK], False)
-            # The last event ends where the next one begins.
-            ready, begun[:] = begun[:-1], begun[-1:]
-            if ready:
-                yield from events(ready, begun[0][0])
-        parser.Parse(b"", True)
+        parser.Parse(content.encode(), True)
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
         raise DataError(f"{name}:{error.lineno}: this is not XML ({reason})") from None
-    yield from events(begun, len(raw))
-
-
-class _Html(HTMLParser):
-    """Collects the events of HTML, each with the line and column in which it begins."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=False)
-        self.begun: list[tuple[tuple[int, int], str, str, Mapping[str, str], str | None]] = []
-
-    def add(self, kind: str, name: str = "", attributes: Any = (), text: str | None = "") -> None:
-        """Add an event. text: of characters; None for a reference, whose characters its place has."""
-        # Of an attribute that is there twice the first one counts.
-        values = {key: value or "" for key, value in reversed(attributes)}
-        self.begun.append((self.getpos(), kind, name, values, text))
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.add("start", tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.add("end", tag)
-
-    def handle_data(self, data: str) -> None:
-        self.add("text", text=data)
-
-    def handle_entityref(self, name: str) -> None:
-        self.add("text", text=None)
-
-    def handle_comment(self, data: str) -> None:
-        self.add("other")
-
-    handle_startendtag = handle_starttag  # as in browsers, where only void elements end with their tag
-    handle_charref = handle_entityref
-    handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]
+    for match in _XML_TOKEN.finditer(content):
+        event = _event(match)
+        yield event
+        if event.kind == "start" and match[0].endswith("/>"):
+            yield Event("end", event.name, {}, event.end, event.end)
 
 
 def html_events(content: str) -> Iterator[Event]:
     """Yield the events of HTML, without a gap, as browsers would read it."""
-    parser, line, line_start = _Html(), 1, 0
-    waiting: tuple[int, str, str, Mapping[str, str], str | None] | None = None
+    place = 0
+    while match := _HTML_TOKEN.match(content, place):
+        event = _event(match, str.lower)
+        yield event
+        place = event.end
+        if event.kind == "start" and event.name in _SCRIPT_END and not match[0].endswith("/>"):
+            end = _SCRIPT_END[event.name].search(content, place)
+            assert end
+            yield Event("text", "", {}, place, end.start(), content[place : end.start()])
+            place = end.start()
 
-    def events() -> Iterator[Event]:
-        nonlocal line, line_start, waiting
-        for (of_line, column), kind, name, attributes, text in parser.begun:
-            while line < of_line:
-                line, line_start = line + 1, content.index("\n", line_start) + 1
-            if waiting:
-                yield finished(line_start + column)
-            waiting = line_start + column, kind, name, attributes, text
-        parser.begun.clear()
 
-    def finished(end: int) -> Event:
-        assert waiting
-        start, kind, name, attributes, text = waiting
-        return Event(kind, name, attributes, start, end, unescape(content[start:end]) if text is None else text)
+def _event(match: re.Match[str], normal: Callable[[str], str] = str) -> Event:
+    """Return the event of a token. normal: makes the same of all that a name may be written as."""
+    kind, text = "other", ""
+    if match.lastgroup == "attributes":
+        kind = "end" if match["slash"] else "start"
+    elif match.lastgroup:
+        kind = "text"
+        text = unescape(match[0]) if match.lastgroup == "text" else match["cdata"]
+    # Of an attribute that is there twice the first one counts.
+    found = reversed([*ATTRIBUTE.finditer(match["attributes"])]) if match["attributes"] else ()
+    attributes = {normal(each[1]): unescape(each[each.lastgroup]) if each.lastgroup else "" for each in found}
+    return Event(kind, normal(match["name"] or ""), attributes, *match.span(), text)
 
-    for start in range(0, len(content), _BLOCK):
-        parser.feed(content[start : start + _BLOCK])
-        yield from events()
-    parser.close()
-    yield from events()
-    if waiting:
-        yield finished(len(content))
+
+def with_whole(events: Iterable[Event], is_whole: Callable[[Event], bool]) -> Iterator[Event]:
+    """Yield events, and as one event each element that stays as it is, with all characters in it."""
+    whole, depth, texts = None, 0, list[str]()
+    for event in events:
+        if whole is None and event.kind == "start" and is_whole(event):
+            whole, depth, texts = event, 1, []
+        elif whole is None:
+            yield event
+        else:
+            depth += STEPS.get(event.kind, 0) if event.name == whole.name else 0
+            texts.append(event.text)
+            if not depth:
+                yield whole._replace(kind="whole", end=event.end, text="".join(texts).strip())
+                whole = None
 
 
 class TextBuilder:
@@ -159,11 +132,6 @@ class TextBuilder:
         self._content, self._escape = content, escape
         self._items: list[tuple[str | Code, int, int]] = []
         self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
-
-    @property
-    def last_characters(self) -> str:
-        """The last characters so far."""
-        return "".join(part for part, _, _ in self._items[-_LAST_ITEMS:] if isinstance(part, str))
 
     def add(self, part: str | Code, start: int, end: int, inside: Sequence[Text] = ()) -> None:
         """Add characters, or markup with the texts inside of it."""
@@ -190,9 +158,9 @@ class TextBuilder:
         if not items:
             yield from inside
             return
-        (_, start, first_end), (last, last_start, end) = items[0], items[-1]
-        if isinstance(items[0][0], str):
-            start += len(self._content[start:first_end]) - len(self._content[start:first_end].lstrip(_BLANKS))
+        (first, start, first_end), (last, last_start, end) = items[0], items[-1]
+        if isinstance(first, str):
+            start = first_end - len(self._content[start:first_end].lstrip(_BLANKS))
         if isinstance(last, str):
             end = last_start + len(self._content[last_start:end].rstrip(_BLANKS))
         escape, table = self._escape, dict[int, str]()
@@ -216,22 +184,22 @@ class TextBuilder:
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:
         """Return the items without markup at their edges, and without that around all of them."""
-        items, codes = list(self._items), [part for part, _, _ in self._items if isinstance(part, Code)]
+        items, codes = self._items, [part for part, _, _ in self._items if isinstance(part, Code)]
         closes = {id(codes[first]): codes[last] for first, last in pairs(codes).items()}
-        paired = {*closes, *map(id, closes.values())}
+        paired, first, last = {*closes, *map(id, closes.values())}, 0, len(items)
 
         def is_around(part: str | Code, start: int, end: int) -> bool:
             if isinstance(part, Code):
                 return not part.text and id(part) not in paired
             return not self._content[start:end].strip(_BLANKS)
 
-        while items:
-            if is_around(*items[0]):
-                items.pop(0)
-            elif is_around(*items[-1]):
-                items.pop()
-            elif isinstance(items[0][0], Code) and closes.get(id(items[0][0])) is items[-1][0]:
-                items = items[1:-1]
+        while first < last:
+            if is_around(*items[first]):
+                first += 1
+            elif is_around(*items[last - 1]):
+                last -= 1
+            elif closes.get(id(items[first][0])) is items[last - 1][0]:
+                first, last = first + 1, last - 1
             else:
                 break
-        return items
+        return items[first:last]
