@@ -17,13 +17,14 @@ class Tmx(UnitDocument):
     endings, root, units = (".tmx",), "tmx", frozenset({"tu"})
     _source = ""
 
-    def around(self, event: Event, name: str, content: str) -> Iterator[Text]:
-        if name == "header" and event.kind == "start":
+    def around(self, event: Event, content: str) -> Iterator[Text]:
+        if event.name == "header" and event.kind == "start":
             self._source = event.attributes.get("srclang", "")
         return iter(())
 
     def texts_of(self, unit: Element, content: str) -> Iterator[Text]:
-        segments = [(each, seg) for each in elements(unit.inside) for seg in elements(each.inside) if seg.name == "seg"]
+        variants = [(each, seg) for each in elements(unit.inside) for seg in elements(each.inside)]
+        segments = [(variant, seg) for variant, seg in variants if seg.start.name == "seg"]
         # Of a unit that is for all languages, the first one stands for the source until the model's is known.
         language = self.direction.source or unit.start.attributes.get("srclang", self._source)
         of_source = [each for each in segments if self._is_in(language, each[0]) or language in ("", "*all*")]

@@ -11,7 +11,7 @@ from tolka.documents.units import (
     UnitDocument,
     blanks_before,
     elements,
-    segments,
+    local_name,
     source_texts,
     with_attributes,
     with_target,
@@ -36,13 +36,13 @@ class Xliff(UnitDocument):
         self._translate = ["yes"]  # of the elements that are open
         return super().find(content)
 
-    def around(self, event: Event, name: str, content: str) -> Iterator[Text]:
+    def around(self, event: Event, content: str) -> Iterator[Text]:
         if event.kind == "end":
             self._translate.pop()
         if event.kind != "start":
             return
         self._translate.append(event.attributes.get("translate", self._translate[-1]))
-        keys = _LANGUAGES.get(name, ("", ""))
+        keys = _LANGUAGES.get(local_name(event), ("", ""))
         codes = [event.attributes.get(key, "") for key in keys]
         if not self.direction.is_known or not codes[0]:
             return
@@ -58,31 +58,25 @@ class Xliff(UnitDocument):
             yield Text([], place, place, f' {keys[1]}="{attribute(self.direction.target)}"', reason=EDIT)
 
     def texts_of(self, unit: Element, content: str) -> Iterator[Text]:
-        parts, own = {each.name: each for each in elements(unit.inside)}, unit.start.attributes
+        parts, own = {local_name(each.start): each for each in elements(unit.inside)}, unit.start.attributes
         if "source" not in parts:
             return
         source, target = parts.get("seg-source", parts["source"]), parts.get("target")
         state = (target or unit).start.attributes.get("state", own.get("state"))
-        done = dict[str, str]()
-        if target and state not in UNTRANSLATED and target.text.strip():
-            of_target = segments(target.inside)
-            done = {name: content[each.start.end : each.end.start] for name, each in of_target if each.text.strip()}
-            is_whole = not done or done.keys() >= {name for name, _ in segments(source.inside)}
-        else:
-            is_whole = False
         if own.get("translate", self._translate[-1]) == "no":
             yield from source_texts(source, content, "not to be translated")
-        elif is_whole or own.get("approved") == "yes":
+            return
+        if own.get("approved") == "yes" or (target and target.text.strip() and state not in UNTRANSLATED):
             yield from source_texts(source, content, TRANSLATED)
+            return
+        prefix = unit.start.name.removesuffix(local_name(unit.start))
+        start, end = unit.start.start, (target or source).end.end
+        at, gap = (target.start.start, "") if target else (end, blanks_before(source.start, content))
+        of_unit = content[start : unit.start.end]
+        tag = content[at : target.start.end] if target else f"<{prefix}target>"
+        if local_name(unit.start) == "segment":
+            of_unit, tag = with_attributes(of_unit, _OF_SEGMENT), with_attributes(tag, {})
         else:
-            name = source.start.name.removesuffix(source.name) + "target"
-            start, end = unit.start.start, (target or source).end.end
-            at, gap = (target.start.start, "") if target else (end, blanks_before(source.start, content))
-            of_unit = content[start : unit.start.end]
-            tag = content[at : target.start.end] if target else f"<{name}>"
-            if unit.name == "segment":
-                of_unit, tag = with_attributes(of_unit, _OF_SEGMENT), with_attributes(tag, {})
-            else:
-                tag = with_attributes(tag, _OF_TARGET)
-            head, texts = f"{of_unit}{content[unit.start.end : at]}{gap}{tag}", source_texts(source, content, "", done)
-            yield from with_target(texts, source, content, (start, end), head, f"</{name}>")
+            tag = with_attributes(tag, _OF_TARGET)
+        head, tail = f"{of_unit}{content[unit.start.end : at]}{gap}{tag}", f"</{prefix}target>"
+        yield from with_target(source_texts(source, content), source, content, (start, end), head, tail)
