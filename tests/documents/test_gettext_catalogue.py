@@ -71,7 +71,6 @@ def test_what_is_translated_or_not_sure_stays(tmp_path: Path) -> None:
         ("File", ""),
         ("old", "fuzzy: a person must decide"),
         ("done", "translated already"),
-        ("", "obsolete"),
     ]
     expected = CATALOGUE.replace('msgstr[0] ""\nmsgstr[1] ""', 'msgstr[0] "%d Datei"\nmsgstr[1] "%d Dateien"')
     expected = expected.replace('msgid "_File"\nmsgstr ""', 'msgid "_File"\nmsgstr "_Datei"')

@@ -13,11 +13,11 @@ class TableColumn(LineFile):
     with_column = (True,)
 
     def texts(self) -> Iterator[Pair]:
-        for pair in column_reader(self).read():
+        for pair in column_reader(self, self.stream).read():
             yield Pair(pair.source, "", pair.flaw)
 
     def count(self) -> int:
-        return column_reader(self).count()
+        return column_reader(self, self.stream).count()
 
 
 @DOCUMENTS.register("tsv")
