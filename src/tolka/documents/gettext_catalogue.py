@@ -7,15 +7,12 @@ import regex
 
 from tolka.documents.base import DOCUMENTS
 from tolka.documents.spliced import SplicedDocument
-from tolka.documents.strings import string_texts
+from tolka.documents.strings import CODE, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.system.package_data import table_beside
 from tolka.text.readers.gettext import ESCAPED_CHARACTERS, Message, PluralRule, declared_codec, messages, plural_rule
 from tolka.text.scripts import UNSPACED, plain_code
 
-_CHARSET = re.compile(r"charset=(?!utf-?8\b)[\w.:-]+", re.IGNORECASE)
-_NO_LANGUAGE = re.compile(r"Language: *\\n")
-_NO_RULE = re.compile(r"Plural-Forms: *(?:nplurals=INTEGER; plural=EXPRESSION;)?\\n")
 _FORMAT = re.compile(r"[\s,](?:c|objc|php|perl|python|lua|awk|gcc-internal|javascript|tcl)-format")
 _DIRECTIVE = re.compile(
     r"%(?:\d+\$|\(\w+\))?[-+ 0#'I]*(?:\d+|\*)?(?:\.(?:\d*|\*))?(?:hh?|ll?|[qjztL])?(?:[a-zA-Z%]|<PRI\w+>)"
@@ -62,38 +59,46 @@ class GettextCatalogue(SplicedDocument):
         (start, end), target = message.places["msgstr"], self.direction.target
         header, usual = content[start:end], ""
         if self._codec != "utf-8" or self.direction.is_known:
-            header = _CHARSET.sub("charset=UTF-8", header)
+            header = re.sub(r"charset=(?!utf-?8\b)[\w.:-]+", "charset=UTF-8", header, flags=re.IGNORECASE)
         if self.direction.is_known:
             rules = {code: rule for rule, codes in table_beside(__file__).items() for code in codes.split()}
-            usual = f"Plural-Forms: {rules.get(target) or rules.get(plain_code(target), '')}\\n"
-            header = _NO_LANGUAGE.sub(lambda _: f"Language: {target.replace('-', '_')}\\n", header)
-            header = _NO_RULE.sub(lambda _: usual, header)
+            usual = f"Plural-Forms: {rules.get(target) or rules.get(plain_code(target), '')}"
+            header = re.sub(r"Language: *(?=\\n)", f"Language: {target.replace('-', '_')}", header)
+            header = re.sub(r"Plural-Forms: *(?:nplurals=INTEGER; plural=EXPRESSION;)?(?=\\n)", usual, header)
             if "Plural-Forms:" not in header and "msgid_plural" in content:
-                header += f'{self._newline}"{usual}"'
+                header += f'{self._newline}"{usual}\\n"'
         self._rule = plural_rule(message.texts["msgstr"]) or plural_rule(usual)
         return Text([], start, end, header, reason=EDIT)
 
     def _message(self, message: Message, content: str) -> Iterator[Text]:
         texts, flags, newline = message.texts, message.flags, self._newline
         keys = [key for key in message.places if key.startswith("msgstr")]
-        start, written = message.places[keys[0]][0], content[message.places[keys[0]][0] : message.places[keys[-1]][1]]
+        start, end = message.places[keys[0]][0], message.places[keys[-1]][1]
         if "msgid_plural" in texts:
             keys = [f"msgstr[{number}]" for number in range(self._rule.count if self._rule else len(keys))]
-        if message.is_fuzzy or all(map(texts.get, keys)):
-            reason = "fuzzy: a person must decide" if message.is_fuzzy else "translated already"
-            yield Text([texts["msgid"]], start, start + len(written), written, reason=reason)
-            return
         sources = [_source(texts, number, self._rule) for number in range(len(keys))]
+        reasons = {
+            "fuzzy: a person must decide": message.is_fuzzy,
+            "translated already": all(map(texts.get, keys)),
+            CODE: "\0" in "".join(sources),
+        }
+        if reason := next((reason for reason, is_so in reasons.items() if is_so), ""):
+            yield Text([texts["msgid"]], start, end, content[start:end], reason=reason)
+            return
 
         def quote(value: str) -> str:
-            made = [_finished(*each, flags) for each in zip(sources, value.split("\0"), strict=True)]
-            strings = [_quoted(texts.get(key) or form, newline) for key, form in zip(keys, made, strict=True)]
-            return "".join(f"{newline}msgstr[{n}] {string}" if n else string for n, string in enumerate(strings))
+            written = ""
+            for key, source, translation in zip(keys, sources, value.split("\0"), strict=True):
+                form = texts.get(key) or _finished(source, translation, flags)
+                lines = [f'"{line.translate(_ESCAPES)}"' for line in _LINE.findall(form) if line]
+                written += f"{newline}{key} " if written else ""
+                written += newline.join(lines if len(lines) == 1 else ['""', *lines])
+            return written
 
         # With a NUL between the forms, as in the compiled file.
         read = "\0".join(source.replace(mark := _accelerator(source), mark[1:], 1) for source in sources)
         of_format = (_KEPT, lambda text: text.replace("%", "%%")) if _FORMAT.search(flags) else ()
-        yield from string_texts(read, start, written, quote, *of_format)
+        yield from string_texts(read, start, content[start:end], quote, *of_format)
 
 
 def _source(texts: dict[str, str], number: int, rule: PluralRule | None) -> str:
@@ -126,10 +131,4 @@ def _finished(source: str, written: str, flags: str) -> str:
         return written
     if _UNTYPED.search(written):
         return re.sub(r"(?:\.\.\.|…|[:：])?\Z", rf"({accelerator.upper()})\g<0>", written, count=1)
-    return _FIRST_LETTER.sub(rf"{accelerator[0]}\g<0>", written, count=1)
-
-
-def _quoted(value: str, newline: str) -> str:
-    """Return a string as xgettext writes it, in lines of up to 80 characters."""
-    lines = [f'"{line.translate(_ESCAPES)}"' for line in _LINE.findall(value) if line]
-    return newline.join(lines if len(lines) == 1 else ['""', *lines])
+    return str(_FIRST_LETTER.sub(rf"{accelerator[0]}\g<0>", written, count=1))

@@ -15,6 +15,7 @@ from tolka.documents.spliced import SplicedDocument
 from tolka.documents.strings import CODE, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.errors import DataError
+from tolka.text.direction import Direction
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]', re.DOTALL)
 _KEPT = re.compile(r"(\$t\([^()]*\)|%\{\w+\}|\{\{[^{}]*\}\}|\{[^{}]*\})")
@@ -68,7 +69,7 @@ def _yaml_strings(content: str) -> Iterator[_String]:
             if is_key:
                 path[-1] = event.value
             tag = event.tag or _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
-            if tag == "tag:yaml.org,2002:str" and not event.anchor:
+            if tag == "tag:yaml.org,2002:str" and not event.anchor and event.start_mark and event.end_mark:
                 start, end = event.start_mark.index + offset, event.end_mark.index + offset
                 end = start + len(content[start:end].rstrip())  # without the line ends of a block
                 yield _String(event.value, start, end, tuple(path), is_key, partial(_yaml_scalar, event.style))
@@ -84,28 +85,25 @@ def _yaml_scalar(style: str | None, value: str) -> str:
     return listed[1:-2]
 
 
-class StringTable(SplicedDocument):
-    """Strings by their keys; the keys stay, and so does what is beneath one that begins with @ or $."""
-
-    def texts_of(self, strings: Iterable[_String], content: str) -> Iterator[Text]:
-        """Yield the texts of all strings."""
-        for value, start, end, path, is_key, quote in strings:
-            written = content[start:end]
-            if path == ("@@locale",) or (is_key and len(path) == 1):
-                if self.direction.is_known and value == self.direction.source:
-                    yield Text([], start, end, quote(self.direction.target), reason=EDIT)
-            elif is_key or any(key.startswith(("@", "$")) for key in path):
-                continue
-            elif _OF_SEVERAL.search(value):
-                yield Text([value], start, end, written, reason="plural or select")
-            elif _CODE.fullmatch(value):
-                yield Text([value], start, end, written, reason=CODE)
-            else:
-                yield from string_texts(value, start, written, quote, _KEPT)
+def _texts_of(strings: Iterable[_String], content: str, direction: Direction) -> Iterator[Text]:
+    """Yield the texts of strings; keys stay, and so does what is beneath one that begins with @ or $."""
+    for value, start, end, path, is_key, quote in strings:
+        written = content[start:end]
+        if path == ("@@locale",) or (is_key and len(path) == 1):
+            if direction.is_known and value == direction.source:
+                yield Text([], start, end, quote(direction.target), reason=EDIT)
+        elif is_key or any(key.startswith(("@", "$")) for key in path):
+            continue
+        elif _OF_SEVERAL.search(value):
+            yield Text([value], start, end, written, reason="plural or select")
+        elif _CODE.fullmatch(value):
+            yield Text([value], start, end, written, reason=CODE)
+        else:
+            yield from string_texts(value, start, written, quote, _KEPT)
 
 
 @DOCUMENTS.register("json")
-class JsonStrings(StringTable):
+class JsonStrings(SplicedDocument):
     """Strings in JSON."""
 
     endings = (".json", ".arb")
@@ -117,18 +115,18 @@ class JsonStrings(StringTable):
             raise DataError(f"{self.path}:{error.lineno}: not JSON ({error.msg})") from None
         except RecursionError:
             raise DataError(f"{self.path}: brackets are nested too deeply in it") from None
-        yield from self.texts_of(json_strings(content), content)
+        yield from _texts_of(json_strings(content), content, self.direction)
 
 
 @DOCUMENTS.register("yaml")
-class YamlStrings(StringTable):
+class YamlStrings(SplicedDocument):
     """Strings in YAML."""
 
     endings = (".yaml", ".yml")
 
     def find(self, content: str) -> Iterator[Text]:
         try:
-            yield from self.texts_of(_yaml_strings(content), content)
+            yield from _texts_of(_yaml_strings(content), content, self.direction)
         except yaml.YAMLError as error:
             line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
             raise DataError(f"{self.path}:{line}: not YAML ({getattr(error, 'problem', error)})") from None

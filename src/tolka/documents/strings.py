@@ -22,7 +22,6 @@ _BETWEEN = regex.compile(
     regex.VERBOSE | regex.MULTILINE,
 )
 _OPTION = re.compile(r"-{1,2}\w\S*(?:[ |](?:-{1,2}\w|[A-Z<\[{%])\S*)*")
-_NOTHING = re.compile("((?!))")
 
 
 def string_texts(
@@ -30,7 +29,7 @@ def string_texts(
     start: int,
     written: str,
     quote: Callable[[str], str] = str,
-    kept: re.Pattern[str] = _NOTHING,
+    kept: re.Pattern[str] | None = None,
     escape: Callable[[str], str] = str,
 ) -> Iterator[Text]:
     """Yield the texts of a string, and the string; what is between them stays, such as line breaks, tabs and NULs.
@@ -43,7 +42,8 @@ def string_texts(
         if number % 2 or not block:
             pieces.append(block)
             continue
-        parts = [Code([part], "kept", text=part) if odd % 2 else part for odd, part in enumerate(kept.split(block))]
+        split = enumerate(kept.split(block) if kept else [block])
+        parts = [Code([part], "kept", text=part) if odd % 2 else part for odd, part in split]
         reason, finish = CODE if _OPTION.fullmatch(block) else "", partial(_wrapped, block)
         text = Text(parts, start, start, block, escape=escape, reason=reason, nested=True, finish=finish)
         pieces.append(text)

@@ -75,7 +75,7 @@ class Text:
     whether it is inside the markup of a text that follows. finish: makes of its characters and markup what is written.
     arrange: returns what stands in a translation at fixed places, whatever its markup (from, to, what is written), and
     what a person should look at. inside: what is written in place of its original as soon as a text in there is
-    translated.
+    translated; of an edit, as `finish` returns it.
     """
 
     parts: Sequence[str | Code]
