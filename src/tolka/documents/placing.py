@@ -172,7 +172,8 @@ class _Placing:
             return str(node)
         before, behind = self._target[max(at - 1, 0) : at], self._target[at : at + 1]
         is_joined = bool(before) and before not in _OPENING, bool(_WORD.match(behind))
-        return f"{' ' * is_joined[0]}{node}{' ' * is_joined[1]}"
+        blank = self._text.escape(" ")
+        return f"{blank * is_joined[0]}{node}{blank * is_joined[1]}"
 
     def _characters(self, start: int, end: int) -> str:
         """Return the characters of a part of the translation, and what stands there at fixed places."""
