@@ -211,9 +211,7 @@ def test_slides(tmp_path: Path) -> None:
     document = Presentation(_office(tmp_path / "a.pptx", parts))
     assert _sources(document) == ["Our plan", "In May 3"]
     written = _translated(document, lambda text: text.source.upper(), Direction("en", "de"))["ppt/slides/s.xml"]
-    assert (
-        '<a:p><a:r><a:rPr lang="de-DE"/><a:t>OUR PLAN</a:t></a:r><a:br/><a:r><a:t>IN MAY </a:t></a:r><a:fld' in written
-    )
+    assert "<a:p><a:r><a:t>OUR PLAN</a:t></a:r><a:br/><a:r><a:t>IN MAY </a:t></a:r><a:fld" in written
     turned = _translated(document, _upper, Direction("en", "he"))["ppt/slides/s.xml"]
     assert '<a:p><a:pPr algn="r" rtl="1"/><a:r>' in turned
 

@@ -23,9 +23,9 @@ _TYPES = "[Content_Types].xml"
 _NAMESPACE = re.compile(r"(wordprocessingml|drawingml|spreadsheetml|math)(?:/2006)?(?:/main)?$")
 # Fields whose result is a text of the document; that of others is computed.
 _TEXT_FIELD = re.compile(r"\s*(HYPERLINK|TOC|INDEX|TOA|BIBLIOGRAPHY)\b", re.IGNORECASE)
-_CHARACTERS = {"w:noBreakHyphen": "\N{NON-BREAKING HYPHEN}"}
 _DEPTHS = {"open": 1, "close": -1}
 _OUTSIDE = 1000  # characters inside of links and the like that weigh as much as one outside
+_PIECE = re.compile("\1([^\2]*)\2|\3([^\3]*)\3|([^\1-\3]+)")
 _NEW_LINE = re.compile(r"(?<=[^\n])(\n+)(?=[^\n])")
 # What parts runs that look alike: what was checked, and its language, which a translation has from the styles.
 _NOISE = re.compile(r"""<(?:\w+:)?(?:noProof|lang)\b[^>]*/>| (?:dirty|err|smtClean|noProof|lang)="[^"]*\"""")
@@ -39,8 +39,7 @@ def _names(kind: str) -> Sequence[str]:
 
 def prefix_of(tag: str) -> str:
     """Return the prefix of the name in a start tag, with its colon."""
-    found = re.match(r"<([^\s/>:]+:)", tag)
-    return found[1] if found else ""
+    return str(re.findall(r"^<([^\s/>:]+:)?", tag)[0])
 
 
 class OfficeXml(ZippedDocument):
@@ -48,13 +47,13 @@ class OfficeXml(ZippedDocument):
 
     main: ClassVar[str]
     """what the type of the main part has in it"""
-    with_texts: ClassVar[str]
+    kinds: ClassVar[str]
     """pattern of the types of parts with texts"""
 
     def parts(self) -> Sequence[str]:
         if not any(self.main in kind and kind.endswith(".main+xml") for kind in self.types.values()):
             raise DataError(f"{self.path} is a ZIP archive, but no {', '.join(self.endings)}; is it complete?")
-        return self.parts_of(rf"{self.with_texts}|diagramData|diagramDrawing|chart|core-properties")
+        return self.parts_of(rf"{self.kinds}|diagramData|diagramDrawing|chart|core-properties")
 
     def parts_of(self, pattern: str) -> list[str]:
         """Return the names of the parts whose type ends with a pattern."""
@@ -65,16 +64,15 @@ class OfficeXml(ZippedDocument):
         """The type of each part that has one of its own."""
         tags = [event.attributes for event in self.events(_TYPES, self.content(_TYPES))]
         types = {own.get("PartName", "").lstrip("/"): own.get("ContentType", "") for own in tags}
-        return {name: types[name] for name in types if name in self.names}
+        return {name: types[name] for name in types if name in self.archive.namelist()}
 
     def events(self, name: str, content: str) -> Iterator[Event]:
         """Yield events whose names begin with the letter of their namespace here, whatever prefix the part has."""
         letters = dict[str, str]()
         for event in super().events(name, content):
             for key, value in event.attributes.items():
-                if key.startswith("xmlns"):
-                    found = _NAMESPACE.search(value)
-                    letters[key[6:]] = found[1][0].replace("d", "a") if found else key[6:]
+                if key.startswith("xmlns") and (found := _NAMESPACE.search(value)):
+                    letters[key[6:]] = found[1][0].replace("d", "a")
             prefix, _, element = event.name.rpartition(":")
             yield event._replace(name=f"{letters.get(prefix, prefix)}:{element}") if element else event
 
@@ -85,15 +83,10 @@ class OfficeXml(ZippedDocument):
         if element.start.name in _names("paragraphs"):
             yield from _Paragraph(self, content, element).texts()
         elif element.start.name == "w:lang" and self.direction.is_known:
-            own, source = element.start.attributes, plain_code(self.direction.source)
-            if values := {key: self.language for key, value in own.items() if plain_code(value) == source}:
+            own, source, target = element.start.attributes, *map(variety_of, self.direction)
+            language = f"{target.language}-{target.region}" if target.region else target.language
+            if values := {key: language for key, value in own.items() if plain_code(value) == source.language}:
                 yield changed_tag(content, element.start, values)
-
-    @property
-    def language(self) -> str:
-        """The language of the translation, as Office names it: with a region."""
-        target = variety_of(self.direction.target)
-        return f"{target.language}-{target.region}" if target.region else target.language
 
 
 @DOCUMENTS.register("docx")
@@ -101,14 +94,14 @@ class WordDocument(OfficeXml):
     """A text document, with its headers, footers, notes and text boxes; comments stay."""
 
     endings, main = (".docx", ".docm", ".dotx", ".dotm"), "word"
-    with_texts = r"\.main|header|footer|footnotes|endnotes|wordprocessingml\.styles"
+    kinds = r"\.main|header|footer|footnotes|endnotes|wordprocessingml\.styles"
 
 
 @DOCUMENTS.register("pptx")
 class Presentation(OfficeXml):
     """A presentation: its slides and notes; what is on their masters stays."""
 
-    endings, main, with_texts = (".pptx", ".pptm", ".potx", ".ppsx"), "presentation", r"\.slide|\.notesSlide"
+    endings, main, kinds = (".pptx", ".pptm", ".potx", ".ppsx"), "presentation", r"\.slide|\.notesSlide"
 
 
 class _Item(NamedTuple):
@@ -122,11 +115,6 @@ class _Item(NamedTuple):
     end: int
     run: str = ""
     inside: Sequence[Text] = ()
-
-    @property
-    def text(self) -> str:
-        """What the model reads of it."""
-        return self.part.text if isinstance(self.part, Code) else self.part
 
 
 class _Paragraph:
@@ -155,9 +143,7 @@ class _Paragraph:
                 self._read(element)
             elif start.name in _names("runs"):
                 self._read_run(element)
-            elif start.name in _names("containers") or _TEXT_FIELD.match(
-                start.attributes.get(f"{self._prefix}instr", "")
-            ):
+            elif start.name in _names("containers"):
                 children = (each for each in elements(element.inside) if each.start.name == "w:sdtContent")
                 inner = next(children, element)
                 self._add_tag("open", start.name, start.start, inner.start.end)
@@ -172,11 +158,11 @@ class _Paragraph:
         formatting = [each for each in children if each.start.name in _names("formatting")]
         tag = self._run_tag("".join(self._content[each.start.start : each.end.end] for each in formatting))
         self._runs.append((start, end, tag))
-        parts = [each for each in children if each not in formatting and each.start.name not in _names("dropped")]
+        parts = [each for each in children if each.start.name not in _names("dropped")]
         for number, element in enumerate(parts, 1):
             place = start if number == 1 else element.start.start, end if number == len(parts) else element.end.end
             if element.start.name in _names("texts"):
-                text = _CHARACTERS.get(element.start.name, element.text)
+                text = "\N{NON-BREAKING HYPHEN}" if element.start.name == "w:noBreakHyphen" else element.text
                 for odd, line in enumerate(_NEW_LINE.split(text)):
                     part = Code([self._written(line, tag)], name="new line") if odd % 2 else line
                     self._items.append(_Item(part, *place, tag))
@@ -216,22 +202,20 @@ class _Paragraph:
 
     def _merge(self, first: int, kind: str) -> None:
         """Make one code of the last items."""
-        items, raw = self._items[first:], list[str | Text]()
+        items = self._items[first:]
         codes = [item.part for item in items if isinstance(item.part, Code)]
         if 2 * len(pairs(codes)) < sum(code.kind in _DEPTHS for code in codes):
             return  # a link that is not whole in there
-        for part, _, _, run, _ in items:
-            raw += part.raw if isinstance(part, Code) else [self._written(escaped(part), run)]
-        text = "".join(item.text for item in items).strip() if kind == "kept" else ""
-        code = Code(raw, kind if text or kind == "open" else "lone", "field", text)
+        raws = (p.raw if isinstance(p, Code) else [self._written(escaped(p), run)] for p, _, _, run, _ in items)
+        raw = [each for of_item in raws for each in of_item]
+        text = "".join(part.text if isinstance(part, Code) else part for part, *_ in items).strip()
+        code = Code(raw, "open", "field") if kind == "open" else Code(raw, "kept" if text else "lone", text=text)
         inside = [text for item in items for text in item.inside]
         self._items[first:] = [_Item(code, items[0].start, items[-1].end, inside=inside)]
 
     def _run_tag(self, formatting: str) -> str:
         """Return what begins a run of the translation."""
         formatting = _NOISE.sub("", formatting)
-        if self._element.start.name == "a:p" and self._document.direction.is_known:
-            formatting = re.sub(r"^<[^\s/>]+", rf'\g<0> lang="{self._document.language}"', formatting)
         if self._document.turned and self._element.start.name == "w:p":
             formatting = re.sub(r"<(?:\w+:)?rtl\b[^>]*/>", "", formatting)
             if self._document.turned == "rtl":
@@ -241,40 +225,35 @@ class _Paragraph:
 
     def _with_child(self, element: str, name: str, child: str) -> str:
         """Return properties with an empty element in them, in the order of the schema."""
-        prefix = self._prefix
-        behind = re.search(rf"<{prefix}(?:{'|'.join(_names(f'behind_{child}'))})\b|</{prefix}{name}>", element)
+        prefix, following = self._prefix, "|".join(_names(f"behind_{child}"))
+        behind = re.search(rf"<{prefix}(?:{following})\b|</{prefix}{name}>", element)
         if behind is None:  # <w:rPr/>, or none
             return f"<{prefix}{name}><{prefix}{child}/></{prefix}{name}>"
         return f"{element[: behind.start()]}<{prefix}{child}/>{element[behind.start() :]}"
 
     def texts(self) -> Iterator[Text]:
         """Yield the texts; those inside of another one before it."""
-        texts = [text for line in self._lines() for text in self._texts_of(line)]
-        if texts and self._document.turned:
-            yield from self._turned()
-        yield from texts
+        texts = [text for line in self._lines() for text in self._texts_of(*line)]
+        edits = self._turned() if texts and self._document.turned else ()
+        yield from sorted([*edits, *texts], key=lambda text: text.end)
 
-    def _lines(self) -> list[list[_Item]]:
-        """Return the items of each text."""
-        lines, depth = [list[_Item]()], 0
-        for item, following in zip(self._items, [*self._items[1:], _Item("", 0, 0)], strict=True):
-            if isinstance(item.part, Code):
-                depth += _DEPTHS.get(item.part.kind, 0)
-                goes_on = isinstance(following.part, str) and following.part.lstrip()[:1].islower()
-                if item.part.name in _names("breaks") and not depth and not goes_on:
-                    lines.append([])
-                    continue
-            lines[-1].append(item)
-        return lines
-
-    def _texts_of(self, line: Sequence[_Item]) -> Iterator[Text]:
-        """Yield the text of a line. The formatting that most of it has is that of its translation."""
-        weights, depth = Counter[str](), 0
-        for item in line:
+    def _lines(self) -> list[tuple[list[_Item], Counter[str]]]:
+        """Return the items of each text, and how much of it each run has."""
+        lines, depth = [(list[_Item](), Counter[str]())], 0
+        for item, following in zip(self._items, [*self._items[1:], _Item("", 0, 0)], strict=False):
             if isinstance(item.part, str):
-                weights[item.run] += len(item.part.strip()) * (1 if depth else _OUTSIDE)
+                lines[-1][1][item.run] += len(item.part.strip()) * (1 if depth else _OUTSIDE)
             else:
                 depth += _DEPTHS.get(item.part.kind, 0)
+                goes_on = isinstance(following.part, str) and following.part.lstrip()[:1].islower()
+                if item.part.name in _names("tabs" if goes_on else "breaks") and not depth:
+                    lines.append(([], Counter()))
+                    continue
+            lines[-1][0].append(item)
+        return lines
+
+    def _texts_of(self, line: Sequence[_Item], weights: Counter[str]) -> Iterator[Text]:
+        """Yield the text of a line. The formatting that most of it has is that of its translation."""
         base = current = max(weights, key=weights.__getitem__, default="")
         builder = TextBuilder(self._content, _marked, partial(self._finish, base))
         for part, start, end, run, inside in line:
@@ -298,18 +277,13 @@ class _Paragraph:
         """Return the runs of a translation, and what ends a run that it begins in, and begins one that it ends in."""
         if base:
             characters = "".join(part for part in text.parts if isinstance(part, str))
-            before, behind = (len(characters) - len(each) for each in (characters.lstrip(), characters.rstrip()))
-            written = _marked(characters[:before]) + written + _marked(characters[len(characters) - behind :])
-        parts, run = list[str](), base
-        for number, part in enumerate(written.replace("\2\1", "").split("\3")):
-            if number % 2:
-                run = part
-            else:
-                parts += [
-                    self._written(each, run) if odd % 2 else each for odd, each in enumerate(re.split("[\1\2]", part))
-                ]
-        before_it, behind_it = self._run_at(text.start), self._run_at(text.end)
-        return "".join([before_it and f"</{self._prefix}r>", *parts, behind_it])
+            before, _, behind = characters.partition(characters.strip())
+            written = f"{_marked(before)}{written}{_marked(behind)}"
+        run, runs = base, [self._run_at(text.start) and f"</{self._prefix}r>"]
+        for characters, other_run, markup in _PIECE.findall(written.replace("\2\1", "")):
+            run = other_run or run
+            runs.append(self._written(characters, run) if characters else markup)
+        return "".join([*runs, self._run_at(text.end)])
 
     def _written(self, characters: str, run: str) -> str:
         """Return characters in a run, or as they are."""
@@ -325,17 +299,14 @@ class _Paragraph:
         """Yield an edit that lets the paragraph be written from the other side."""
         is_rtl, tag, properties = self._document.turned == "rtl", self._element.start, self._properties
         start, end = (properties.start.start, properties.end.end) if properties else (tag.end, tag.end)
-        new = self._content[start:end]
         if tag.name == "w:p":
-            new = re.sub(r"<(?:\w+:)?bidi\b[^>]*/>", "", new)
-            yield Text([], start, end, self._with_child(new, "pPr", "bidi") if is_rtl else new, reason=EDIT)
+            bare = re.sub(r"<(?:\w+:)?bidi\b[^>]*/>", "", self._content[start:end])
+            yield Text([], start, end, self._with_child(bare, "pPr", "bidi") if is_rtl else bare, reason=EDIT)
         elif tag.name == "a:p":
-            own = properties.start if properties else None
-            values = {"algn": "r" if is_rtl else "l"} if not own or own.attributes.get("algn", "l") in "lr" else {}
-            begin = self._content[start : own.end] if own else f"<{self._prefix}pPr/>"
-            end = own.end if own else end
-            new = with_attributes(begin, {**values, "rtl": "1" if is_rtl else "0"})
-            yield Text([], start, end, new, reason=EDIT)
+            end, own = (properties.start.end, properties.start.attributes) if properties else (end, {})
+            side = {"algn": "r" if is_rtl else "l"} if own.get("algn", "l") in "lr" else {}
+            bare = self._content[start:end] or f"<{self._prefix}pPr/>"
+            yield Text([], start, end, with_attributes(bare, {**side, "rtl": "1" if is_rtl else "0"}), reason=EDIT)
 
 
 def _marked(text: str) -> str:

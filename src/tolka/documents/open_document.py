@@ -26,11 +26,12 @@ class OpenDocument(ZippedDocument):
     _is_default = False  # whether this is in the default style of paragraphs
 
     def parts(self) -> Sequence[str]:
+        names = self.archive.namelist()
         if not self.content("mimetype").startswith(_TYPE):
             raise DataError(f"{self.path} is not OpenDocument, as {', '.join(self.endings)} are; what wrote it?")
         if "encryption-data" in self.content("META-INF/manifest.xml"):
             raise DataError(f"{self.path} has a password: save it without")
-        return [name for name in ("content.xml", "styles.xml", "meta.xml") if name in self.names or name[0] == "c"]
+        return [name for name in ("content.xml", "styles.xml", "meta.xml") if name in names or name[0] == "c"]
 
     def is_whole(self, start: Event) -> bool:
         own = start.attributes
@@ -76,8 +77,8 @@ class OpenDocument(ZippedDocument):
         if style.name == "style:text-properties" and direction.is_known:
             if plain_code(own.get("fo:language", "")) == plain_code(direction.source):
                 target = variety_of(direction.target)
-                country = {"fo:country": target.region or "none"} if "fo:country" in own else {}
-                return {"fo:language": target.language, **country}
+                values = {"fo:language": target.language, "fo:country": target.region or "none"}
+                return {name: value for name, value in values.items() if name in own}
         elif style.name == "style:paragraph-properties" and self.turned:
             # LibreOffice takes start for left, and end for right, whichever side writing begins at.
             sides = ("end", "start") if self.turned == "rtl" else ("start", "end")

@@ -1,6 +1,6 @@
 """Spreadsheets of Microsoft Excel: all texts in their cells, or those of one column (ECMA-376, part 1, section 18)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property, reduce
 
 from tolka.documents.base import DOCUMENTS
@@ -19,11 +19,7 @@ class Spreadsheet(OfficeXml):
     """
 
     endings, main, with_column = (".xlsx", ".xlsm", ".xltx"), "sheet", (False, True)
-    with_texts = r"\.sharedStrings|\.worksheet|\.drawing"
-
-    def parts(self) -> Sequence[str]:
-        parts = super().parts()
-        return self.parts_of(r"\.worksheet") if self.layout.column else parts
+    kinds = r"\.sharedStrings|\.worksheet|\.drawing"
 
     def texts(self) -> Iterator[Text]:
         self._headers, self._has_column = list[str](), not self.layout.column
@@ -48,7 +44,7 @@ class Spreadsheet(OfficeXml):
         for name in self.parts_of(r"\.sharedStrings"):
             content = self.content(name)
             strings += elements(self.events(name, content), lambda start: start.name == "s:si")
-        texts = [each for each in strings if each.start.name == "s:si"]
+        texts = (each for each in strings if each.start.name == "s:si")
         return content, {str(number): each for number, each in enumerate(texts)}
 
     def find(self, content: str, events: Iterable[Event]) -> Iterator[Text]:
@@ -77,11 +73,8 @@ class Spreadsheet(OfficeXml):
     def _string_in(self, cell: Element) -> Element | None:
         """Return the text of a cell; None if it has none, or a formula."""
         parts = {each.start.name: each for each in elements(cell.inside)}
-        if "s:f" in parts:
-            return None
-        if cell.start.attributes.get("t") == "s" and "s:v" in parts:
-            return self._shared[1].get(parts["s:v"].text)
-        return parts.get("s:is")
+        number = parts["s:v"].text if cell.start.attributes.get("t") == "s" and "s:v" in parts else ""
+        return None if "s:f" in parts else self._shared[1].get(number, parts.get("s:is"))
 
     def _texts_in(self, content: str, cell: Element, string: Element) -> Iterator[Text]:
         """Yield the texts of a cell, and let one that several cells share move into this one if it is translated."""
@@ -94,6 +87,6 @@ class Spreadsheet(OfficeXml):
         name, inside = f"{prefix_of(tag)}is", with_texts(shared, texts, string.start.end, string.end.start)
         for text in texts:
             text.nested = True
-        yield from texts
+            yield text
         inside = [f"{tag}<{name}>", *inside, f"</{name}>{content[cell.end.start : end]}"]
         yield Text([], start, end, content[start:end], reason=EDIT, inside=inside)

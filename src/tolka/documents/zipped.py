@@ -6,6 +6,7 @@ import zlib
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from io import BytesIO
 
@@ -47,7 +48,8 @@ class ZippedDocument(Document):
             yield from self.texts_of(content, element)
 
     @cached_property
-    def _archive(self) -> zipfile.ZipFile:
+    def archive(self) -> zipfile.ZipFile:
+        """The archive; DataError for what none is, and for one that should not be opened."""
         raw, kind = self.read_bytes(), self.endings[0]
         if raw.startswith(_OLE):
             raise DataError(f"{self.path} has a password, or is of the kind before 2007: save it without, as {kind}")
@@ -59,24 +61,16 @@ class ZippedDocument(Document):
             raise DataError(f"{self.path}: {flaw}, which no office program writes; open it in one, and save it anew")
         return archive
 
-    @property
-    def names(self) -> list[str]:
-        """The names of all files in the archive."""
-        return self._archive.namelist()
-
     def content(self, name: str) -> str:
         """Return the characters of a part; DataError if it is missing or damaged."""
-        if name not in self.names:
+        if name not in self.archive.NameToInfo:
             raise DataError(f"{self.path} lacks its part {name}; is it really {self.endings[0]}, and complete?")
-        try:
-            return self._read(name).decode()
-        except UnicodeDecodeError:
-            raise DataError(f"{self.path}: its part {name} is not UTF-8; save it anew in an office program") from None
+        return self._read(name).decode("utf-8", "surrogateescape")  # no XML then
 
     def _read(self, name: str) -> bytes:
-        entry = self._archive.getinfo(name)
+        entry = self.archive.getinfo(name)
         try:
-            with self._archive.open(entry) as stream:
+            with self.archive.open(entry) as stream:
                 return stream.read(entry.file_size)  # never more than it says that it has
         except _BROKEN as error:
             raise DataError(f"{self.path}: its part {name} is damaged ({error}); get the file once more") from None
@@ -107,23 +101,22 @@ class ZippedDocument(Document):
     def end(self) -> bytes:
         output = BytesIO()
         with zipfile.ZipFile(output, "w") as archive:
-            archive.comment = self._archive.comment
-            for entry in self._archive.infolist():
+            for entry in self.archive.infolist():
                 content = self._read(entry.filename)
                 if entry.filename in self._written:
                     splice, written = self._written[entry.filename]
                     content = "".join([*written, splice.rest()]).encode()
                 # Without its extra field: sizes beyond 4 GiB are not there, and OpenDocument wants none for mimetype.
-                copy = zipfile.ZipInfo(entry.filename, entry.date_time)
-                copy.compress_type, copy.external_attr = entry.compress_type, entry.external_attr
-                copy.create_system, copy.comment = entry.create_system, entry.comment
-                archive.writestr(copy, content)
+                entry = copy(entry)
+                entry.extra = b""
+                archive.writestr(entry, content)
         return output.getvalue()
 
     def notes(self) -> Iterator[str]:
-        if any(name.endswith("vbaProject.bin") or name.startswith("Basic/") for name in self.names):
+        names = self.archive.namelist()
+        if any(name.endswith("vbaProject.bin") or name.startswith("Basic/") for name in names):
             yield f"{self.path} has macros, which stay as they are: texts in them are not translated"
-        if any("_xmlsignatures/" in name or name.endswith("documentsignatures.xml") for name in self.names):
+        if any("_xmlsignatures/" in name or name.endswith("documentsignatures.xml") for name in names):
             yield f"{self.path} is signed, and the signature is not valid for its translation: remove it, or sign anew"
 
 
@@ -139,8 +132,8 @@ def _flaw(entries: Sequence[zipfile.ZipInfo], size: int) -> str:
             or ":" in name
             or ".." in name.replace("\\", "/").split("/"),
             "is there twice": name in seen,
-            "is a link": stat.S_ISLNK(entry.external_attr >> 16),
             "has a password": entry.flag_bits & 1,
+            "is a link": stat.S_ISLNK(entry.external_attr >> 16),
         }
         if found := [flaw for flaw, is_so in flaws.items() if is_so]:
             return f"its file {name!r:.80} {found[0]}"
