@@ -194,6 +194,13 @@ def test_writing_from_right_to_left(tmp_path: Path) -> None:
     assert _body(back, direction=Direction("ar", "en")) == _p(_r("WORDS"))
 
 
+def test_a_centered_paragraph_of_a_slide_stays_centered(tmp_path: Path) -> None:
+    slide = f'<p:sld xmlns:p="p" {_DRAWING}><a:p><a:pPr algn="ctr"/><a:r><a:t>plan</a:t></a:r></a:p></p:sld>'
+    parts = {"p.xml": ("presentation.main", "<p/>"), "s.xml": ("presentationml.slide", slide)}
+    document = Presentation(_office(tmp_path / "a.pptx", parts))
+    assert '<a:pPr algn="ctr" rtl="1"/>' in _translated(document, _upper, Direction("en", "he"))["s.xml"]
+
+
 def test_styles_name_the_new_language(tmp_path: Path) -> None:
     styles = f'<w:styles {_WORD}><w:lang w:val="en-US" w:bidi="ar-SA"/><w:lang w:val="fr-FR"/></w:styles>'
     parts = {"d.xml": ("word.main", f"<w:x {_WORD}/>"), "s.xml": ("wordprocessingml.styles", styles)}
@@ -245,6 +252,15 @@ def test_cells(tmp_path: Path) -> None:
     written = _translated(document, _upper)
     assert "<si><t>TWO \nLINES &amp; ALL</t></si>" in written["xl/s.xml"]
     assert "<is><t>IN</t></is>" in written["xl/1.xml"]
+
+
+def test_lines_of_a_formatted_cell_stay(tmp_path: Path) -> None:
+    string = "<si><r><rPr><b/></rPr><t>Note</t></r><r><t>:\nsee below</t></r></si>"
+    parts = {"xl/w.xml": ("sheet.main", "<w/>"), "xl/s.xml": ("x.sharedStrings", f"<sst {_SHEET}>{string}</sst>")}
+    document = Spreadsheet(_office(tmp_path / "a.xlsx", parts))
+    assert _sources(document) == ["Note: see below"]
+    written = _translated(document, _upper)["xl/s.xml"]
+    assert re.sub("<(?!b/)[^>]+>", "", written) == "<b/>NOTE: \nSEE BELOW"
 
 
 def test_the_cells_of_one_column(tmp_path: Path) -> None:
