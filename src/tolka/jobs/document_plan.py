@@ -27,17 +27,18 @@ def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
     written, or is read.
     """
     inputs = job.inputs or ([] if job.is_typed else [Path("stdin")])
-    kinds = [None if path.is_dir() else _kind(path, job, config.input) for path in inputs]
-    first = next((path for path, kind in zip(inputs, kinds, strict=True) if kind or path.is_dir()), None)
+    folders = {path for path in job.inputs if path.is_dir()}
+    kinds = [None if path in folders else _kind(path, job, config.input) for path in inputs]
+    first = next((path for path, kind in zip(inputs, kinds, strict=True) if kind or path in folders), None)
     if job.are_given or first is None:
         return []
     _check_settings(job, config, first)
-    goes_into_folder = len(inputs) > 1 or first.is_dir() or (job.output is not None and job.output.is_dir())
+    goes_into_folder = len(inputs) > 1 or bool(folders) or (job.output is not None and job.output.is_dir())
     if goes_into_folder and job.output is None:
         raise ConfigError(f"{first}: several documents go to a folder: name it with -o")
     planned: list[Planned] = []
     for path, kind in zip(inputs, kinds, strict=True):
-        if path.is_dir():
+        if path in folders:
             assert job.output is not None
             for each in _files_in(path):
                 its_kind = _kind_in_folder(each)
@@ -72,6 +73,8 @@ def _kind_in_folder(path: Path) -> type[Document] | None:
 
 
 def _opened(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Document:
+    if kind.is_binary and job.is_on_screen:
+        raise ConfigError(f"{path} is no text to be shown on a terminal: name a file to write with -o")
     stream = None if job.inputs or job.stdin is None else job.stdin.buffer
     return kind(path, config.layout, config.decoding.line_limit, stream)
 
