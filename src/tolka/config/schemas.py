@@ -126,18 +126,13 @@ class TrainConfig:
         group, _, name = key.partition(".")
         return is_resumable(type(getattr(self, group, None)), name)
 
-    def settings_without_effect(self) -> Iterator[tuple[str, str]]:
-        """Yield each setting that has no effect, because of another one that is not open, and what it lacks."""
-        for group, options in vars(self).items():
-            for name, (needed, words) in needed_settings(type(options)).items():
-                if needed not in self.run.open_settings and not attrgetter(needed)(self):
-                    yield f"{group}.{name}", words
-
     def notes(self, typed: Collection[str]) -> Iterator[str]:
         """Yield notes on settings that are allowed but seldom intended. typed: the keys that were typed."""
-        for key, lacking in self.settings_without_effect():
-            if key in typed:
-                yield f"{key} has no effect without {lacking}"
+        for group, options in vars(self).items():
+            for name, (needed, lacking) in needed_settings(type(options)).items():
+                has_effect = needed in self.run.open_settings or attrgetter(needed)(self)
+                if (key := f"{group}.{name}") in typed and not has_effect:
+                    yield f"{key} has no effect without {lacking}"
         values = self.as_dict()
         optimizer = values["optimizer"]
         is_default = (optimizer["name"], optimizer["lr"]) == ("adamw", 0.001) and self.scheduler.uses_lr
