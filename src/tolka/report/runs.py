@@ -92,11 +92,6 @@ class FinishedRun:
         """Whether the decoder has one fixed vector of the source instead of attention."""
         return bool(self.config["model"].get("attention") == "none")
 
-    def sentences_per_second(self, test: str) -> float | None:
-        """Decoding speed on a test set; None if it was not recorded."""
-        timed = [line for line in self.metrics if line.get("test") == test]
-        return timed[0]["sentences"] / timed[0]["decoding_seconds"] if timed else None
-
 
 def worst_and_best(lines: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return three lines with the lowest chrF2 and three with the highest, of equal ones the longest; none of few."""

@@ -172,11 +172,8 @@ def _tokenizer_facts(inputs: Inputs, kind: TokenizerConfig) -> str:
         if tokenizer.shared
         else f"{tokenizer.source_size} + {tokenizer.target_size} subwords"
     )
-    if given:
-        old = given.tokenizer
-        new = tokenizer.source_size - old.source_size, tokenizer.target_size - old.target_size
-        added = f", {new[0]} of them new" if tokenizer.shared else f", {new[0]} + {new[1]} of them new"
-        return f"of {given.folder}, {sizes}{added if any(new) else ''}"
+    if given:  # whose new subwords a note has counted
+        return f"of {given.folder}, {sizes}"
     if kind.model:
         return f"of {', '.join(kind.model)}, {sizes}"
     fallback = "on" if kind.byte_fallback else "off"
