@@ -104,7 +104,7 @@ def test_what_is_kept_is_of_the_whole_text(command: Command, tiny: list[str], co
     assert kept["dropped"]["over 64 tokens"] == 1
     shown = command("mt-train", "--check", *tiny, *twice).err
     assert shown.count("with these settings: ") == 1
-    assert f"with these settings: {kept['kept']} pairs; left out: " in shown
+    assert f"with these settings: 121 pairs, {kept['kept']} kept, 62 left out: " in shown
 
 
 def test_advice_on_leaks_is_for_what_is_left_of_them(command: Command, tiny: list[str], corpus: Path) -> None:
