@@ -168,7 +168,8 @@ class TrainConfig:
         if trainer.metric == COMMAND and not self.metrics.command:
             command = "'COMMAND {hypothesis} {reference}'"
             yield f"trainer.metric=command needs metrics.command, as in metrics.command={command}"
-        if self.batching.sampling and not self.tokenizer.can_sample:
+        # The type of a given model is not known.
+        if self.batching.sampling and not self.tokenizer.model and self.tokenizer.type not in ("bpe", "unigram"):
             yield (
                 "batching.sampling draws other segmentations of the same words, and tokenizer.type="
                 f"{self.tokenizer.type} has only one way to cut them: choose bpe or unigram, or batching.sampling=0"
@@ -267,9 +268,7 @@ _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     """Build the configuration from what `TrainConfig.as_dict` returned."""
-    known = dict(values)
-    plugins = plugins_of(known)
-    known.pop("plugins", None)
+    known = {group: options for group, options in values.items() if group != "plugins"}
     # A group that is not there has its defaults.
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
     if lacking := sorted(_TRAIN_GROUPS - known.keys() - missing.keys()):
@@ -277,4 +276,4 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
         # Cut off, since the file may come from anybody, and a message is one line.
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
-    return TrainConfig(**build_groups({**known, **missing}, plugins))
+    return TrainConfig(**build_groups({**known, **missing}, plugins_of(values)))

@@ -28,7 +28,7 @@ from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
 from tolka.optim.schedules.base import EndingConfig, LearningRate, SchedulerConfig
 from tolka.run.initial_model import check_fits, initial_model
-from tolka.run.inputs import Inputs, describe_sources, make_loader, target_vocabulary
+from tolka.run.inputs import Inputs, describe_sources, make_loader
 from tolka.run.parents import nearest_languages
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, describe, use_threads
@@ -284,12 +284,13 @@ def _validator(
 def _card_facts(config: TrainConfig, inputs: Inputs, parameters: int, precision: Precision) -> dict[str, str]:
     """Return the facts of a training that the model card has. parameters: of the model as it is saved."""
     data_set, model = hub_data_set(asdict(config.corpus)), config.model
+    trained = "" if inputs.parents.start or config.tokenizer.model else f"{config.tokenizer.type} "
     return {
         "languages": ", ".join(map(str, config.corpus.directions)),
         "architecture": f"{model.architecture or asdict(model)['name']}, {parameters:,} parameters",
         **({DATA_SET: data_set} if data_set else {}),
         "training text": inputs.prepared.tally.summary(),
-        "target vocabulary": target_vocabulary(inputs, config.tokenizer),
+        "target vocabulary": f"{inputs.prepared.tokenizer.target_size} {trained}subwords",
         "trained on": f"{describe(precision.device)}, {precision.name}",
         "tolka": __version__,
     }
