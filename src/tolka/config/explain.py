@@ -9,12 +9,8 @@ from tolka.config.foreign_names import meaning
 from tolka.config.typed import SEVERAL, quote_setting, split_setting
 from tolka.options.suggestions import did_you_mean, nearest, proposal, some_of
 
-_PACKAGES = {
-    "joblib": "hydra-joblib-launcher",
-    "submitit_local": "hydra-submitit-launcher",
-    "submitit_slurm": "hydra-submitit-launcher",
-}
-_OF_HYDRA = {"launcher": ("basic", *_PACKAGES), "sweeper": ("basic", "optuna")}
+_LAUNCHERS = "joblib", "submitit_local", "submitit_slurm"  # of packages of their own
+_OF_HYDRA = {"launcher": ("basic", *_LAUNCHERS), "sweeper": ("basic", "optuna")}
 
 
 def explain(error: Exception, overrides: Sequence[str]) -> str:
@@ -27,8 +23,9 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
     plugin = re.search(r"Could not find 'hydra/(\w+)/([^']*)'", text)
     if plugin:
         kind, wanted = plugin.groups()
-        if wanted in _PACKAGES and kind == "launcher":
-            return f"hydra/launcher={wanted} needs {_PACKAGES[wanted]}: pip install 'tolka[sweep]'"
+        if wanted in _LAUNCHERS and kind == "launcher":
+            package = f"hydra-{wanted.partition('_')[0]}-launcher"
+            return f"hydra/launcher={wanted} needs {package}: pip install 'tolka[sweep]'"
         return f"unknown hydra/{kind} '{wanted}'.{did_you_mean(wanted, _OF_HYDRA.get(kind, ()))}"
     missing = re.search(r"Could not (?:find|load) '([\w-]+)/([^']*)'", text)
     if missing:

@@ -88,8 +88,7 @@ class RecipeTask:
 
     def figures(self, step: str) -> Figures:
         """Return the figures of a step that is done."""
-        figures: Figures = record_of(self.steps, step).get("figures", {})
-        return figures
+        return dict(record_of(self.steps, step).get("figures", {}))
 
     @cached_property
     def texts(self) -> SharedTexts:

@@ -77,7 +77,8 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
     for run in runs:
         own_facts = [fact for label, fact in run.card_facts.items() if label not in common and label != "architecture"]
         speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
-        figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
+        parameters = run.card_facts["architecture"].partition(", ")[2].removesuffix(" parameters")
+        figures = [parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
         rows.append(Row(run.label, figures, "; ".join(own_facts)))
     return ScoreTable("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
 
