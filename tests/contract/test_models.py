@@ -13,7 +13,7 @@ from small_models import VARIANTS
 
 from tolka.data.batch import EOS, collate
 from tolka.errors import ConfigError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.base import MODELS, ModelConfig, Seq2Seq
 from tolka.models.ensemble import Ensemble
 from tolka.models.rnn.config import RnnConfig
