@@ -160,12 +160,6 @@ def test_matrices_that_config_says_are_one(folder: Path) -> None:
     assert "lm_head.weight and model.shared.weight differ, and by config.json they are one matrix" in complaint(folder)
 
 
-def test_positions_that_were_trained(folder: Path) -> None:
-    name = "model.encoder.embed_positions.weight"
-    tensors(folder, lambda found: found.update({name: torch.ones(64, 16)}))
-    assert f"{name} is trained, and Marian's positions are sinusoids" in complaint(folder)
-
-
 @pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", WEIGHTS])
 def test_links_to_the_outside_are_not_followed(folder: Path, tmp_path: Path, name: str) -> None:
     shutil.move(folder / name, tmp_path / "elsewhere")
@@ -240,19 +234,9 @@ def test_pickled_tensors_that_are_not_dense(folder: Path) -> None:
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     for tensor in (torch.eye(3).to_sparse(), torch.empty(3, device="meta"), nested):
         torch.save({"model.shared.weight": tensor}, folder / "pytorch_model.bin")
-        assert "model.shared.weight must be a dense tensor: it is sparse, nested or without values" in complaint(folder)
-
-
-def test_a_pickled_file_that_claims_much(folder: Path) -> None:
-    """A tensor of 4 bytes that repeats itself, as large as it likes."""
-    (folder / WEIGHTS).unlink()
-    torch.save({"model.shared.weight": torch.zeros(1).expand(10**7, 10**4)}, folder / "pytorch_model.bin")
-    assert "claims" in complaint(folder)
-    one = torch.zeros(1)
-    torch.save({"model.shared.weight": one.expand(10**7, 10**4), "small": one}, folder / "pytorch_model.bin")
-    assert "claims" in complaint(folder)
+        assert "something else than dense tensors in it" in complaint(folder)
     torch.save([1, 2], folder / "pytorch_model.bin")
-    assert "something else than tensors" in complaint(folder)
+    assert "something else than dense tensors in it" in complaint(folder)
 
 
 @pytest.mark.slow

@@ -87,7 +87,6 @@ class _M2M100Layers(Family):
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
         shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        bart.check_sinusoids(theirs, options.positions, path, self.NAME, first=FAIRSEQ_OFFSET)
         if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
             theirs = dict.fromkeys((bart.SOURCE, bart.TARGET), theirs[bart.SHARED]) | theirs
