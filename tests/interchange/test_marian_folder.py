@@ -92,7 +92,7 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"encoder_ffn_dim": 0, "decoder_ffn_dim": 0}, "encoder_ffn_dim (0) must be at least 1"),
         ({"activation_function": "\x1b[31m" * 99}, r"activation_function ('\x1b[31m\x1b"),
         ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
-        ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),
+        ({"decoder_start_token_id": 1}, "(eos_token_id, decoder_start_token_id) they are"),
         ({"eos_token_id": 7}, "(eos_token_id, decoder_start_token_id) they are (7,"),
         ({"scale_embedding": "yes"}, "scale_embedding ('yes') must be true or false"),
         ({"dropout": 2}, "dropout (2) must be a number, at least 0 and below 1"),
@@ -100,8 +100,6 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"dropout": float("nan")}, "dropout (nan) must be a number"),
         ({"attention_dropout": float("inf")}, "attention_dropout (inf) must be a number"),
         ({"dropout": "a"}, "dropout ('a') must be a number"),
-        ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 8"),
-        ({"max_position_embeddings": 7}, "max_position_embeddings (7) must be at least 8, for a sentence"),
     ],
 )
 def test_a_config_that_does_not_fit(folder: Path, values: dict[str, Any], said: str) -> None:
@@ -431,7 +429,7 @@ def test_a_folder_exported_for_ctranslate2_is_no_beginning(tmp_path: Path, comma
     exported.mkdir()
     for name in ("manifest.json", "tolka.json", "config.json"):
         (exported / name).write_text("{}", encoding="utf-8")
-    with pytest.raises(CheckpointError, match="was exported for CTranslate2: give the model that it was made from"):
+    with pytest.raises(CheckpointError, match="is a model directory of tolka already"):
         import_huggingface(exported, tmp_path / "out", None, [], lambda line: None)
     files = ["corpus=files", "corpus.train=x", "corpus.valid=y"]
     tuned = command("mt-train", f"run.init_from={exported}", *files)

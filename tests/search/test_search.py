@@ -11,12 +11,12 @@ from rows import each_row
 
 from tolka.data.batch import BOS, EOS
 from tolka.errors import ConfigError, DataError
-from tolka.search.base import SEARCHES, SearchConfig, extensions, next_log_probabilities
+from tolka.search.base import SearchConfig, extensions, next_log_probabilities
 from tolka.search.beam import BeamConfig
 from tolka.search.constraints.rules import banned_phrases
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish
-from tolka.search.options import DiverseConfig
+from tolka.search.options import SEARCHES, DiverseConfig
 from tolka.search.sampling import SamplingConfig
 
 

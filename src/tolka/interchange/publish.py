@@ -2,16 +2,12 @@
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.model_directory.card import REPOSITORY
 from tolka.model_directory.public_copy import write_public_copy
 from tolka.system.progress import Say, silent
 from tolka.version import __version__
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
 
 
 def publish(model: Path, repository: str, private: bool = False, licence: str = "", say: Say = silent) -> str:
@@ -36,7 +32,12 @@ def publish(model: Path, repository: str, private: bool = False, licence: str = 
         if copy.left_out:
             say(f"note: not published: {', '.join(copy.left_out)}")
         try:
-            return _upload(hub.HfApi(library_name="tolka"), folder, repository, private)
+            api = hub.HfApi(library_name="tolka")
+            api.create_repo(repository, private=private, exist_ok=True)
+            # `exist_ok` accepts a repository of either kind: a private upload must not end up in a public one.
+            if private and not api.repo_info(repository).private:
+                raise ConfigError(f"{repository} is there already, and public: nothing was uploaded; make it private")
+            api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Upload with tolka {__version__}")
         except TolkaError:
             raise
         except Exception as error:  # of the library, of its HTTP client or of the system, which differ by version
@@ -45,12 +46,4 @@ def publish(model: Path, repository: str, private: bool = False, licence: str = 
                 f"{repository} is not published ({reason}): the Hub must be reached, by a token that may write there "
                 "(`hf auth login`)"
             ) from None
-
-
-def _upload(api: "HfApi", folder: Path, repository: str, private: bool) -> str:
-    api.create_repo(repository, private=private, exist_ok=True)
-    # `exist_ok` accepts a repository of either kind: a private upload must not end up in a public one.
-    if private and not api.repo_info(repository).private:
-        raise ConfigError(f"{repository} is there already, and public: nothing was uploaded; make it private first")
-    api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Upload with tolka {__version__}")
     return f"{api.endpoint}/{repository}"

@@ -47,15 +47,18 @@ def fused_attention(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=dropout_rate)
 
 
-def takes_packed(dtype: torch.dtype, device: torch.device, key_width: int, value_width: int) -> bool:
-    """Return whether `packed_attention` takes packed rows without copying them, as flash attention does on a GPU."""
+def takes_packed(weight: Tensor, key_width: int, value_width: int) -> bool:
+    """Return whether `packed_attention` takes packed rows without copying them, as flash attention does on a GPU.
+
+    weight: one of the model's, for its device and dtype.
+    """
     return (
-        device.type == "cuda"
-        and dtype in (torch.bfloat16, torch.float16)
+        weight.device.type == "cuda"
+        and weight.dtype in (torch.bfloat16, torch.float16)
         and key_width == value_width <= _FLASH_WIDTH
         and key_width % 8 == 0
         and torch.backends.cuda.is_flash_attention_available()
-        and torch.cuda.get_device_capability(device) >= (8, 0)
+        and torch.cuda.get_device_capability(weight.device) >= (8, 0)
     )
 
 

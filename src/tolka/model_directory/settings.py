@@ -65,7 +65,7 @@ def find_model_folder(folder: Path) -> Path:
         raise CheckpointError(f"{folder} is a file, and not a model directory: give a run directory")
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
-    if is_foreign(folder):
+    if is_foreign(folder) and not (folder / EXPORTED).is_file():
         program = "Marian" if is_of_marian(folder) else "Hugging Face's transformers"
         raise CheckpointError(
             f"{folder} is not a model directory, but a folder of {program}: run mt-train import first, and give its OUT"

@@ -12,10 +12,8 @@ from tolka.data.batch import BOS, PAD
 from tolka.kernels.top_k import NEVER as NEVER
 from tolka.kernels.top_k import largest_sums
 from tolka.models.base import Seq2Seq
-from tolka.search.options import SEARCHES as SEARCHES
 from tolka.search.options import Search as Search
 from tolka.search.options import SearchConfig as SearchConfig
-from tolka.search.options import Selection as Selection
 
 
 class Candidates(NamedTuple):

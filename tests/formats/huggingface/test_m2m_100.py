@@ -293,7 +293,6 @@ def test_subwords_of_new_text_leave_the_tags_as_they_are(kind: str, tmp_path: Pa
         ("config.json", {"vocab_size": 200}, "by config.json and the vocabulary it must be (200, 32)"),
         ("config.json", {"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be 2"),
         ("config.json", {"d_model": 0}, "model.d_model (0) must be at least 1"),
-        ("config.json", {"max_position_embeddings": 2}, "max_position_embeddings (2) must be at least 8"),
         ("config.json", {"tie_word_embeddings": "yes"}, "tie_word_embeddings ('yes') must be true or false"),
         ("config.json", {"activation_function": "tanh"}, "activation_function ('tanh') must be one of"),
         ("tokenizer_config.json", {"tokenizer_class": "SMALL100Tokenizer"}, "is a SMaLL-100"),

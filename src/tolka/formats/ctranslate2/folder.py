@@ -26,14 +26,10 @@ _MAX_INT8 = np.float32(127)
 
 def import_failure() -> str:
     """Return why CTranslate2 cannot be imported; "" if it can."""
-    from importlib.util import find_spec
-
-    if find_spec("ctranslate2") is None:
-        return f"CTranslate2 is not installed ({INSTALL})"
     try:
         import ctranslate2  # noqa: F401
-    except (ImportError, OSError) as error:  # a library that it needs is missing, or of another version
-        return f"CTranslate2 cannot be imported ({' '.join(str(error).split())}): install it again ({INSTALL})"
+    except (ImportError, OSError) as error:  # or a library that it needs is missing, or of another version
+        return f"CTranslate2 cannot be imported ({' '.join(str(error).split())}): install it ({INSTALL})"
     return ""
 
 
@@ -50,7 +46,8 @@ def write_folder(model: PlainModel, folder: Path, dtype: str = "float32") -> Non
     try:
         spec.validate()
         # int8 is quantised below, with a scale of our own; see _MAX_INT8.
-        spec.optimize(quantization=dtype if dtype in ("bfloat16", "float16") else None)
+        with np.errstate(over="ignore"):  # what float16 cannot hold becomes inf, which the comparison refuses
+            spec.optimize(quantization=dtype if dtype in ("bfloat16", "float16") else None)
     except ValueError as error:
         raise CheckpointError(f"{model.folder}: {' '.join(str(error).split())}") from None
     spec.save(str(folder))

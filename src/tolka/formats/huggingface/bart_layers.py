@@ -32,7 +32,6 @@ _SIZES = {
     "decoder_layers": "decoder_layers",
 }
 _RATES = "dropout", "attention_dropout", "activation_dropout"
-_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
     "all": {"target_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
@@ -86,16 +85,6 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
         return TransformerConfig(activation=ACTIVATIONS[activation], **sizes, **rates, **own)
     except ConfigError as error:
         raise CheckpointError(f"{where}: {error}") from None
-
-
-def read_positions(config: Mapping[str, Any], where: str) -> int:
-    """Return how many positions a `config.json` says that there are; CheckpointError if they are too few."""
-    positions = whole_number(config, "max_position_embeddings", where)
-    if positions < _FEWEST_POSITIONS:
-        raise CheckpointError(
-            f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
-        )
-    return positions
 
 
 def layer_settings(model: TransformerOptions) -> dict[str, Any]:

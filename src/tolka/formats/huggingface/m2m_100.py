@@ -74,7 +74,7 @@ class _M2M100Layers(Family):
                 raise CheckpointError(
                     f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it"
                 )
-        longest = bart.read_positions(config, where) - 2  # one position is the tag's, one that of </s>
+        longest = whole_number(config, "max_position_embeddings", where) - 2  # for the tag and </s>
         named = Direction(*(str(about.get(key) or "") for key in ("src_lang", "tgt_lang")))
         direction = named if set(named) <= {*tokenizer.languages} else None
         return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
