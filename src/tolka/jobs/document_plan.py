@@ -1,6 +1,7 @@
 """Which files of a job are documents, and where their translations go."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +14,11 @@ from tolka.system.atomic import check_output
 
 
 class Planned(NamedTuple):
-    """A file, and where it goes: None = standard output. document: None for a file that is copied as it is."""
+    """A file, and where it goes: None = standard output. open: reads it; None for a file that is copied as it is."""
 
     path: Path
     output: Path | None
-    document: Document | None
+    open: Callable[[], Document] | None
 
 
 def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
@@ -42,13 +43,15 @@ def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
             assert job.output is not None
             for each in _files_in(path):
                 its_kind = _kind_in_folder(each)
-                document = _opened(its_kind, each, job, config) if its_kind else None
-                planned.append(Planned(each, job.output / each.relative_to(path), document))
+                opener = _opener(its_kind, each, job, config) if its_kind else None
+                planned.append(Planned(each, job.output / each.relative_to(path), opener))
         elif kind is None:
             raise ConfigError(f"{path} has lines, and {first} is a document: translate them apart")
         else:
             output = job.output / path.name if job.output and goes_into_folder else job.output
-            planned.append(Planned(path, output, _opened(kind, path, job, config)))
+            if output and output.suffix.lower() not in (path.suffix.lower(), *kind.endings):
+                raise DataError(f"{output}: a document keeps its form; let its name end in {path.suffix}")
+            planned.append(Planned(path, output, _opener(kind, path, job, config)))
     _check_outputs(planned)
     return planned
 
@@ -72,11 +75,14 @@ def _kind_in_folder(path: Path) -> type[Document] | None:
     return kind.document if issubclass(kind, LineFile) else None
 
 
-def _opened(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Document:
+def _opener(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Callable[[], Document]:
+    """Return what opens a document, anew each time: a folder of them may be larger than the memory."""
     if kind.is_binary and job.is_on_screen:
         raise ConfigError(f"{path} is no text to be shown on a terminal: name a file to write with -o")
-    stream = None if job.inputs or job.stdin is None else job.stdin.buffer
-    return kind(path, config.layout, config.decoding.line_limit, stream)
+    if job.inputs or job.stdin is None:
+        return partial(kind, path, config.layout, config.decoding.line_limit)
+    document = kind(path, config.layout, config.decoding.line_limit, job.stdin.buffer)
+    return lambda: document
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -102,15 +108,11 @@ def _check_settings(job: Job, config: TranslateConfig, path: Path) -> None:
 def _check_outputs(planned: list[Planned]) -> None:
     """Raise DataError for an output that is an input, that two files would have, or that names another format."""
     of_output: dict[Path, Path] = {}
-    for path, output, document in planned:
+    for path, output, _ in planned:
         if output is None:
             continue
         if other := of_output.get(output):
             raise DataError(f"{other} and {path} would both become {output}: translate them apart")
         of_output[output] = path
-        if document and output.suffix.lower() != path.suffix.lower() and output.suffix.lower() not in document.endings:
-            raise DataError(
-                f"{output}: a document keeps its form; let its name end in {path.suffix}, as {path.name} does"
-            )
         if output.parent.is_dir():
             check_output(output, (each.path for each in planned))

@@ -88,7 +88,7 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
     broken.
     """
     # All are read before anything is translated, which may take hours.
-    samples = {each.path: _sample(each.document) for each in planned if each.document}
+    samples = {each.path: _sample(each.open()) for each in planned if each.open}
     total = sum(count for count, _ in samples.values())
 
     from tolka.translation.opening import open_model
@@ -105,9 +105,9 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
         work.tick = progress.update
         for each in planned:
             if each.output in finished:
-                progress.update(samples[each.path][0] if each.document else 0)
-            elif each.document:
-                reports.append(work.translate(each, each.document))
+                progress.update(samples[each.path][0] if each.open else 0)
+            elif each.open:
+                reports.append(work.translate(each, each.open()))
             else:
                 _copy(each)
                 copied += 1

@@ -25,6 +25,8 @@ def build(cls: type[D], values: Mapping[str, Any], where: str) -> D:
 
     where: the group's name, which messages put before a key. ConfigError says which key, what it was, what is allowed.
     """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where} ({brief(values)}) must be a group of settings, as in {where}.key=value")
     # Not OmegaConf's structured configs: they convert texts to numbers and booleans, and read $ and ??? in a text.
     hints = typing.get_type_hints(cls)
     known = {field.name: hints[field.name] for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
