@@ -64,6 +64,10 @@ def _kind(path: Path, job: Job, config: InputConfig) -> type[Document] | None:
     assert issubclass(kind, LineFile)
     # A table stays one in a file of its kind; elsewhere it becomes a line for each row.
     stays = config.column and job.output and job.output.suffix.lower() in kind.endings
+    if stays and kind.document is None:
+        raise ConfigError(
+            f"{job.output}: {path.suffix} is read and not written; a name in .txt gets a line for each row"
+        )
     return kind.document if stays else None
 
 
