@@ -25,7 +25,7 @@ from tolka.system.resumable import ResumableFile
 from tolka.text.direction import Direction, is_named
 from tolka.text.languages import installed_identifier
 from tolka.text.lines import digest_of
-from tolka.text.scripts import is_in_other_script
+from tolka.text.scripts import is_in_other_script, language_tag
 from tolka.text.windows import full_windows
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class _Work:
 
     def translate(self, planned: Planned, document: Document) -> _Report:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
-        document.direction = self._translator.direction
+        document.direction = Direction(*map(language_tag, self._translator.direction))
         report = _Report(planned.path, planned.output)
         with self._kept(planned) as kept, self._opened(planned.output) as out:
             done = [json.loads(line) for line in kept.path.read_bytes().splitlines()] if kept else []
