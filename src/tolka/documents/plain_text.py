@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS, LineFile
+from tolka.documents.tables import LinesDocument
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair
 
@@ -10,6 +11,8 @@ from tolka.text.pairs import Pair
 @DOCUMENTS.register("text")
 class PlainText(LineFile):
     """A file whose every line is a text."""
+
+    endings, document = (".txt",), LinesDocument
 
     def texts(self) -> Iterator[Pair]:
         return (Pair(line, "") for line in read_lines(self.path, limit=self.limit, stream=self.stream))

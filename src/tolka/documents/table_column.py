@@ -1,16 +1,10 @@
-"""The texts of one column of a table, in TSV, CSV, JSON lines or Parquet; the other columns are not copied."""
+"""The texts of one column of a table, in TSV, CSV, JSON lines or Parquet."""
 
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS, LineFile
-from tolka.text.direction import UNKNOWN
+from tolka.documents.tables import CsvDocument, JsonLinesDocument, TsvDocument, column_reader
 from tolka.text.pairs import Pair
-from tolka.text.readers import FORMATS
-from tolka.text.readers.base import BothSides, ColumnSetting
-
-_SETTING = ColumnSetting(
-    "input.column", "Name one of them with input.column", "or, where the first line is a text already, its number"
-)
 
 
 class TableColumn(LineFile):
@@ -19,42 +13,32 @@ class TableColumn(LineFile):
     with_column = (True,)
 
     def texts(self) -> Iterator[Pair]:
-        for pair in self._reader().read():
+        for pair in column_reader(self).read():
             yield Pair(pair.source, "", pair.flaw)
 
     def count(self) -> int:
-        return self._reader().count()
-
-    def _reader(self) -> BothSides:
-        # A reader of pairs has two columns; `texts` drops the second.
-        reader = FORMATS[self.endings[0]](
-            self.path, str(self.path), UNKNOWN, [self.layout.column, self.layout.column], self.limit
-        )
-        assert isinstance(reader, BothSides)
-        # Blank lines stay, as the output has a line for each of the input.
-        reader.stream, reader.keeps_blank_lines, reader.setting = self.stream, True, _SETTING
-        return reader
+        return column_reader(self).count()
 
 
 @DOCUMENTS.register("tsv")
 class TsvColumn(TableColumn):
     """A column of tab-separated values: its name, or its number, from 1."""
 
-    endings = (".tsv",)
+    endings, document = (".tsv",), TsvDocument
 
 
 @DOCUMENTS.register("csv")
 class CsvColumn(TableColumn):
     """A column of comma-separated values: its name, or its number, from 1."""
 
-    endings = (".csv",)
+    endings, document = (".csv",), CsvDocument
 
 
 @DOCUMENTS.register("jsonl")
 class JsonLinesKey(TableColumn):
     """A key of the objects in JSON lines."""
 
-    endings = (".jsonl",)
+    endings, document = (".jsonl",), JsonLinesDocument
 
 
 @DOCUMENTS.register("parquet")

@@ -25,7 +25,7 @@ from tolka.system.resumable import ResumableFile
 from tolka.text.direction import Direction, is_named
 from tolka.text.languages import installed_identifier
 from tolka.text.lines import digest_of
-from tolka.text.scripts import is_in_other_script
+from tolka.text.scripts import is_in_other_script, language_tag
 from tolka.text.windows import full_windows
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
     broken.
     """
     # All are read before anything is translated, which may take hours.
-    samples = {each.path: _sample(each.document) for each in planned if each.document}
+    samples = {each.path: _sample(each.open()) for each in planned if each.open}
     total = sum(count for count, _ in samples.values())
 
     from tolka.translation.opening import open_model
@@ -105,9 +105,9 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
         work.tick = progress.update
         for each in planned:
             if each.output in finished:
-                progress.update(samples[each.path][0] if each.document else 0)
-            elif each.document:
-                reports.append(work.translate(each, each.document))
+                progress.update(samples[each.path][0] if each.open else 0)
+            elif each.open:
+                reports.append(work.translate(each, each.open()))
             else:
                 _copy(each)
                 copied += 1
@@ -167,7 +167,7 @@ class _Work:
 
     def translate(self, planned: Planned, document: Document) -> _Report:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
-        document.direction = self._translator.direction
+        document.direction = Direction(*map(language_tag, self._translator.direction))
         report = _Report(planned.path, planned.output)
         with self._kept(planned) as kept, self._opened(planned.output) as out:
             done = [json.loads(line) for line in kept.path.read_bytes().splitlines()] if kept else []

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from tolka.errors import ConfigError, DataError
@@ -24,10 +24,14 @@ class TsvFile(BothSides):
     separators = "tabs"
     has_lines = True
     max_cell_lines = 0  # of which a cell has fewer; 0 = any number
+    # How the file is written, once it is read.
+    delimiter, lines_before = "\t", 0
+    numbers: Sequence[int] = ()
+    """of the columns, from 1"""
 
     def read(self) -> Iterator[Pair]:
         rows = self.rows()
-        if self._by_number:
+        if self.is_by_number:
             numbers = [int(column) for column in self.columns]
             if 0 in numbers:
                 raise ConfigError(f"{self.setting.key} ({', '.join(self.columns)}): columns are counted from 1")
@@ -36,6 +40,7 @@ class TsvFile(BothSides):
             names, columns = [" ".join(name.split()) for name in header], self.columns or self.direction
             check_columns(columns, names, f"{self.path}:{line}", f"{self.setting.names}; {self.setting.numbers}")
             numbers = [names.index(name) + 1 for name in columns]
+        self.numbers = numbers
         for line, cells in rows:
             if cells == [""]:  # a blank line: cleaning drops and counts it
                 yield Pair("", "")
@@ -53,7 +58,8 @@ class TsvFile(BothSides):
             yield Pair(source, target, f"a cell of {self.max_cell_lines} lines or more" if is_unclosed else "")
 
     @property
-    def _by_number(self) -> bool:
+    def is_by_number(self) -> bool:
+        """Whether the columns have numbers, and the first line is a row like any other."""
         return bool(self.columns) and all(column.isdecimal() for column in self.columns)
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -62,7 +68,7 @@ class TsvFile(BothSides):
             yield number, line.split("\t")
 
     def count(self) -> int:
-        return super().count() - (not self._by_number)
+        return super().count() - (not self.is_by_number)
 
 
 @register_reader(".csv")
@@ -81,23 +87,22 @@ class CsvFile(TsvFile):
         first = next(lines, None)
         if first is None:
             return
-        delimiter = max(",;\t", key=first.count)
-        lines_before = 0
+        self.delimiter = max(",;\t", key=first.count)
         if named := _SEPARATOR.fullmatch(first):
-            delimiter, lines_before, first = named[1], 1, next(lines, "")
+            self.delimiter, self.lines_before, first = named[1], 1, next(lines, "")
         # Of a cell: else one open quotation mark takes in the rest of the file. The limit is one for the whole process.
         csv.field_size_limit(self.limit.max_bytes)
-        reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=delimiter, strict=True)
+        reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=self.delimiter, strict=True)
         row_end = 0  # line in which the last good row ends: the next begins with the open quotation mark
         try:
             for cells in reader:
                 if not cells and self.keeps_blank_lines:
-                    yield lines_before + reader.line_num, [""]
+                    yield self.lines_before + reader.line_num, [""]
                 if cells:  # a blank line is not a row
-                    yield lines_before + reader.line_num, cells
+                    yield self.lines_before + reader.line_num, cells
                 row_end = reader.line_num
         except csv.Error as error:
             raise DataError(
-                f"{self.path}:{lines_before + row_end + 1}: not CSV ({error}); is a quotation mark opened here, or "
-                "doubled, that should not be?"
+                f"{self.path}:{self.lines_before + row_end + 1}: not CSV ({error}); is a quotation mark opened here, "
+                "or doubled, that should not be?"
             ) from None

@@ -45,7 +45,7 @@ class WorkbookFile(TsvFile):
         return DataError(f"{self.path}: cannot be read as a workbook ({reason}); save it as csv")
 
     def count(self) -> int:
-        return sum(1 for _ in self.rows()) - (not self._by_number)
+        return sum(1 for _ in self.rows()) - (not self.is_by_number)
 
 
 def main(path: Path, most_characters: int) -> None:
