@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,6 @@ from tolka.text.direction import Direction, is_named
 from tolka.text.languages import installed_identifier
 from tolka.text.lines import digest_of
 from tolka.text.scripts import is_in_other_script, language_tag
-from tolka.text.windows import full_windows
 
 if TYPE_CHECKING:
     from tolka.translation.batch_decoder import Tick
@@ -155,6 +154,19 @@ def _check_language(path: Path, sample: str, direction: Direction) -> None:
         )
 
 
+def _windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
+    """Yield lists of texts of which `size` are to be translated, or fewer in the last one."""
+    window, count = list[Text](), 0
+    for text in texts:
+        window.append(text)
+        count += not text.reason
+        if count == size:
+            yield window
+            window, count = [], 0
+    if window:
+        yield window
+
+
 class _Work:
     """Translates one document after the other with one model. tick: receives each batch's share of the texts."""
 
@@ -174,7 +186,7 @@ class _Work:
             if kept and done:
                 self._tally.counts.update(kept.state["tally"])
                 self._say(f"resuming {planned.output} after {count_text(sum(map(len, done)), 'text')}")
-            for number, window in enumerate(full_windows(document.texts(), self._translator.window)):
+            for number, window in enumerate(_windows(document.texts(), self._translator.window)):
                 texts = [text for text in window if not text.reason]
                 if number < len(done):
                     outcomes = [Outcome(*values) for values in done[number]]
