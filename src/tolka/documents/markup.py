@@ -1,6 +1,8 @@
 """What HTML and XML have in common: events with their places, and texts of elements with elements inside of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any, NamedTuple
@@ -12,7 +14,11 @@ from tolka.errors import DataError
 _BLOCK = 2**16  # characters that are parsed at once
 _BLANKS = " \t\r\n\f"
 _LAST_ITEMS = 8
-_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+_ATTRIBUTE = re.compile(r"""\s+([\w:.-]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
+_MAX_DEPTH = 100  # elements that are open at once
+_STEPS = {"start": 1, "end": -1}
+_NO_XML = {*range(32), 0xFFFE, 0xFFFF} - {9, 10, 13}
+_ESCAPES = dict.fromkeys(_NO_XML, "") | {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 
 
 class Event(NamedTuple):
@@ -29,8 +35,38 @@ class Event(NamedTuple):
     text: str = ""
 
 
+class Element(NamedTuple):
+    """An element: its tags, and the events between them; or any other event, which is its own end."""
+
+    start: Event
+    inside: Sequence[Event]
+    end: Event
+
+    @property
+    def name(self) -> str:
+        """The name without a prefix."""
+        return self.start.name.rpartition(":")[2]
+
+    @property
+    def text(self) -> str:
+        """All characters in it."""
+        return "".join(event.text for event in self.inside)
+
+
+def elements(events: Iterable[Event], is_whole: Callable[[Event], bool] = lambda start: True) -> Iterator[Element]:
+    """Yield the outermost elements, and the events between them. is_whole: of start tags; others are such events."""
+    of_element, depth = list[Event](), 0
+    for event in events:
+        of_element.append(event)
+        if depth or (event.kind == "start" and is_whole(event)):
+            depth += _STEPS.get(event.kind, 0)
+        if not depth:
+            yield Element(of_element[0], of_element[1:-1], event)
+            of_element = []
+
+
 def escaped(text: str) -> str:
-    """Return a text as XML and HTML write it between tags."""
+    """Return a text as XML and HTML write it between tags, without characters that XML does not have."""
     return text.translate(_ESCAPES)
 
 
@@ -39,16 +75,29 @@ def attribute(text: str) -> str:
     return escaped(text).replace('"', "&quot;").replace("'", "&#39;")
 
 
+def with_attributes(tag: str, values: Mapping[str, str]) -> str:
+    """Return a start tag with other values of attributes, "" for none."""
+    others = [match[0] for match in _ATTRIBUTE.finditer(tag) if match[1] not in values]
+    new = [f' {key}="{attribute(value)}"' for key, value in values.items() if value]
+    return "".join([*re.findall(r"^\W*<[^\s/>]+", tag), *others, *new, "/>" if tag.endswith("/>") else ">"])
+
+
 def xml_events(content: str, name: str) -> Iterator[Event]:
     """Yield the events of XML, without a gap. name: of the file, for messages.
 
-    DataError for what is no XML, and for entities that it declares, which no document needs, and which may be huge.
+    DataError for what is no XML, for entities that it declares, which no document needs, and which may be huge, and for
+    more elements in each other than any document has.
     """
     raw = content.encode("utf-8", "surrogatepass")
     parser, begun = expat.ParserCreate("utf-8"), list[tuple[int, str, str, Any, str]]()
+    depth = 0
 
     def handler(kind: str) -> Callable[..., None]:
         def add(first: str = "", second: Any = None, *_: object) -> None:
+            nonlocal depth
+            depth += _STEPS.get(kind, 0)
+            if depth > _MAX_DEPTH:
+                raise DataError(f"{name}:{parser.CurrentLineNumber}: more than {_MAX_DEPTH} elements in each other")
             is_tag = kind in ("start", "end")
             begun.append((parser.CurrentByteIndex, kind, first if is_tag else "", second or {}, first))
 
@@ -152,11 +201,29 @@ def html_events(content: str) -> Iterator[Event]:
         yield finished(len(content))
 
 
-class TextBuilder:
-    """Makes a text of the characters and tags inside of a block. escape: how its format writes characters."""
+def with_texts(content: str, texts: Iterable[Text], start: int, end: int) -> list[str | Text]:
+    """Return the content from one place to another, with the texts in it that are in no other one."""
+    raw: list[str | Text] = []
+    for text in texts:
+        if not text.nested:
+            raw += [content[start : text.start], text]
+            start = text.end
+    return [*raw, content[start:end]]
 
-    def __init__(self, content: str, escape: Callable[[str], str] = escaped) -> None:
-        self._content, self._escape = content, escape
+
+class TextBuilder:
+    """Makes a text of the characters and tags inside of a block.
+
+    escape: how its format writes characters. finish: makes of a text and its translation what is written.
+    """
+
+    def __init__(
+        self,
+        content: str,
+        escape: Callable[[str], str] = escaped,
+        finish: Callable[[Text, str], str] = lambda text, written: written,
+    ) -> None:
+        self._content, self._escape, self._finish = content, escape, finish
         self._items: list[tuple[str | Code, int, int]] = []
         self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
 
@@ -166,19 +233,11 @@ class TextBuilder:
         return "".join(part for part, _, _ in self._items[-_LAST_ITEMS:] if isinstance(part, str))
 
     def add(self, part: str | Code, start: int, end: int, inside: Sequence[Text] = ()) -> None:
-        """Add characters, or markup with the texts inside of it."""
+        """Add characters, or markup with the texts inside of it, whose raw is what the content has unless it is set."""
         self._items.append((part, start, end))
         if isinstance(part, Code):
-            part.raw = self._around(inside, start, end)
+            part.raw = part.raw or with_texts(self._content, inside, start, end)
             self._inside += inside
-
-    def _around(self, inside: Sequence[Text], start: int, end: int) -> list[str | Text]:
-        raw: list[str | Text] = []
-        for text in inside:
-            if not text.nested:
-                raw += [self._content[start : text.start], text]
-                start = text.end
-        return [*raw, self._content[start:end]]
 
     def finish(self, reason: str = "") -> Iterator[Text]:
         """Yield the text, after those inside of it. What is at its edges, and of no part of it, is none of it.
@@ -206,12 +265,14 @@ class TextBuilder:
 
         yield from (text for text in inside if text.start < start)
         within = [text for text in inside if start <= text.start < end]
-        around = self._around(within, start, end) if within else ()
+        raw = with_texts(self._content, within, start, end) if within else ()
         for text in within:
             text.nested = True
             yield text
         written, parts = self._content[start:end], [part for part, _, _ in items]
-        yield Text(parts, start, end, written, escape=escape_text, reason=reason, inside=around)
+        text = Text(parts, start, end, written, escape=escape_text, reason=reason, inside=raw)
+        text.finish = partial(self._finish, text)
+        yield text
         yield from (text for text in inside if text.start >= end)
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:
@@ -223,7 +284,7 @@ class TextBuilder:
         def is_around(part: str | Code, start: int, end: int) -> bool:
             if isinstance(part, Code):
                 return not part.text and id(part) not in paired
-            return not self._content[start:end].strip(_BLANKS)
+            return not (part or self._content[start:end]).strip(_BLANKS)  # the marks of CDATA have no characters
 
         while items:
             if is_around(*items[0]):

@@ -27,7 +27,10 @@ _UNIT = regex.compile(rf"(?V1)[{UNSPACED}]|[\w--[{UNSPACED}]]+(?:['’‑-][\w--
 _WORD, _LATIN = regex.compile(r"\w"), re.compile(r"[A-Za-z0-9_ .-]+")
 _OPENING = " ([{«“‘„¿¡"  # behind which no blank stands
 _LEAST = 0.65  # share of the largest share that a word of the span has
-_SURE = 0.5  # share of the alignment inside of the span that its words have on average, if it is at the right place
+# Share of the alignment inside of the span that its words have on average, below which somebody should look: of 402
+# spans in translations from English to German 9 % were below it, and half of these were wrong.
+_SURE = 0.3
+_ALIKE = 0.5  # similarity of kept text and what the model makes of it
 _FAINT = 0.1  # share of a word's alignment below which no word of the translation is its own
 _WIDTH = 0.15  # of the diagonal that stands for an alignment, in shares of the length
 
@@ -172,7 +175,8 @@ class _Placing:
             return str(node)
         before, behind = self._target[max(at - 1, 0) : at], self._target[at : at + 1]
         is_joined = bool(before) and before not in _OPENING, bool(_WORD.match(behind))
-        return f"{' ' * is_joined[0]}{node}{' ' * is_joined[1]}"
+        blank = self._text.escape(" ")
+        return f"{blank * is_joined[0]}{node}{blank * is_joined[1]}"
 
     def _characters(self, start: int, end: int) -> str:
         """Return the characters of a part of the translation, and what stands there at fixed places."""
@@ -207,7 +211,7 @@ class _Placing:
     def _is_remnant(self, node: Node, first: int, last: int) -> bool:
         """Return whether words of the translation are what the model has made of kept text, and no words of its own."""
         made = self._target[self.units[first].start : self.units[last - 1].end]
-        return SequenceMatcher(None, node.code.text.lower(), made.lower()).ratio() >= _SURE
+        return SequenceMatcher(None, node.code.text.lower(), made.lower()).ratio() >= _ALIKE
 
     def _beside(self, node: Node, start: int, end: int, first: int, last: int) -> int:
         """Return the character before which markup stands: behind the word before it, or before the one behind it."""

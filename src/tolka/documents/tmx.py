@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import Event, attribute
+from tolka.documents.markup import Element, Event, attribute, elements
 from tolka.documents.text import Text
-from tolka.documents.units import TRANSLATED, Element, UnitDocument, blanks_before, elements, source_texts, with_target
+from tolka.documents.units import TRANSLATED, UnitDocument, blanks_before, source_texts, with_target
 from tolka.text.direction import UNDETERMINED
 from tolka.text.readers.xml_file import has_language
 

@@ -1,11 +1,10 @@
 """Units of XML files of translations: their texts, and the targets that are made of them."""
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from tolka.documents.markup import Event, TextBuilder, attribute, xml_events
+from tolka.documents.markup import Element, Event, TextBuilder, elements, with_texts, xml_events
 from tolka.documents.spliced import SplicedDocument
 from tolka.documents.text import EDIT, Code, Text
 from tolka.errors import DataError
@@ -13,39 +12,8 @@ from tolka.text.encodings import codec_of
 from tolka.text.readers.xml_units import declared_encoding
 
 TRANSLATED = "translated already"
-_MAX_DEPTH = 100  # elements of a unit that are open at once
-_STEPS = {"start": 1, "end": -1}
 _AROUND = frozenset({"g", "pc", "mrk", "hi"})  # elements with text in them; in all others it is code
 _KINDS = dict.fromkeys(("bx", "bpt", "sc", "sm"), "open") | dict.fromkeys(("ex", "ept", "ec", "em"), "close")
-_ATTRIBUTE = re.compile(r"""\s+([\w:.-]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
-
-
-class Element(NamedTuple):
-    """An element: its tags, and the events between them; or any other event, which is its own end."""
-
-    start: Event
-    inside: Sequence[Event]
-    end: Event
-
-    @property
-    def name(self) -> str:
-        """The name without a prefix."""
-        return self.start.name.rpartition(":")[2]
-
-    @property
-    def text(self) -> str:
-        """All characters in it."""
-        return "".join(event.text for event in self.inside)
-
-
-def elements(events: Sequence[Event]) -> Iterator[Element]:
-    """Yield the outermost elements, and the events between them."""
-    depth = first = 0
-    for number, event in enumerate(events):
-        first = first if depth else number
-        depth += _STEPS.get(event.kind, 0)
-        if not depth:
-            yield Element(events[first], events[first + 1 : number], event)
 
 
 def segments(events: Sequence[Event]) -> Iterator[tuple[str, Element]]:
@@ -68,21 +36,13 @@ class UnitDocument(SplicedDocument):
         return codec_of(declared_encoding(raw, self.path)) or "utf-8"
 
     def find(self, content: str) -> Iterator[Text]:
-        unit, depth, has_root = list[Event](), 0, False
-        for event in xml_events(content, str(self.path)):
-            name = event.name.rpartition(":")[2]
-            has_root = has_root or name == self.root
-            if not unit and not (event.kind == "start" and name in self.units):
-                yield from self.around(event, name, content)
-                continue
-            unit.append(event)
-            depth += _STEPS.get(event.kind, 0)
-            if depth > _MAX_DEPTH:
-                line = content.count("\n", 0, event.start) + 1
-                raise DataError(f"{self.path}:{line}: more than {_MAX_DEPTH} elements in each other")
-            if not depth:
-                yield from self.texts_of(Element(unit[0], unit[1:-1], event), content)
-                unit.clear()
+        events, has_root = xml_events(content, str(self.path)), False
+        for element in elements(events, lambda event: event.name.rpartition(":")[2] in self.units):
+            has_root = has_root or element.name == self.root
+            if element.name in self.units:
+                yield from self.texts_of(element, content)
+            else:
+                yield from self.around(element.start, element.name, content)
         if not has_root:
             raise DataError(f"{self.path}: no <{self.root}> is in it; this is another kind of XML")
 
@@ -139,12 +99,10 @@ def with_target(
 
     head, tail: what is written around the content of the target.
     """
-    found, inside, cursor = list(texts), list[str | Text]([head]), source.start.end
+    found = list(texts)
+    inside = [head, *with_texts(content, found, source.start.end, source.end.start), tail]
     for text in found:
-        if not text.nested:
-            inside += [content[cursor : text.start], text]
-            text.nested, cursor = True, text.end
-    inside += [content[cursor : source.end.start], tail]
+        text.nested = True
     yield from [*found, Text([], *place, content[slice(*place)], reason=EDIT, inside=inside)]
 
 
@@ -152,10 +110,3 @@ def blanks_before(event: Event, content: str) -> str:
     """Return the blanks before a tag, which a new one behind the element has before it as well."""
     start = content.rfind(">", 0, event.start) + 1
     return content[start : event.start] if content[start : event.start].isspace() else ""
-
-
-def with_attributes(tag: str, values: Mapping[str, str]) -> str:
-    """Return a start tag with other values of attributes, "" for none; without a slash at its end."""
-    others = [match[0] for match in _ATTRIBUTE.finditer(tag) if match[1] not in values]
-    new = [f' {key}="{attribute(value)}"' for key, value in values.items() if value]
-    return "".join([*re.findall(r"^\W*<[^\s/>]+", tag), *others, *new, ">"])

@@ -3,17 +3,14 @@
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import Event, attribute
+from tolka.documents.markup import Element, Event, attribute, elements, with_attributes
 from tolka.documents.text import EDIT, Text
 from tolka.documents.units import (
     TRANSLATED,
-    Element,
     UnitDocument,
     blanks_before,
-    elements,
     segments,
     source_texts,
-    with_attributes,
     with_target,
 )
 from tolka.errors import DataError
@@ -79,7 +76,7 @@ class Xliff(UnitDocument):
             start, end = unit.start.start, (target or source).end.end
             at, gap = (target.start.start, "") if target else (end, blanks_before(source.start, content))
             of_unit = content[start : unit.start.end]
-            tag = content[at : target.start.end] if target else f"<{name}>"
+            tag = content[at : target.start.end].removesuffix("/>") if target else f"<{name}>"
             if unit.name == "segment":
                 of_unit, tag = with_attributes(of_unit, _OF_SEGMENT), with_attributes(tag, {})
             else:
