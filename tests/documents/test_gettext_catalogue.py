@@ -152,6 +152,18 @@ def test_lines_columns_and_options_of_a_text(tmp_path: Path) -> None:
     )
 
 
+def test_a_string_with_a_nul_is_no_text(tmp_path: Path) -> None:
+    message = 'msgid "a\\0b"\nmsgstr ""\n'
+    document = opened(GERMAN + message, tmp_path)
+    assert [(text.source, text.reason) for text in document.texts()][1:] == [("a\0b", "code")]
+
+
+def test_two_blanks_inside_of_a_text_do_not_split_it(tmp_path: Path) -> None:
+    message = 'msgid "one word  too many.  And the next."\nmsgstr ""\n'
+    document = opened(GERMAN + message, tmp_path)
+    assert next(text.source for text in document.texts() if not text.reason) == "one word too many. And the next."
+
+
 def test_another_encoding_becomes_utf_8(tmp_path: Path) -> None:
     content = GERMAN.replace("UTF-8", "ISO-8859-1") + '# für\nmsgid "a word"\nmsgstr ""\n'
     result = translated(opened(content.encode("iso-8859-1"), tmp_path), {"a word": "ein Wort – 语"})
