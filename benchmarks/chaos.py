@@ -79,7 +79,7 @@ def live(point: str, count: int, what: str, nan_at: int, settings: list[str]) ->
     from tolka.cli.common import exit_code
     from tolka.cli.train import run
     from tolka.evaluation.validator import Validator
-    from tolka.losses.objective import Objective
+    from tolka.losses.cross_entropy import Objective
     from tolka.model_directory import write as snapshot
     from tolka.system import atomic, interrupts
     from tolka.training.data_position import DataPosition

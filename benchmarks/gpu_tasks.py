@@ -250,7 +250,7 @@ def decoding(size: str, number_format: str, beam: int, device: torch.device) -> 
         tokens = 0
         for source, lengths in given:
             with torch.inference_mode():
-                found = search.search(model, source.to(device), lengths.to(device), scored=False)
+                found = search.search(model, source.to(device), lengths.to(device))
             tokens += sum(len(hypotheses[0].tokens) for hypotheses in found)
         wait(device)
         each.append(time.perf_counter() - started_at)

@@ -15,7 +15,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader, Share
 from tolka.data.store import TokenStore
 from tolka.kernels.half_weights import half_weights
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.rnn.config import PRESETS
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.optimizers.base import OPTIMIZERS

@@ -12,7 +12,7 @@ from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.store import TokenStore
 from tolka.evaluation.perplexity import PerplexityMeter
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.base import Seq2Seq
 from tolka.optim.optimizers.of_torch import AdamWConfig
 from tolka.optim.schedules.formulas import LinearConfig

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from matplotlib.figure import Figure
 
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.transformer import TransformerConfig
 from tolka.optim.schedules.formulas import LinearConfig
 from transformer_figures.common import (

@@ -22,7 +22,7 @@ def test_good_text(command: Command, tiny: list[str], tmp_path: Path) -> None:
     outcome = command("mt-train", "--check", *tiny)
     assert outcome.code == 0
     assert "train: 60 pairs" in outcome.err
-    assert "these settings keep: 60 pairs" in outcome.err
+    assert "with these settings: 60 pairs, 60 kept" in outcome.err
     assert "on this machine: " in outcome.err
     assert "5 updates" in outcome.err
     assert outcome.out == ""
@@ -103,8 +103,8 @@ def test_what_is_kept_is_of_the_whole_text(command: Command, tiny: list[str], co
     assert kept["kept"] == 60 - (kept["dropped"]["duplicate"] - 60)
     assert kept["dropped"]["over 64 tokens"] == 1
     shown = command("mt-train", "--check", *tiny, *twice).err
-    assert shown.count("these settings keep: ") == 1
-    assert f"these settings keep: {kept['kept']} pairs; left out: " in shown
+    assert shown.count("with these settings: ") == 1
+    assert f"with these settings: 121 pairs, {kept['kept']} kept, 62 left out: " in shown
 
 
 def test_advice_on_leaks_is_for_what_is_left_of_them(command: Command, tiny: list[str], corpus: Path) -> None:

@@ -23,7 +23,7 @@ from tolka.optim.optimizers.base import OPTIMIZERS
 from tolka.optim.schedules.base import SCHEDULERS
 from tolka.optim.schedules.formulas import InverseSqrtConfig
 from tolka.options.parsing import build
-from tolka.search.base import SEARCHES
+from tolka.search.options import SEARCHES
 from tolka.system.package_data import config_dir
 from tolka.text.corpora.base import CORPORA
 

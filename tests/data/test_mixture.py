@@ -60,10 +60,6 @@ def test_batches_follow_the_mixture() -> None:
     assert rows.tolist() == again.tolist()
 
 
-def test_the_summary_names_what_is_drawn() -> None:
-    assert Mixture.of([10, 20], weights=[1, 1]).summary(["a", "b"]) == "a 15 of 10, b 15 of 20"
-
-
 @pytest.mark.parametrize("weights", [[1e-9, 1]])
 def test_no_text_with_a_weight_is_left_out_altogether(weights: list[float]) -> None:
     assert Mixture.of([10, 20], weights=weights).draws == (1, 30)

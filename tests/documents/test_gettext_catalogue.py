@@ -71,7 +71,6 @@ def test_what_is_translated_or_not_sure_stays(tmp_path: Path) -> None:
         ("File", ""),
         ("old", "fuzzy: a person must decide"),
         ("done", "translated already"),
-        ("", "obsolete"),
     ]
     expected = CATALOGUE.replace('msgstr[0] ""\nmsgstr[1] ""', 'msgstr[0] "%d Datei"\nmsgstr[1] "%d Dateien"')
     expected = expected.replace('msgid "_File"\nmsgstr ""', 'msgid "_File"\nmsgstr "_Datei"')
@@ -151,6 +150,18 @@ def test_lines_columns_and_options_of_a_text(tmp_path: Path) -> None:
     assert written(message, made, tmp_path)[len(message) :] == (
         '"\\n"\n"Aufruf: %s [OPTION]\\n"\n"  -h, --help  die Hilfe zeigen, die\\n"\n"              hier ist\\n"\n'
     )
+
+
+def test_a_string_with_a_nul_is_no_text(tmp_path: Path) -> None:
+    message = 'msgid "a\\0b"\nmsgstr ""\n'
+    document = opened(GERMAN + message, tmp_path)
+    assert [(text.source, text.reason) for text in document.texts()][1:] == [("a\0b", "code")]
+
+
+def test_two_blanks_inside_of_a_text_do_not_split_it(tmp_path: Path) -> None:
+    message = 'msgid "one word  too many.  And the next."\nmsgstr ""\n'
+    document = opened(GERMAN + message, tmp_path)
+    assert next(text.source for text in document.texts() if not text.reason) == "one word too many. And the next."
 
 
 def test_another_encoding_becomes_utf_8(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ JSON = r"""{ "@@locale": "en", "en": {
 YAML = """\
 # Comment
 en:
-  a: &anchor "Open it"   # comment
+  a: "Open it"   # comment
+  anchored: &anchor anchored
   b: *anchor
   c: !ruby/sym kept_as_it_is
   one: Plain text here
@@ -114,9 +115,12 @@ def test_translated_yaml_has_its_styles(tmp_path: Path) -> None:
         "A plain text": "No",
     }
     expected = YAML.replace("en:", "de:").replace('"Open it"', r'"Öffne \"es\""').replace("'it''s here'", "'da ist''s'")
-    expected = expected.replace("Plain text here", '"Text: ja"').replace("first item", '"eins, zwei"')
-    expected = expected.replace("Second line.", "Zweite Zeile.").replace("A\n    plain text", '"No"')
-    expected = expected.replace(">\n    A long text\n    over two lines.", "|\n    Ein Text.")
+    expected = expected.replace("Plain text here", "'Text: ja'").replace("first item", "'eins, zwei'")
+    # Blocks become strings in quotation marks.
+    literal = '"First line.\\n  Zweite Zeile.\\n\\nThird line."\n\n'
+    expected = expected.replace(YAML[YAML.index("|-") : YAML.index("  # comment\n  folded")], literal)
+    expected = expected.replace(">\n    A long text\n    over two lines.", '"Ein Text.\\n"')
+    expected = expected.replace("A\n    plain text", "'No'")
     result = translated(opened("yaml", YAML, tmp_path), made)
     assert result == expected
     assert of_yaml(result)["de"]["literal"] == "First line.\n  Zweite Zeile.\n\nThird line."

@@ -26,7 +26,7 @@ CASES = [
         'id,text\r\n1,a word\r\n\r\n2,"a, b"\r\n3,"say ""no"""',
         'id,text\r\n1,"ein ""Wort"""\r\n\r\n2,"c"\r\n3,"say ""no"""',
     ),
-    ("csv", "sep=|\ntext|id\na word|x\ntwo words|\n", 'sep=|\ntext|id\n"ein ""Wort"""|x\nzwei; Wörter|\n'),
+    ("csv", "sep=|\ntext|id\na word|x\ntwo words|\n", 'sep=|\ntext|id\n"ein ""Wort"""|x\n"zwei; Wörter"|\n'),
     ("csv", "\ufefftext;n\ntwo words;a word\n", '\ufefftext;n\n"zwei; Wörter";a word\n'),
     ("csv", 'n,text\n"a\nb","a word\n\n two words"\n', 'n,text\n"a\nb","ein ""Wort""\n\n zwei; Wörter"\n'),
     ("tsv", 'text\tid\na word\t "x\n\ntwo words\t\n', 'text\tid\nein "Wort"\t "x\n\nzwei; Wörter\t\n'),

@@ -92,7 +92,7 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"encoder_ffn_dim": 0, "decoder_ffn_dim": 0}, "encoder_ffn_dim (0) must be at least 1"),
         ({"activation_function": "\x1b[31m" * 99}, r"activation_function ('\x1b[31m\x1b"),
         ({"vocab_size": 12}, "subwords, and config.json says 12 (vocab_size)"),
-        ({"decoder_start_token_id": 1}, "decoder_start_token_id (1) must be pad_token_id"),
+        ({"decoder_start_token_id": 1}, "(eos_token_id, decoder_start_token_id) they are"),
         ({"eos_token_id": 7}, "(eos_token_id, decoder_start_token_id) they are (7,"),
         ({"scale_embedding": "yes"}, "scale_embedding ('yes') must be true or false"),
         ({"dropout": 2}, "dropout (2) must be a number, at least 0 and below 1"),
@@ -100,8 +100,6 @@ def test_the_folder_as_it_is(folder: Path) -> None:
         ({"dropout": float("nan")}, "dropout (nan) must be a number"),
         ({"attention_dropout": float("inf")}, "attention_dropout (inf) must be a number"),
         ({"dropout": "a"}, "dropout ('a') must be a number"),
-        ({"max_position_embeddings": 0}, "max_position_embeddings (0) must be at least 8"),
-        ({"max_position_embeddings": 7}, "max_position_embeddings (7) must be at least 8, for a sentence"),
     ],
 )
 def test_a_config_that_does_not_fit(folder: Path, values: dict[str, Any], said: str) -> None:
@@ -158,12 +156,6 @@ def test_tensors_that_do_not_fit(folder: Path) -> None:
 def test_matrices_that_config_says_are_one(folder: Path) -> None:
     tensors(folder, lambda found: found.update({"lm_head.weight": found["model.shared.weight"] + 1}))
     assert "lm_head.weight and model.shared.weight differ, and by config.json they are one matrix" in complaint(folder)
-
-
-def test_positions_that_were_trained(folder: Path) -> None:
-    name = "model.encoder.embed_positions.weight"
-    tensors(folder, lambda found: found.update({name: torch.ones(64, 16)}))
-    assert f"{name} is trained, and Marian's positions are sinusoids" in complaint(folder)
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", WEIGHTS])
@@ -240,19 +232,9 @@ def test_pickled_tensors_that_are_not_dense(folder: Path) -> None:
     nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
     for tensor in (torch.eye(3).to_sparse(), torch.empty(3, device="meta"), nested):
         torch.save({"model.shared.weight": tensor}, folder / "pytorch_model.bin")
-        assert "model.shared.weight must be a dense tensor: it is sparse, nested or without values" in complaint(folder)
-
-
-def test_a_pickled_file_that_claims_much(folder: Path) -> None:
-    """A tensor of 4 bytes that repeats itself, as large as it likes."""
-    (folder / WEIGHTS).unlink()
-    torch.save({"model.shared.weight": torch.zeros(1).expand(10**7, 10**4)}, folder / "pytorch_model.bin")
-    assert "claims" in complaint(folder)
-    one = torch.zeros(1)
-    torch.save({"model.shared.weight": one.expand(10**7, 10**4), "small": one}, folder / "pytorch_model.bin")
-    assert "claims" in complaint(folder)
+        assert "something else than dense tensors in it" in complaint(folder)
     torch.save([1, 2], folder / "pytorch_model.bin")
-    assert "something else than tensors" in complaint(folder)
+    assert "something else than dense tensors in it" in complaint(folder)
 
 
 @pytest.mark.slow
@@ -447,7 +429,7 @@ def test_a_folder_exported_for_ctranslate2_is_no_beginning(tmp_path: Path, comma
     exported.mkdir()
     for name in ("manifest.json", "tolka.json", "config.json"):
         (exported / name).write_text("{}", encoding="utf-8")
-    with pytest.raises(CheckpointError, match="was exported for CTranslate2: give the model that it was made from"):
+    with pytest.raises(CheckpointError, match="is a model directory of tolka already"):
         import_huggingface(exported, tmp_path / "out", None, [], lambda line: None)
     files = ["corpus=files", "corpus.train=x", "corpus.valid=y"]
     tuned = command("mt-train", f"run.init_from={exported}", *files)

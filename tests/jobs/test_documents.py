@@ -152,6 +152,7 @@ def test_a_memory_stands_in_for_the_model(command: Command, trained: Path, tmp_p
         (["a.html", "sub/a.html", "-o", "out"], "would both become out/a.html"),
         (["a.txt", "--json", "r.json"], "--json reports on documents, and these are lines"),
         (["sub", "a.html"], "sub is a folder"),
+        (["a.parquet", "input.column=a", "-o", "b.parquet"], ".parquet is read and not written"),
         (["book.epub"], "book.epub: an e-book is no document that is read (.arb .csv "),
     ],
 )
@@ -165,7 +166,7 @@ def test_what_does_not_fit_a_document_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
-    for name in ("a.html", "b.html", "sub/a.html", "a.txt", "book.epub"):
+    for name in ("a.html", "b.html", "sub/a.html", "a.txt", "book.epub", "a.parquet"):
         (tmp_path / name).write_text("<p>ferry</p>")
     before = sorted(tmp_path.rglob("*"))
     refused = command("mt-translate", trained, *arguments)

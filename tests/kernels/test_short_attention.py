@@ -1,7 +1,5 @@
 """Attention by batched multiplication against torch's kernel, and its gradient against finite differences."""
 
-from typing import Any
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -59,30 +57,6 @@ def test_the_gradient_is_that_of_small_differences() -> None:
     assert torch.autograd.gradcheck(lambda q, k, v: attend_short(q, k, v, MASK, False), inputs(2))
     assert torch.autograd.gradcheck(lambda q, k, v: attend_short(q, k, v, None, True), inputs(4))
     assert torch.autograd.gradcheck(lambda q, k, v: attend_short(q, k, v, None, False), inputs(2, WIDENED))
-
-
-@pytest.mark.parametrize(
-    ("registers", "keys", "spare"),
-    [
-        *(("AVX512", keys, spare) for keys, spare in ((9, 0), (10, 6), (15, 1), (16, 0), (17, 0))),
-        *(("AVX2", keys, spare) for keys, spare in ((4, 0), (5, 3), (7, 1), (8, 0), (13, 0))),
-        ("DEFAULT", 5, 0),
-    ],
-)
-def test_keys_are_filled_up_to_a_register(
-    registers: str, keys: int, spare: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: registers)
-    given, widths, softmax = inputs(3, keys), list[int](), torch.softmax
-
-    def watched(scores: Tensor, **options: Any) -> Tensor:
-        widths.append(scores.size(-1))
-        return softmax(scores, **options)
-
-    monkeypatch.setattr("torch.softmax", watched)
-    expected = F.scaled_dot_product_attention(*given)
-    torch.testing.assert_close(attend_short(*given, None, False), expected)
-    assert widths == [keys + spare]
 
 
 def test_a_positions_heads_lie_side_by_side() -> None:

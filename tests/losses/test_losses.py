@@ -9,9 +9,7 @@ from torch import Tensor, nn
 
 from tolka.data.batch import Batch, collate
 from tolka.losses import cross_entropy
-from tolka.losses import objective as objective_module
-from tolka.losses.cross_entropy import token_nll
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective, token_nll
 from tolka.models.base import DecoderState, Seq2Seq
 
 
@@ -70,7 +68,7 @@ def test_a_teachers_probabilities_are_learnt_beside_the_references(
     chunk_values: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cross_entropy, "_CHUNK_VALUES", chunk_values)
-    monkeypatch.setattr(objective_module, "row_counts_are_compiled", lambda: compiled)
+    monkeypatch.setattr(cross_entropy, "row_counts_are_compiled", lambda: compiled)
     model, reference = Lookup(), Lookup()
     teacher = Lookup().requires_grad_(False)
     for weight in teacher.parameters():
@@ -127,7 +125,7 @@ def test_chunks_of_few_sizes_come_to_the_same(chunk_values: int, monkeypatch: py
     batch = collate([[4]] * 5, [[4, 5, 6], [6], [5, 4], [4, 4, 4], [6, 5, 4, 6]])
     found, rows = [], []
     for compiled in (False, True):
-        monkeypatch.setattr(objective_module, "row_counts_are_compiled", lambda compiled=compiled: compiled)
+        monkeypatch.setattr(cross_entropy, "row_counts_are_compiled", lambda compiled=compiled: compiled)
         model = Lookup()
         sizes: list[int] = []
         model.output.register_forward_hook(lambda _layer, _inputs, result, into=sizes: into.append(len(result)))

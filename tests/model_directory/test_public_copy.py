@@ -126,14 +126,6 @@ def test_a_sentencepiece_model_names_no_files(trained: Path, tmp_path: Path) -> 
     assert "tokenizer.model" in checked_manifest(tmp_path / "out").files
 
 
-def test_what_is_no_sentencepiece_model_is_refused(trained: Path, tmp_path: Path) -> None:
-    folder = changed(trained, tmp_path / "model")
-    (folder / "tokenizer.model").write_bytes(b"x")
-    write_manifest(folder, TrainingSources(7))
-    with pytest.raises(CheckpointError, match=r"tokenizer\.model is not a SentencePiece model"):
-        published(folder, tmp_path / "out")
-
-
 def test_a_local_folder_is_not_taken_for_a_data_set_of_the_hub(trained: Path, tmp_path: Path) -> None:
     """Whatever is in the current folder: training knew, and wrote it into the facts."""
     config, facts = {"corpus.path": "clients/acme"}, {"training text": "9 pairs", "data set": "clients/acme"}

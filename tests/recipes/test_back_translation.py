@@ -52,6 +52,7 @@ def test_both_models_are_compared_and_the_better_one_is_handed_over(
     assert "pairs-to-train" in config
     (line,) = [line for line in found.err.splitlines() if line.startswith("an epoch draws")]
     assert "pairs-to-train" in line
+    assert line.endswith(f" of {kept}")
     assert (tmp_path / "run" / "report.html").is_file()
     # A model of 60 pairs is useless, and the last line says so.
     assert found.err.splitlines()[-1].startswith("This model is useless: ")

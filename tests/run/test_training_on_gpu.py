@@ -9,7 +9,7 @@ from counting_gpu import CUDA, counting_gpu
 
 from tolka.distributed.ranks import Ranks
 from tolka.errors import ConfigError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.transformer.config import TransformerConfig
 from tolka.system.device import Precision
 from tolka.training.options import TrainerConfig

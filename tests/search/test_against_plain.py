@@ -80,10 +80,10 @@ def run(reference: PlainSearch, config: SearchConfig, wishes: Sequence[Wish] = N
     search = config.build()
     with torch.inference_mode():
         batch = collate(SOURCES, SOURCES)
-        together = search.search(reference.model, batch.source, batch.source_lengths, True, wishes)
+        together = search.search(reference.model, batch.source, batch.source_lengths, wishes)
         for source, wish, found in list(zip(SOURCES, wishes, together, strict=True))[1::2]:
             one = collate([source], [source])
-            [alone] = search.search(reference.model, one.source, one.source_lengths, True, [wish] if wish else ())
+            [alone] = search.search(reference.model, one.source, one.source_lengths, [wish] if wish else ())
             assert [(each.tokens, each.finished) for each in alone] == [(each.tokens, each.finished) for each in found]
     chosen = [found[: config.returned] for found in together]
     return [sorted(found, key=lambda each: -each.score) for found in chosen]
@@ -214,14 +214,12 @@ def test_translations_keep_the_rules(kind: type[SearchConfig]) -> None:
             assert phrase not in [tuple(tokens[start : start + length]) for start in range(len(tokens))]
 
 
-def test_greedy_search_keeps_the_rules_without_scores() -> None:
-    """Without rules it takes another path when no score is wanted."""
+def test_greedy_search_keeps_the_rules() -> None:
     model, batch = plain("transformer", 1).model, collate(SOURCES, SOURCES)
     search = GreedyConfig(min_length=7, no_repeat_ngram=1).build()
     with torch.inference_mode():
-        scores, none = (search.search(model, batch.source, batch.source_lengths, scored) for scored in (True, False))
-    assert [found.tokens for [found] in none] == [found.tokens for [found] in scores]
-    assert all(len(found.tokens) >= 7 for [found] in none)
+        results = search.search(model, batch.source, batch.source_lengths)
+    assert all(len(found.tokens) >= 7 for [found] in results)
 
 
 def test_rules_give_way_when_they_forbid_everything() -> None:

@@ -106,7 +106,7 @@ def search(config: SamplingConfig, sources: Sequence[list[int]], wishes: Sequenc
     model = TransformerConfig(d_model=16, heads=2, layers=1).build(40, 40, True).eval()
     batch = collate(sources, sources)
     with torch.inference_mode():
-        return config.build().search(model, batch.source, batch.source_lengths, True, wishes)
+        return config.build().search(model, batch.source, batch.source_lengths, wishes)
 
 
 def tokens(found: list[Hypothesis]) -> list[list[int]]:

@@ -11,12 +11,12 @@ from rows import each_row
 
 from tolka.data.batch import BOS, EOS
 from tolka.errors import ConfigError, DataError
-from tolka.search.base import SEARCHES, SearchConfig, extensions, most_likely_token, next_log_probabilities
+from tolka.search.base import SearchConfig, extensions, next_log_probabilities
 from tolka.search.beam import BeamConfig
 from tolka.search.constraints.rules import banned_phrases
 from tolka.search.greedy import GreedyConfig
 from tolka.search.hypothesis import Wish
-from tolka.search.options import DiverseConfig
+from tolka.search.options import SEARCHES, DiverseConfig
 from tolka.search.sampling import SamplingConfig
 
 
@@ -43,10 +43,9 @@ def test_what_never_ends_stops_at_the_limit_and_says_so(config: GreedyConfig) ->
 
 def test_special_symbols_are_never_chosen() -> None:
     for config in (GreedyConfig(), BeamConfig(beam_size=4)):
-        for scored in (True, False):
-            model = Known({BOS: {0: 0.5, BOS: 0.3, A: 0.2}, A: {EOS: 1.0}})
-            (found, *_), _ = config.build().search(model, SOURCE, LENGTHS, scored)
-            assert found.tokens == [A]
+        model = Known({BOS: {0: 0.5, BOS: 0.3, A: 0.2}, A: {EOS: 1.0}})
+        (found, *_), _ = config.build().search(model, SOURCE, LENGTHS)
+        assert found.tokens == [A]
 
 
 def test_several_hypotheses_end_in_one_step() -> None:
@@ -68,9 +67,8 @@ def test_poor_hypotheses_that_finish_early_do_not_end_the_search() -> None:
 
 
 @each_row("config", [GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()])
-@each_row("scored", [True, False])
 @each_row("number", [math.nan, math.inf])
-def test_without_finite_scores_there_is_no_translation(config: SearchConfig, scored: bool, number: float) -> None:
+def test_without_finite_scores_there_is_no_translation(config: SearchConfig, number: float) -> None:
     """Wherever one comes up; sentences beside it are translated."""
 
     class Broken(Known):
@@ -79,7 +77,7 @@ def test_without_finite_scores_there_is_no_translation(config: SearchConfig, sco
             logits[0, :, B] = number
             return logits
 
-    broken, (found, *_) = config.build().search(Broken({BOS: {A: 1.0}, A: {EOS: 1.0}}), SOURCE, LENGTHS, scored)
+    broken, (found, *_) = config.build().search(Broken({BOS: {A: 1.0}, A: {EOS: 1.0}}), SOURCE, LENGTHS)
     assert (broken, found.tokens) == ([], [A])
 
 
@@ -101,10 +99,6 @@ def test_the_likeliest_are_those_of_a_full_sort(vocabulary: int, count: int) -> 
     assert torch.equal(sums.flatten(1).gather(1, places)[possible], wanted[possible])
     assert int(places.max()) < 2 * vocabulary
     assert int(found.token.max()) < vocabulary
-    features[..., :2] = float("-inf")
-    logit, token = most_likely_token(model, features[:, :1])
-    assert torch.equal(token, features[:, :1].argmax(dim=-1))
-    assert torch.equal(logit, features[:, :1].amax(dim=-1))
 
 
 def test_registered_names_and_complaints() -> None:
@@ -140,13 +134,13 @@ def test_registered_names_and_complaints() -> None:
 def test_wishes_that_cannot_be(config: SearchConfig, wish: Wish, complaint: str) -> None:
     """The sources have 2 tokens, their translations 2 * 2 + 20 at most, of which one is `</s>`."""
     with pytest.raises(DataError, match=complaint):
-        config.build().search(Known(TABLE), SOURCE, LENGTHS, True, [Wish(), wish])
+        config.build().search(Known(TABLE), SOURCE, LENGTHS, [Wish(), wish])
 
 
 def test_a_prefix_may_fill_a_translation() -> None:
     table = {BOS: {A: 0.5, B: 0.5}, A: {A: 0.5, EOS: 0.5}, B: {B: 1.0}}
     for config in (GreedyConfig(), BeamConfig(), DiverseConfig(), SamplingConfig()):
-        (_, (found, *_)) = config.build().search(Known(table), SOURCE, LENGTHS, True, [Wish(), Wish((A,) * 23)])
+        (_, (found, *_)) = config.build().search(Known(table), SOURCE, LENGTHS, [Wish(), Wish((A,) * 23)])
         assert found.tokens[:23] == [A] * 23
 
 

@@ -43,12 +43,11 @@ def test_a_tag_stands_first_or_nowhere(target: tuple[int, ...]) -> None:
     model = Tagged(Known(TABLE | ({TAG: TABLE[BOS]} if target else {})), Tags(target=target, never=(TAG,)))
     for config, wish in SEARCHES:
         limited = type(config)(**{**vars(config), "max_length_factor": 0.0, "max_length_extra": LIMIT})
-        for scored in (False, True):
-            for found in limited.build().search(model, SOURCE, LENGTHS, scored, [wish] * 2):
-                assert found, config
-                for each in found:
-                    assert TAG not in each.tokens
-                    assert not any(term not in "".join(map(str, each.tokens)) for term in ["54"] if wish.terms)
+        for found in limited.build().search(model, SOURCE, LENGTHS, [wish] * 2):
+            assert found, config
+            for each in found:
+                assert TAG not in each.tokens
+                assert not any(term not in "".join(map(str, each.tokens)) for term in ["54"] if wish.terms)
     assert model.without_text is not None
     assert model.without_text.tolist() == [TAG]
     # And it would be there.
@@ -67,7 +66,7 @@ def test_a_wide_beam_finds_the_best_of_all_sequences_without_it() -> None:
         length_penalty=0.0,
     )
     model = Tagged(Known(TABLE), Tags(never=(TAG,)))
-    found = config.build().search(model, SOURCE, LENGTHS, True, ())[0]
+    found = config.build().search(model, SOURCE, LENGTHS, ())[0]
     expected = {}
     for length in range(LIMIT):
         for tokens in itertools.product((A, B), repeat=length):

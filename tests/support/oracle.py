@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from tolka.data.batch import EOS, Batch, collate
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.base import Seq2Seq
 
 VOCABULARY = 14

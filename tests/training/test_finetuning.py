@@ -5,7 +5,7 @@ import torch
 
 from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.base import Seq2Seq
 from tolka.models.transformer import TransformerConfig
 from tolka.nn.lora import LoraLinear

@@ -12,7 +12,7 @@ from tolka.data.batch import collate
 from tolka.data.buckets import BatchingConfig
 from tolka.data.loader import Loader
 from tolka.data.mixture import Mixture
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.optim.optimizers.of_torch import SGDConfig
 from tolka.training import memory
 from tolka.training.memory import fewest_batches

@@ -8,7 +8,7 @@ import torch
 from tolka.config.command_line import train_config
 from tolka.data.batch import collate
 from tolka.errors import ConfigError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.transformer import TransformerConfig
 
 SOURCES = [[4 + (i * j) % 40 for i in range(6 + j)] for j in range(8)]

@@ -25,8 +25,7 @@ from trainer_bench import (
 
 from tolka.data.batch import Batch, collate
 from tolka.errors import ConfigError
-from tolka.losses.cross_entropy import LossSum
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import LossSum, Objective
 from tolka.metrics.validation import Validation
 from tolka.model_directory.read import ResumeState
 from tolka.model_directory.verify import TrainingSources

@@ -14,9 +14,9 @@ from tolka.engines.options import DecodingConfig
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import ConfigError, DataError
 from tolka.models.rnn.config import RnnConfig
-from tolka.search.base import SEARCHES, SearchConfig
 from tolka.search.beam import BeamConfig
 from tolka.search.greedy import GreedyConfig
+from tolka.search.options import SEARCHES, SearchConfig
 from tolka.search.sampling import SamplingConfig
 from tolka.terminology.glossary import Entry, Match
 from tolka.text.characters import CharacterForm

@@ -14,7 +14,7 @@ import torch
 
 from tolka.auto.rules import choices_table
 from tolka.config.command_line import train_config, with_recipe
-from tolka.config.plugins import load_plugins, loaded_plugins
+from tolka.config.plugins import LOADED, load_plugins
 from tolka.config.schemas import TrainConfig, rebuild
 from tolka.config.typed import Settings, as_config
 from tolka.data.preparation import Prepared
@@ -93,7 +93,7 @@ def train(config: TrainConfig | Settings = (), say: Say = say, **settings: Any) 
     count = 1 if launch().size > 1 else process_count(options.devices, choose_device(options.device))
     if count > 1:
         # New processes import no plugins by themselves, and a configuration may name classes of theirs.
-        plugins = dict.fromkeys([*loaded_plugins(), *plugins_of(config.as_dict())])
+        plugins = dict.fromkeys([*LOADED, *plugins_of(config.as_dict())])
         named = [f"plugins=[{name}]" for name in plugins]
         result: TrainResult = run_together(
             count, lambda: next_time(config.run.folder), _train_rank, config.as_dict(), named, count

@@ -152,7 +152,8 @@ def choose(
     family, why = _family(text, gpu, leaves_to) if family == "any" else (family, "model.family is typed")
     # A wider model would take days on a CPU.
     sizes = [size for size in SIZES[family] if gpu or size.d_model <= _WIDEST_ON_CPU]
-    size = next((size for size in sizes if text.running_words <= size.words), sizes[-1])
+    words = math.inf if text.streamed else text.pairs * text.words  # of a stream the end is not known
+    size = next((size for size in sizes if words <= size.words), sizes[-1])
     size = replace(size, rate=size.rate / (2 if leaves_to in FORMS else 1))
     length = (
         "a stream, whose length is not known"

@@ -1,6 +1,5 @@
 """Facts of a training text that settings are chosen by."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,11 +45,6 @@ class TextFacts:
     new_languages: tuple[str, ...] = ()
     subwords: float = 0.0
     new_pairs: int = 0
-
-    @property
-    def running_words(self) -> float:
-        """Words of the longer sides; inf for a stream, whose end is not known."""
-        return math.inf if self.streamed else self.pairs * self.words
 
     @classmethod
     def of(cls, corpus: Corpus, tokenizer: Tokenizer | None = None, form: CharacterForm | None = None) -> "TextFacts":

@@ -53,7 +53,9 @@ class SweepJob:
         hydra = HydraConfig.get()
         number = int(hydra.job.num)
         base, total = self.sweep.base, len(self.sweep.trainings)
-        _share_threads(int(hydra.launcher.get("n_jobs") or 1))
+        jobs, processors = int(hydra.launcher.get("n_jobs") or 1), os.cpu_count() or 1
+        if jobs != 1:  # -1 in joblib: one for each processor; trainer.threads may set another number of threads
+            torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
         one = self.sweep.training(number, list(hydra.overrides.task))
         say(f"training {number + 1}{f' of {total}' if total else ''}: {one.label}")
         value, fault = None, ""
@@ -121,13 +123,6 @@ def read_outcomes(base: Path) -> dict[Path, str]:
     """Return the outcomes recorded so far: the folder of each training, and its error, "" if it succeeded."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((base / _JOBS).glob("*.json"))]
     return {base / each["label"]: each["error"] for each in records}
-
-
-def _share_threads(jobs: int) -> None:
-    """Let torch compute with this job's share of the processor's threads; trainer.threads may set another number."""
-    if jobs != 1:  # -1 in joblib: one for each processor
-        processors = os.cpu_count() or 1
-        torch.set_num_threads(max(1, processors // (processors if jobs < 0 else jobs)))
 
 
 def _page(base: Path, plots: bool) -> Path:

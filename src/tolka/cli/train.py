@@ -31,7 +31,12 @@ def run(arguments: Sequence[str]) -> int:
 
     # Before the settings are composed: a completed line has half a setting.
     if options.shell_completion:
-        return _complete(options)
+        from tolka.config.compose import hydra_of
+
+        source = _source(options)
+        with hydra_of(source) as hydra:
+            hydra.shell_completion(source.primary or "train", options.settings)
+        return DONE
 
     from tolka.config.command_line import expand_abbreviations, rerun_config, split_recipe, train_config, with_recipe
     from tolka.config.plugins import load_plugins
@@ -180,16 +185,6 @@ def _source(options: argparse.Namespace) -> "ConfigSource":
 
     name = (options.config_name or "").removesuffix(".yaml")  # Hydra takes both
     return ConfigSource(Path(options.config_dir) if options.config_dir else None, name)
-
-
-def _complete(options: argparse.Namespace) -> int:
-    """Let Hydra print what a shell completes, or the script that lets the shell ask."""
-    from tolka.config.compose import hydra_of
-
-    source = _source(options)
-    with hydra_of(source) as hydra:
-        hydra.shell_completion(source.primary or "train", options.settings)
-    return DONE
 
 
 def _train_several(settings: Sequence[str], plugins: Sequence[str], source: "ConfigSource", only_print: bool) -> int:

@@ -236,22 +236,16 @@ def run_subcommand(name: str, arguments: Sequence[str]) -> int:
     options.models = [model_path(each) for each in options.models]
     if writes:
         kind = "file" if vars(options).get("to") == "html" else "folder"
-        options.output = _new_output(options.output, name, kind, options.models)
+        if options.output is None:
+            raise ConfigError(f"mt-train {name} needs -o OUT, the {kind} to write")
+        options.output = model_path(options.output)
+        if os.path.lexists(options.output):  # a link to nothing, too
+            raise ConfigError(f"{options.output} is there already; name another {kind} to write")
+        check_outside(options.output, options.models)
     command.run(options)
     if writes:
         say(f"written: {options.output}")
     return DONE
-
-
-def _new_output(typed: str | None, command: str, kind: str, models: Sequence[Path]) -> Path:
-    """Return the path of -o OUT; ConfigError if it is not given, or there already, DataError inside a model."""
-    if typed is None:
-        raise ConfigError(f"mt-train {command} needs -o OUT, the {kind} to write")
-    out = model_path(typed)
-    if os.path.lexists(out):  # a link to nothing, too
-        raise ConfigError(f"{out} is there already; name another {kind} to write")
-    check_outside(out, models)
-    return out
 
 
 def subcommands_help() -> str:

@@ -78,5 +78,4 @@ def preset(group: str, kind: str) -> dict[str, Any]:
 
 @functools.cache
 def _read(path: Path) -> dict[str, Any]:
-    values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return values
+    return dict(yaml.safe_load(path.read_text(encoding="utf-8")))

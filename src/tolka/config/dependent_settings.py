@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeGuard
 
 from tolka.config.origins import Composition, Origin, Rank
@@ -54,7 +53,11 @@ def _ends_of_epochs(composed: Composition) -> dict[str, Any]:
 
 def _begun_lengths(composed: Composition) -> dict[str, Any]:
     """Return the lengths of the schedule that the run began with: the rate must not jump at the resumption."""
-    begun = begun_settings(_folder(composed)).get("scheduler")
+    try:
+        run = RunConfig(name=str(composed.get("run.name")), dir=str(composed.get("run.dir") or ""))
+    except TolkaError:  # reported when the settings are built
+        return {}
+    begun = begun_settings(run.folder).get("scheduler")
     if not isinstance(begun, Mapping) or begun.get("name") != composed.get("scheduler.name"):
         return {}
     lengths = {f"scheduler.{key}": begun[key] for key in LENGTHS if key in begun}
@@ -91,8 +94,10 @@ def leave_out_other_kinds(composed: Composition, say: Say) -> None:
 
     say: is given notes on these, and on those that stay: a learning rate, for one, seldom suits two optimizers.
     """
+    # What files about several groups choose, configs/train.yaml among them, the last one strongest.
+    of_files = {group: choice for file in composed.files for group, choice in file.choices()}
     for group in filter(composed.typed().__contains__, REGISTRIES):
-        if composed.choices[group] == composed.choice_of_files(group):
+        if composed.choices[group] == of_files.get(group):
             continue
         own, kind = composed.preset(group), f"{group}={composed.choices[group]}"
         for key, value in [*composed.values[group].items()]:
@@ -106,14 +111,6 @@ def leave_out_other_kinds(composed: Composition, say: Say) -> None:
             else:
                 composed.values[group] = {name: each for name, each in composed.values[group].items() if name != key}
                 say(f"note: {group}.{key} ({value}), which {by} sets, is left out: {kind} has no such key")
-
-
-def _folder(composed: Composition) -> Path:
-    """Return the run's folder, before the settings are checked; the current folder where there cannot be one."""
-    try:
-        return RunConfig(name=str(composed.get("run.name")), dir=str(composed.get("run.dir") or "")).folder
-    except TolkaError:  # reported when the settings are built
-        return Path()
 
 
 def fit_schedule(scheduler: Mapping[str, Any], updates: Any, typed: Collection[str]) -> dict[str, Any]:

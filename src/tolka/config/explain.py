@@ -9,23 +9,23 @@ from tolka.config.foreign_names import meaning
 from tolka.config.typed import SEVERAL, quote_setting, split_setting
 from tolka.options.suggestions import did_you_mean, nearest, proposal, some_of
 
-_PACKAGES = {
-    "joblib": "hydra-joblib-launcher",
-    "submitit_local": "hydra-submitit-launcher",
-    "submitit_slurm": "hydra-submitit-launcher",
-}
-_OF_HYDRA = {"launcher": ("basic", *_PACKAGES), "sweeper": ("basic", "optuna")}
+_LAUNCHERS = "joblib", "submitit_local", "submitit_slurm"  # of packages of their own
+_OF_HYDRA = {"launcher": ("basic", *_LAUNCHERS), "sweeper": ("basic", "optuna")}
 
 
 def explain(error: Exception, overrides: Sequence[str]) -> str:
     """Return Hydra's complaint about settings of mt-train in one line, with the nearest thing that is allowed."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
     # By the wording of Hydra 1.3 and 1.4: its exceptions have no fields that name the key.
     text = " ".join(str(error).split()) or " ".join(str(error.__cause__).split())
     plugin = re.search(r"Could not find 'hydra/(\w+)/([^']*)'", text)
     if plugin:
         kind, wanted = plugin.groups()
-        if wanted in _PACKAGES and kind == "launcher":
-            return f"hydra/launcher={wanted} needs {_PACKAGES[wanted]}: pip install 'tolka[sweep]'"
+        if wanted in _LAUNCHERS and kind == "launcher":
+            package = f"hydra-{wanted.partition('_')[0]}-launcher"
+            return f"hydra/launcher={wanted} needs {package}: pip install 'tolka[sweep]'"
         return f"unknown hydra/{kind} '{wanted}'.{did_you_mean(wanted, _OF_HYDRA.get(kind, ()))}"
     missing = re.search(r"Could not (?:find|load) '([\w-]+)/([^']*)'", text)
     if missing:
@@ -47,7 +47,9 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
         _, key, _, value = split_setting(override)
         if literal_kind(key) is None and re.fullmatch(r"[^\[{'\"]*,[^\]}]*", value):
             return f"'{override}' {SEVERAL}"
-        if not _parses(quote_setting(override)):
+        try:
+            OverridesParser.create().parse_override(quote_setting(override))
+        except (HydraException, ValueError):
             return f"cannot read '{override[:80]}'; a text with such characters needs quotes: \"{key}='{value[:80]}'\""
         if "${" in override and "}" not in override.partition("${")[2]:
             return f"cannot read '{override}': after '${{' a '}}' must follow; rename the file or the run"
@@ -88,14 +90,3 @@ def _nearest(key: str, known: Sequence[str], all_of_them: str) -> str:
 def help_command(name: str) -> str:
     """Return the command that lists every setting of configs/<name>.yaml."""
     return {"translate": "mt-translate --help", "evaluate": "mt-eval --help"}.get(name, "mt-train --help")
-
-
-def _parses(override: str) -> bool:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    try:
-        OverridesParser.create().parse_override(override)
-    except (HydraException, ValueError):
-        return False
-    return True

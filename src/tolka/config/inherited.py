@@ -12,8 +12,6 @@ from tolka.models.options import TRAINING_ONLY, resolved_options
 from tolka.system.progress import Say
 from tolka.text.direction import is_named
 
-# A run does not inherit these settings of the tokenizer: it adds subwords of its own, or none.
-_EXTENSION_KEYS = ("extend",)
 # New subwords are learnt with these settings, whatever the old ones were learnt with.
 _LEARNING_KEYS = ("sample", "character_coverage")
 
@@ -31,7 +29,7 @@ def inherit_model(composed: Composition, say: Say) -> None:
         before: Mapping[str, Any] = composed.values[group]
         requested = [key for key in before if group in typed or f"{group}.{key}" in typed]
         of_experiment = {key for key in before if composed.rank(f"{group}.{key}") is Rank.EXPERIMENT}
-        fitting = {key for key in of_experiment if _may_differ(group, key, before)} | {*_EXTENSION_KEYS} & before.keys()
+        fitting = {key for key in of_experiment if _may_differ(group, key, before)} | {"extend"} & before.keys()
         kept = fitting.union(requested)
         own: Mapping[str, Any] = saved[group]
         now: Mapping[str, Any] = {**own, **{key: value for key, value in before.items() if key in kept}}
@@ -60,7 +58,8 @@ def inherit_model(composed: Composition, say: Say) -> None:
 def _may_differ(group: str, key: str, now: Mapping[str, Any]) -> bool:
     """Return whether weights fit whatever a setting is. now: the settings of its group."""
     if group == "tokenizer":
-        return key in _EXTENSION_KEYS or (bool(now.get("extend")) and key in _LEARNING_KEYS)
+        # A run adds subwords of its own, or none.
+        return key == "extend" or (bool(now.get("extend")) and key in _LEARNING_KEYS)
     return key.endswith(TRAINING_ONLY)
 
 

@@ -73,11 +73,6 @@ class Composition:
         """Return the settings that the chosen file of a group has by itself."""
         return {key: value for file in self.files if file.group == group for key, value in file.settings.items()}
 
-    def choice_of_files(self, group: str) -> str:
-        """Return the choice that files about several groups make in a group, configs/train.yaml among them."""
-        chosen = [choice for file in self.files for name, choice in file.choices() if name == group]
-        return chosen[-1] if chosen else ""
-
     def typed(self) -> set[str]:
         """Return the keys and groups that were typed."""
         return {key for key, origin in self.origins.items() if origin.rank is Rank.TYPED}

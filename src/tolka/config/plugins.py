@@ -10,7 +10,8 @@ from tolka.errors import ConfigError
 from tolka.system.progress import Say, silent
 
 _KEY = "plugins"
-_LOADED: dict[str, None] = {}  # in this process, in order
+LOADED: dict[str, None] = {}
+"""The modules that `load_plugins` has imported in this process, in order."""
 
 
 def load_plugins(settings: Sequence[str], say: Say = silent) -> list[str]:
@@ -34,11 +35,6 @@ def load_plugins(settings: Sequence[str], say: Say = silent) -> list[str]:
     return others
 
 
-def loaded_plugins() -> list[str]:
-    """Return the modules that `load_plugins` has imported in this process."""
-    return list(_LOADED)
-
-
 def _load(name: str, say: Say) -> None:
     new = name not in sys.modules
     try:
@@ -49,6 +45,6 @@ def _load(name: str, say: Say) -> None:
         words = " ".join(f"{type(error).__name__}: {error}".split())
         where = f"{os.getcwd()} or where Python looks; my_model.py is 'plugins=[my_model]'"
         raise ConfigError(f"plugins ({name}) cannot be imported from {where}: {words}") from error
-    _LOADED[name] = None
+    LOADED[name] = None
     if new:
         say(f"plugin: {getattr(module, '__file__', None) or name}")

@@ -126,18 +126,13 @@ class TrainConfig:
         group, _, name = key.partition(".")
         return is_resumable(type(getattr(self, group, None)), name)
 
-    def settings_without_effect(self) -> Iterator[tuple[str, str]]:
-        """Yield each setting that has no effect, because of another one that is not open, and what it lacks."""
-        for group, options in vars(self).items():
-            for name, (needed, words) in needed_settings(type(options)).items():
-                if needed not in self.run.open_settings and not attrgetter(needed)(self):
-                    yield f"{group}.{name}", words
-
     def notes(self, typed: Collection[str]) -> Iterator[str]:
         """Yield notes on settings that are allowed but seldom intended. typed: the keys that were typed."""
-        for key, lacking in self.settings_without_effect():
-            if key in typed:
-                yield f"{key} has no effect without {lacking}"
+        for group, options in vars(self).items():
+            for name, (needed, lacking) in needed_settings(type(options)).items():
+                has_effect = needed in self.run.open_settings or attrgetter(needed)(self)
+                if (key := f"{group}.{name}") in typed and not has_effect:
+                    yield f"{key} has no effect without {lacking}"
         values = self.as_dict()
         optimizer = values["optimizer"]
         is_default = (optimizer["name"], optimizer["lr"]) == ("adamw", 0.001) and self.scheduler.uses_lr
@@ -173,7 +168,8 @@ class TrainConfig:
         if trainer.metric == COMMAND and not self.metrics.command:
             command = "'COMMAND {hypothesis} {reference}'"
             yield f"trainer.metric=command needs metrics.command, as in metrics.command={command}"
-        if self.batching.sampling and not self.tokenizer.can_sample:
+        # The type of a given model is not known.
+        if self.batching.sampling and not self.tokenizer.model and self.tokenizer.type not in ("bpe", "unigram"):
             yield (
                 "batching.sampling draws other segmentations of the same words, and tokenizer.type="
                 f"{self.tokenizer.type} has only one way to cut them: choose bpe or unigram, or batching.sampling=0"
@@ -272,9 +268,7 @@ _TRAIN_GROUPS = {field.name for field in fields(TrainConfig)}
 
 def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     """Build the configuration from what `TrainConfig.as_dict` returned."""
-    known = dict(values)
-    plugins = plugins_of(known)
-    known.pop("plugins", None)
+    known = {group: options for group, options in values.items() if group != "plugins"}
     # A group that is not there has its defaults.
     missing: dict[str, Any] = {name: {} for name in _TRAIN_GROUPS & _CLASSES.keys() - known.keys()}
     if lacking := sorted(_TRAIN_GROUPS - known.keys() - missing.keys()):
@@ -282,4 +276,4 @@ def rebuild(values: Mapping[str, Any]) -> TrainConfig:
     if unknown := sorted(map(str, known.keys() - _TRAIN_GROUPS)):
         # Cut off, since the file may come from anybody, and a message is one line.
         raise ConfigError(f"a training's configuration has no groups {', '.join(unknown)}"[:300])
-    return TrainConfig(**build_groups({**known, **missing}, plugins))
+    return TrainConfig(**build_groups({**known, **missing}, plugins_of(values)))

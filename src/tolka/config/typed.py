@@ -93,16 +93,13 @@ def typed_settings(settings: object, keywords: Mapping[str, Any]) -> list[str]:
     """
     if isinstance(settings, Mapping):
         return as_overrides(settings) + as_overrides(keywords)
-    texts = [settings] if isinstance(settings, str) else [] if settings is None else settings
-    # bytes are an iterable of numbers, whose complaint would be about those.
-    if not isinstance(texts, Iterable) or isinstance(texts, bytes):
+    given: Any = [settings] if isinstance(settings, str) else [] if settings is None else settings
+    texts = list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(each, str) for each in texts):
         raise TypeError(
-            f"settings are a text ('model=lstm'), a list of texts, or a mapping, and not {type(settings).__name__}; "
-            "other arguments have names, as in model='runs/mine'"
+            f"settings are a text ('model=lstm'), a list of texts, or a mapping, and not {settings!r:.80}; other "
+            "arguments have names, as in model='runs/mine'"
         )
-    texts = list(texts)
-    if wrong := [each for each in texts if not isinstance(each, str)]:
-        raise TypeError(f"settings in a list are texts, as in ['model=lstm'], and not {type(wrong[0]).__name__}")
     # A text alone is likely a path, of a caller who took the first argument for the model.
     if isinstance(settings, str) and "=" not in settings and settings[:1] != "~":
         raise TypeError(

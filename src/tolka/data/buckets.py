@@ -12,8 +12,7 @@ from tolka.options.checks import at_least, share_below_one, zero_or_more
 from tolka.options.settings import setting
 from tolka.text.noise import KINDS
 
-_POSITION_BITS = 20  # of a sort key; those above are for lengths
-_SORTED_TOGETHER = 2**_POSITION_BITS  # rows of a block
+_SORTED_TOGETHER = 2**20  # rows of a block
 # Share of the pairs that gets a kind of noise: what costs a model most, and is learnt most slowly, comes more often
 # (docs/howto/train.md).
 _NOISE = {
@@ -100,19 +99,15 @@ def make_batches(
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _sort(block: Indices, source: Lengths, target: Lengths) -> npt.NDArray[np.int64]:
+def _sort(block: Indices, source: Lengths, target: Lengths) -> Lengths:
     """Sort rows in place by target, source (in alternating order), position; return the longer lengths, with </s>."""
     # By target length first, which keeps nearly all padding out of the decoder, where a position costs most. Where a
     # batch spans two target lengths, its sources are still of similar length. The position, which is random, breaks
-    # ties, so that batches differ between epochs. All three in one number are sorted four times as fast as by lexsort.
-    sources, targets = (each[block].astype(np.int64) for each in (source, target))
-    lengths = (targets << 23) + np.where(targets % 2, -sources, sources)
-    keys = (lengths << _POSITION_BITS) + np.arange(len(block))
-    keys.sort()
-    order = keys % 2**_POSITION_BITS
+    # ties, so that batches differ between epochs.
+    sources, targets = source[block], target[block]
+    order = np.lexsort((np.where(targets % 2, -sources, sources), targets))
     block[:] = block[order]
-    longest: npt.NDArray[np.int64] = np.maximum(sources, targets)[order] + 1
-    return longest
+    return np.maximum(sources, targets)[order] + 1
 
 
 def cut(lengths: npt.NDArray[np.integer], order: Indices, tokens: int, sentences: int = 0) -> list[Indices]:

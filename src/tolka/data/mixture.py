@@ -66,8 +66,3 @@ class Mixture:
             drawn.append(first + rng.permutation(rows)[:remainder])
             first += rows
         return rng.permutation(np.concatenate(drawn))
-
-    def summary(self, names: Sequence[str]) -> str:
-        """Return one phrase: 'news 2000 of 1000, web 500 of 90000'. names: of the texts."""
-        each = zip(names, self.draws, self.rows, strict=True)
-        return ", ".join(f"{name} {draws} of {rows}" for name, draws, rows in each)

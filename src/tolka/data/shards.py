@@ -174,8 +174,7 @@ def fitting_rows(
 def _write_pairs(path: Path, pairs: Sequence[Pair]) -> None:
     content = "".join(f"{pair.source}\n{pair.target}\n{pair.flaw}\n" for pair in pairs).encode()
     # A line feed within a text would shift every later pair.
-    if content.count(b"\n") != 3 * len(pairs):
-        raise RuntimeError(f"a text for {path} holds a line feed; please report the kind of file that it came from")
+    assert content.count(b"\n") == 3 * len(pairs), f"a text for {path} holds a line feed"
     path.write_bytes(content)
 
 

@@ -66,19 +66,17 @@ class StreamLoader(Batches):
         start = self._starts[number]
         # The stream may be elsewhere: a resumed run begins in the middle of it.
         self._stream.seek(start)
-        store = self._read(number)
-        # No others: training only goes forward, and a resumed run begins in the current buffer.
-        self._starts = {number: start, number + 1: self._stream.state()}
-        return replace(self._resample(store, number) if self._resample else store, tags=self._tags)
-
-    def _read(self, number: int) -> TokenStore:
-        """Return the ids of the next buffer of the stream, cleaned."""
         for _ in range(_MAX_EMPTY_BUFFERS):
             store, tally = self._prepared(f"reading buffer {number + 1}")
             self._log(f"buffer {number + 1} of the stream: {tally.summary()}")
             if len(store):
-                return store
-        raise DataError(f"of {_MAX_EMPTY_BUFFERS} buffers of {self._stream.name} one after the other no pair was kept")
+                break
+        else:
+            name = self._stream.name
+            raise DataError(f"of {_MAX_EMPTY_BUFFERS} buffers of {name} one after the other no pair was kept")
+        # No others: training only goes forward, and a resumed run begins in the current buffer.
+        self._starts = {number: start, number + 1: self._stream.state()}
+        return replace(self._resample(store, number) if self._resample else store, tags=self._tags)
 
     def _prepared(self, title: str) -> tuple[TokenStore, Tally]:
         """Return the ids of the next buffer, which may be empty, and the tally of all ranks' parts."""

@@ -83,6 +83,8 @@ class LineFile(InputFile, ABC):
 class Document(InputFile, ABC):
     """A file that is written again with its texts translated: what is around and inside of them stays."""
 
+    is_binary: ClassVar[bool] = False
+    """whether it is no text"""
     direction: Direction = UNKNOWN
     """of the translation, for what a document says of its language; set before `texts`"""
 

@@ -6,7 +6,7 @@ from functools import cache
 from html import unescape
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import ATTRIBUTE, Event, TextBuilder, attribute, html_events, with_whole
+from tolka.documents.markup import ATTRIBUTE, Event, TextBuilder, attribute, elements, html_events
 from tolka.documents.spliced import SplicedDocument
 from tolka.documents.text import EDIT, Code, Text
 from tolka.system.package_data import table_beside
@@ -46,23 +46,24 @@ def html_texts(content: str, direction: Direction) -> Iterator[Text]:
         is_empty = event.name in _names("void") or content.endswith("/>", event.start, event.end)
         return not is_empty and bool(_reason(event, direction))
 
-    for event in with_whole(html_events(content), is_whole):
-        text = "" if event.name in _names("unread") else event.text
-        inside = _texts_in_tag(content, event, direction) if event.kind == "start" else iter(())
+    for element in elements(html_events(content), is_whole):
+        event, end = element.start, element.end.end
+        text = "" if event.name in _names("unread") else element.text.strip()
+        is_tag = element.end is event
+        inside = [*_texts_in_tag(content, event, direction)] if is_tag and event.kind == "start" else []
         if not event.name:
-            builder.add(text if event.kind == "text" else Code([]), event.start, event.end)
+            builder.add(event.text if event.kind == "text" else Code([]), event.start, end)
         elif event.name in _names("inline") and not (event.name == "br" and _ends_text(content, event)):
-            kind = {"start": "open", "end": "close", "whole": "kept" if text else "lone"}[event.kind]
+            kind = {"start": "open", "end": "close"}[event.kind] if is_tag else "kept" if text else "lone"
             code = Code([], "lone" if event.name in _names("void") else kind, event.name, text)
-            builder.add(code, event.start, event.end, [*inside])
+            builder.add(code, event.start, end, inside)
             if event.name == "br":
-                builder.add(" ", event.end, event.end)  # as the model reads it
+                builder.add(" ", end, end)  # as the model reads it
         else:
             yield from builder.finish()
             yield from inside
             if text:
-                raw = content[event.start : event.end]
-                yield Text([text], event.start, event.end, raw, reason=_reason(event, direction))
+                yield Text([text], event.start, end, content[event.start : end], reason=_reason(event, direction))
     yield from builder.finish()
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from html import unescape
 from typing import NamedTuple
 from xml.parsers import expat
@@ -10,12 +11,16 @@ from tolka.documents.text import Code, Text, pairs
 from tolka.errors import DataError
 
 _BLANKS = " \t\r\n\f"
-_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+_LAST_ITEMS = 8
+_MAX_DEPTH = 100  # elements of XML that are open at once
+_STEPS = {"start": 1, "end": -1}
+_NO_XML = {*range(32), 0xFFFE, 0xFFFF} - {9, 10, 13}
+_ESCAPES = dict.fromkeys(_NO_XML, "") | {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 # What is not closed goes on until the end: so no place is read twice.
 _TOKEN = r"""
     <!-(?=-).*?(?:-->|\Z) | <\?(?:[^<]*?\?>|[^>]*+>?)
     | <(?P<slash>/?)(?P<name>(?:FIRST)[^\s/>]*)(?P<attributes>(?:=\s*+(?:"[^"]*+"?|'[^']*+'?)|=|[^=>]++)*+)>?
-    | <[!/][^>]*+>? | (?P<text>[^<&]+|&\#?\w+;?|[<&])
+    | <[!/][^>]*+>? | (?P<text>[^<&\n]+|&\#?\w+;?|[<&\n])
 """
 _HTML_TOKEN = re.compile(_TOKEN.replace("FIRST", "[A-Za-z]"), re.VERBOSE | re.DOTALL)
 _XML_TOKEN = re.compile(
@@ -27,14 +32,12 @@ ATTRIBUTE = re.compile(
     r"""\s([^\s=/>"']+)(?:\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'>]+)))?"""
 )
 """An attribute in a tag: its name is the first group, and its value, if it has one, the last."""
-STEPS = {"start": 1, "end": -1}
-"""How many more elements are open behind an event of this kind."""
 
 
 class Event(NamedTuple):
     """A tag, characters, or anything else between two places of a content.
 
-    kind: start, end, text or other; whole for an element that `with_whole` has made one of. name: of the element.
+    kind: start, end, text or other. name: of the element.
     text: of characters, with references resolved.
     """
 
@@ -46,8 +49,38 @@ class Event(NamedTuple):
     text: str = ""
 
 
+class Element(NamedTuple):
+    """An element: its tags, and the events between them; or any other event, which is its own end."""
+
+    start: Event
+    inside: Sequence[Event]
+    end: Event
+
+    @property
+    def name(self) -> str:
+        """The name without a prefix."""
+        return self.start.name.rpartition(":")[2]
+
+    @property
+    def text(self) -> str:
+        """All characters in it."""
+        return "".join(event.text for event in self.inside)
+
+
+def elements(events: Iterable[Event], is_whole: Callable[[Event], bool] = lambda start: True) -> Iterator[Element]:
+    """Yield the outermost elements, and the events between them. is_whole: of start tags; others are such events."""
+    of_element, depth = list[Event](), 0
+    for event in events:
+        of_element.append(event)
+        if depth or (event.kind == "start" and is_whole(event)):
+            depth += _STEPS.get(event.kind, 0) if event.name == of_element[0].name else 0
+        if not depth:
+            yield Element(of_element[0], of_element[1:-1], event)
+            of_element = []
+
+
 def escaped(text: str) -> str:
-    """Return a text as XML and HTML write it between tags."""
+    """Return a text as XML and HTML write it between tags, without characters that XML does not have."""
     return text.translate(_ESCAPES)
 
 
@@ -56,10 +89,18 @@ def attribute(text: str) -> str:
     return escaped(text).replace('"', "&quot;").replace("'", "&#39;")
 
 
-def xml_events(content: str, name: str) -> Iterator[Event]:
-    """Yield the events of XML, without a gap; an empty element has an end as well. name: of the file, for messages.
+def with_attributes(tag: str, values: Mapping[str, str]) -> str:
+    """Return a start tag with other values of attributes, "" for none."""
+    others = [match[0] for match in ATTRIBUTE.finditer(tag) if match[1] not in values]
+    new = [f' {key}="{attribute(value)}"' for key, value in values.items() if value]
+    return "".join([*re.findall(r"^\W*<[^\s/>]+", tag), *others, *new, "/>" if tag.endswith("/>") else ">"])
 
-    DataError for what is no XML, and for entities that it declares, which no document needs, and which may be huge.
+
+def xml_events(content: str, name: str) -> Iterator[Event]:
+    """Yield the events of XML, without a gap; a new line is one, and so is the end of an empty element. name: of the file.
+
+    DataError for what is no XML, for entities that it declares, which no document needs, and which may be huge, and for
+    more elements in each other than any document has.
     """
     parser = expat.ParserCreate("utf-8")
 
@@ -74,11 +115,17 @@ def xml_events(content: str, name: str) -> Iterator[Event]:
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
         raise DataError(f"{name}:{error.lineno}: this is not XML ({reason})") from None
+    depth = 0
     for match in _XML_TOKEN.finditer(content):
         event = _event(match)
         yield event
+        depth += _STEPS.get(event.kind, 0)
+        if depth > _MAX_DEPTH:
+            line = content.count("\n", 0, event.start) + 1
+            raise DataError(f"{name}:{line}: more than {_MAX_DEPTH} elements in each other")
         if event.kind == "start" and match[0].endswith("/>"):
             yield Event("end", event.name, {}, event.end, event.end)
+            depth -= 1
 
 
 def html_events(content: str) -> Iterator[Event]:
@@ -109,44 +156,43 @@ def _event(match: re.Match[str], normal: Callable[[str], str] = str) -> Event:
     return Event(kind, normal(match["name"] or ""), attributes, *match.span(), text)
 
 
-def with_whole(events: Iterable[Event], is_whole: Callable[[Event], bool]) -> Iterator[Event]:
-    """Yield events, and as one event each element that stays as it is, with all characters in it."""
-    whole, depth, texts = None, 0, list[str]()
-    for event in events:
-        if whole is None and event.kind == "start" and is_whole(event):
-            whole, depth, texts = event, 1, []
-        elif whole is None:
-            yield event
-        else:
-            depth += STEPS.get(event.kind, 0) if event.name == whole.name else 0
-            texts.append(event.text)
-            if not depth:
-                yield whole._replace(kind="whole", end=event.end, text="".join(texts).strip())
-                whole = None
+def with_texts(content: str, texts: Iterable[Text], start: int, end: int) -> list[str | Text]:
+    """Return the content from one place to another, with the texts in it that are in no other one."""
+    raw: list[str | Text] = []
+    for text in texts:
+        if not text.nested:
+            raw += [content[start : text.start], text]
+            start = text.end
+    return [*raw, content[start:end]]
 
 
 class TextBuilder:
-    """Makes a text of the characters and tags inside of a block. escape: how its format writes characters."""
+    """Makes a text of the characters and tags inside of a block.
 
-    def __init__(self, content: str, escape: Callable[[str], str] = escaped) -> None:
-        self._content, self._escape = content, escape
+    escape: how its format writes characters. finish: makes of a text and its translation what is written.
+    """
+
+    def __init__(
+        self,
+        content: str,
+        escape: Callable[[str], str] = escaped,
+        finish: Callable[[Text, str], str] = lambda text, written: written,
+    ) -> None:
+        self._content, self._escape, self._finish = content, escape, finish
         self._items: list[tuple[str | Code, int, int]] = []
         self._inside: list[Text] = []  # texts of attributes, and of elements inside of markup
 
+    @property
+    def last_characters(self) -> str:
+        """The last characters so far."""
+        return "".join(part for part, _, _ in self._items[-_LAST_ITEMS:] if isinstance(part, str))
+
     def add(self, part: str | Code, start: int, end: int, inside: Sequence[Text] = ()) -> None:
-        """Add characters, or markup with the texts inside of it."""
+        """Add characters, or markup with the texts inside of it, whose raw is what the content has unless it is set."""
         self._items.append((part, start, end))
         if isinstance(part, Code):
-            part.raw = self._around(inside, start, end)
+            part.raw = part.raw or with_texts(self._content, inside, start, end)
             self._inside += inside
-
-    def _around(self, inside: Sequence[Text], start: int, end: int) -> list[str | Text]:
-        raw: list[str | Text] = []
-        for text in inside:
-            if not text.nested:
-                raw += [self._content[start : text.start], text]
-                start = text.end
-        return [*raw, self._content[start:end]]
 
     def finish(self, reason: str = "") -> Iterator[Text]:
         """Yield the text, after those inside of it. What is at its edges, and of no part of it, is none of it.
@@ -174,12 +220,14 @@ class TextBuilder:
 
         yield from (text for text in inside if text.start < start)
         within = [text for text in inside if start <= text.start < end]
-        around = self._around(within, start, end) if within else ()
+        raw = with_texts(self._content, within, start, end) if within else ()
         for text in within:
             text.nested = True
             yield text
         written, parts = self._content[start:end], [part for part, _, _ in items]
-        yield Text(parts, start, end, written, escape=escape_text, reason=reason, inside=around)
+        text = Text(parts, start, end, written, escape=escape_text, reason=reason, inside=raw)
+        text.finish = partial(self._finish, text)
+        yield text
         yield from (text for text in inside if text.start >= end)
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:
@@ -191,7 +239,7 @@ class TextBuilder:
         def is_around(part: str | Code, start: int, end: int) -> bool:
             if isinstance(part, Code):
                 return not part.text and id(part) not in paired
-            return not self._content[start:end].strip(_BLANKS)
+            return not (part or self._content[start:end]).strip(_BLANKS)
 
         while first < last:
             if is_around(*items[first]):

@@ -1,23 +1,20 @@
 """Documents of Microsoft Office since 2007: Word, PowerPoint and Excel (Office Open XML, ECMA-376).
 
-Word parts a paragraph into runs anywhere, so that a translation gets new ones. Until then its markup stands between
-characters that XML does not have: \\1 r RUN \\2 ... \\3 is markup in a run, \\1 o \\2 ... \\3 around runs, and what is
-between \\1 f RUN \\2 \\3 and \\1 e \\2 \\3 is in runs of its own.
+Word parts a paragraph into runs anywhere, so that a translation gets new ones. Until then there are marks in it, of
+characters that XML does not have: \\1 and \\2 around characters, and \\3RUN\\3 before those that are in such a run.
 """
 
 import re
-from bisect import bisect
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import dropwhile
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from typing import ClassVar, NamedTuple
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import Event, escaped, xml_events
+from tolka.documents.markup import Element, Event, TextBuilder, elements, escaped, with_attributes, with_texts
 from tolka.documents.text import EDIT, Code, Text, pairs
-from tolka.documents.zipped import Paragraph, ZippedDocument, changed_attribute, descriptions, paragraphs
+from tolka.documents.zipped import ZippedDocument, changed_tag
 from tolka.errors import DataError
 from tolka.system.package_data import table_beside
 from tolka.text.scripts import plain_code, variety_of
@@ -26,35 +23,23 @@ _TYPES = "[Content_Types].xml"
 _NAMESPACE = re.compile(r"(wordprocessingml|drawingml|spreadsheetml|math)(?:/2006)?(?:/main)?$")
 # Fields whose result is a text of the document; that of others is computed.
 _TEXT_FIELD = re.compile(r"\s*(HYPERLINK|TOC|INDEX|TOA|BIBLIOGRAPHY)\b", re.IGNORECASE)
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_PIECE = re.compile("\x01(.)([^\x02]*)\x02([^\x03]*)\x03|([^\x01]+)")
-_NOISE = re.compile(r"""<(?:\w+:)?noProof\b[^>]*/>| (?:dirty|err|smtClean|noProof)="[^"]*\"""")
-_LANGUAGE = re.compile(r"""<(?:\w+:)?lang\b[^>]*?:val="([^"]*)"[^>]*/>| lang="([^"]*)\"""")
-_RTL = re.compile(r"<(?:\w+:)?rtl\b[^>]*/>")
-_TWICE = re.compile(
-    r"<((?:\w+:)?)(b|i|sz)( [^>]*)?/>(?!<(?:\w+:)?\2Cs)"
-)  # formatting that writing to the left has anew
+_DEPTHS = {"open": 1, "close": -1}
+_OUTSIDE = 1000  # characters inside of links and the like that weigh as much as one outside
+_PIECE = re.compile("\1([^\2]*)\2|\3([^\3]*)\3|([^\1-\3]+)")
+_NEW_LINE = re.compile(r"(?<=[^\n])(\n+)(?=[^\n])")
+# What parts runs that look alike: what was checked, and its language, which a translation has from the styles.
+_NOISE = re.compile(r"""<(?:\w+:)?(?:noProof|lang)\b[^>]*/>| (?:dirty|err|smtClean|noProof|lang)="[^"]*\"""")
+# Formatting that writing from the right has anew.
+_TWICE = re.compile(r"<((?:\w+:)?)(b|i|sz)( [^>]*)?/>(?!<(?:\w+:)?\2Cs)")
 
 
 def _names(kind: str) -> Sequence[str]:
     return table_beside(__file__)[kind]  # type: ignore[no-any-return]
 
 
-def _value(event: Event, attribute: str) -> str:
-    """Return an attribute's value, whatever its prefix."""
-    return next((value for name, value in event.attributes.items() if name.split(":")[-1] == attribute), "")
-
-
-def named(events: Iterable[Event]) -> Iterator[Event]:
-    """Yield events whose names begin with the letter of their namespace here, whatever prefix the document has."""
-    letters = dict[str, str]()
-    for event in events:
-        for key, value in event.attributes.items():
-            if key.startswith("xmlns"):
-                found = _NAMESPACE.search(value)
-                letters[key[6:]] = found[1][0].replace("d", "a") if found else key[6:]
-        prefix, _, name = event.name.rpartition(":")
-        yield event._replace(name=f"{letters.get(prefix, prefix)}:{name}") if name else event
+def prefix_of(tag: str) -> str:
+    """Return the prefix of the name in a start tag, with its colon."""
+    return str(re.findall(r"^<([^\s/>:]+:)?", tag)[0])
 
 
 class OfficeXml(ZippedDocument):
@@ -62,52 +47,46 @@ class OfficeXml(ZippedDocument):
 
     main: ClassVar[str]
     """what the type of the main part has in it"""
-    with_texts: ClassVar[str]
+    kinds: ClassVar[str]
     """pattern of the types of parts with texts"""
 
     def parts(self) -> Sequence[str]:
-        types = {name: kind for name, kind in self.types.items() if name in self.names}
-        if not any(self.main in kind and kind.endswith(".main+xml") for kind in types.values()):
+        if not any(self.main in kind and kind.endswith(".main+xml") for kind in self.types.values()):
             raise DataError(f"{self.path} is a ZIP archive, but no {', '.join(self.endings)}; is it complete?")
-        pattern = re.compile(rf"({self.with_texts}|diagramData|diagramDrawing|chart|core-properties)\+xml$")
-        return [name for name, kind in types.items() if pattern.search(kind)]
+        return self.parts_of(rf"{self.kinds}|diagramData|diagramDrawing|chart|core-properties")
+
+    def parts_of(self, pattern: str) -> list[str]:
+        """Return the names of the parts whose type ends with a pattern."""
+        return [name for name, kind in self.types.items() if re.search(rf"({pattern})\+xml$", kind)]
 
     @cached_property
     def types(self) -> dict[str, str]:
         """The type of each part that has one of its own."""
-        events = xml_events(self.content(_TYPES), self.label(_TYPES))
-        tags = [event.attributes for event in events if event.kind == "start" and event.name.endswith("Override")]
-        return {own.get("PartName", "").lstrip("/"): own.get("ContentType", "") for own in tags}
+        tags = [event.attributes for event in self.events(_TYPES, self.content(_TYPES))]
+        types = {own.get("PartName", "").lstrip("/"): own.get("ContentType", "") for own in tags}
+        return {name: types[name] for name in types if name in self.archive.namelist()}
 
-    def find(self, name: str, content: str) -> Iterator[Text]:
-        events, kind = named(xml_events(content, self.label(name))), self.types[name]
-        if "core-properties" in kind:
-            return descriptions(content, self.label(name))
-        if kind.endswith(".styles+xml"):
-            return paragraphs(events, lambda event: self._style(event, content))
-        return paragraphs(events, lambda event: self.opened(event, content))
+    def events(self, name: str, content: str) -> Iterator[Event]:
+        """Yield events whose names begin with the letter of their namespace here, whatever prefix the part has."""
+        letters = dict[str, str]()
+        for event in super().events(name, content):
+            for key, value in event.attributes.items():
+                if key.startswith("xmlns") and (found := _NAMESPACE.search(value)):
+                    letters[key[6:]] = found[1][0].replace("d", "a")
+            prefix, _, element = event.name.rpartition(":")
+            yield event._replace(name=f"{letters.get(prefix, prefix)}:{element}") if element else event
 
-    def opened(self, event: Event, content: str) -> Paragraph | None:
-        """Return what reads an element; None if only what is inside of it is read."""
-        if event.name in _names("paragraphs"):
-            return RunParagraph(content, event, self)
-        return Paragraph(content) if event.name in _names("left_alone") else None
+    def is_whole(self, start: Event) -> bool:
+        return start.name in _names("paragraphs") or start.name in _names("left_alone")
 
-    def _style(self, event: Event, content: str) -> Paragraph | None:
-        """Return the edit of a style's language."""
-        if event.name != "w:lang" or not self.is_source(_value(event, "val")):
-            return None
-        return Paragraph(content, [changed_attribute(content, event, r"(?:\w+:)?val", self.language)])
-
-    def is_source(self, language: str) -> bool:
-        """Return whether this is the language that is translated."""
-        return self.direction.is_known and plain_code(language) == plain_code(self.direction.source)
-
-    @property
-    def language(self) -> str:
-        """The language of the translation, as Office names it: with a region."""
-        target = variety_of(self.direction.target)
-        return f"{target.language}-{target.region}" if target.region else target.language
+    def texts_of(self, content: str, element: Element) -> Iterator[Text]:
+        if element.start.name in _names("paragraphs"):
+            yield from _Paragraph(self, content, element).texts()
+        elif element.start.name == "w:lang" and self.direction.is_known:
+            own, source, target = element.start.attributes, *map(variety_of, self.direction)
+            language = f"{target.language}-{target.region}" if target.region else target.language
+            if values := {key: language for key, value in own.items() if plain_code(value) == source.language}:
+                yield changed_tag(content, element.start, values)
 
 
 @DOCUMENTS.register("docx")
@@ -115,109 +94,130 @@ class WordDocument(OfficeXml):
     """A text document, with its headers, footers, notes and text boxes; comments stay."""
 
     endings, main = (".docx", ".docm", ".dotx", ".dotm"), "word"
-    with_texts = r"\.main|header|footer|footnotes|endnotes|wordprocessingml\.styles"
+    kinds = r"\.main|header|footer|footnotes|endnotes|wordprocessingml\.styles"
 
 
 @DOCUMENTS.register("pptx")
 class Presentation(OfficeXml):
     """A presentation: its slides and notes; what is on their masters stays."""
 
-    endings, main, with_texts = (".pptx", ".pptm", ".potx", ".ppsx"), "presentation", r"\.slide|\.notesSlide"
+    endings, main, kinds = (".pptx", ".pptm", ".potx", ".ppsx"), "presentation", r"\.slide|\.notesSlide"
 
 
-@dataclass
-class _Item:
-    """A part of a paragraph.
+class _Item(NamedTuple):
+    """A part of a paragraph. run: what begins its run; "" outside of runs. inside: texts in its markup.
 
-    raw: what it is without runs. start, end: the place in the content that it takes, with the beginning of its run if
-    it is the first in it, and the end if it is the last. run: what begins its run; "" around runs. head: what ends a
-    run in which something else is before it; tail: what begins one for that behind it. name: of its element.
+    start, end: its place, with the beginning of its run if it is the first in there, and the end if it is the last.
     """
 
     part: str | Code
-    raw: Sequence[str | Text]
     start: int
     end: int
-    run: str
-    head: str
-    tail: str
-    name: str
+    run: str = ""
+    inside: Sequence[Text] = ()
 
 
-class RunParagraph(Paragraph):
-    """A paragraph of runs. A tab ends a text, and a line break unless the sentence goes on."""
+class _Paragraph:
+    """Reads a paragraph of runs. Outside of links and the like a tab or line break ends a text."""
 
-    def __init__(self, content: str, event: Event, document: OfficeXml) -> None:
-        super().__init__(content)
-        self._document, self._begin, self._properties = document, event, (event.end, event.end)
-        self._prefix = prefix_of(content[event.start : event.end])
+    def __init__(self, document: OfficeXml, content: str, element: Element) -> None:
+        self._document, self._content, self._element = document, content, element
+        self._prefix = prefix_of(content[element.start.start : element.start.end])
+        self._properties: Element | None = None
         self._items = list[_Item]()
-        self._fields = list[int]()  # the number of the item that begins each field that has not ended
-        self._run, self._run_start = "", -1
-        self._characters, self._start, self._content_end = "", -1, 0
-        self._taken = 0  # how many of the texts inside are in an item
+        self._runs = list[tuple[int, int, str]]()  # from where to where each is, and what begins it
+        self._fields = list[tuple[int, list[str]]]()  # the first item and the instruction of each that has not ended
+        self._read(element)
 
-    def enter(self, event: Event) -> bool:
-        if event.name in _names("texts") and self._start < 0 and (self._run or event.name == "s:t"):
-            self._characters, self._start = "", event.start
-        elif self._run or self._start >= 0:
-            return False
-        elif event.name in _names("runs"):
-            self._run, self._run_start = self._run_tag(""), event.start
-        elif event.name == "w:sdtContent":
-            return self._extend(event.end)
-        elif event.name in _names("containers") or _TEXT_FIELD.match(_value(event, "instr")):
-            self._add(Code([], "open", event.name), event.start, event.end)
-        else:
-            return False
-        return True
+    def _read(self, parent: Element) -> None:
+        for element in elements(parent.inside):
+            start, _, end = element
+            if start.kind == "text" and parent.start.name in _names("plain"):
+                part = Code([start.text], name="new line") if start.text == "\n" else start.text
+                self._items.append(_Item(part, start.start, start.end))
+            elif start.kind != "start" or start.name in _names("dropped"):
+                continue
+            elif start.name in _names("properties"):
+                self._properties = element
+            elif start.name in _names("plain"):
+                self._read(element)
+            elif start.name in _names("runs"):
+                self._read_run(element)
+            elif start.name in _names("containers"):
+                children = (each for each in elements(element.inside) if each.start.name == "w:sdtContent")
+                inner = next(children, element)
+                self._add_tag("open", start.name, start.start, inner.start.end)
+                self._read(inner)
+                self._add_tag("close", start.name, inner.end.start, end.end)
+            else:
+                self._add_whole(element, start.start, end.end)
 
-    def leave(self, event: Event) -> None:
-        if event.name in _names("runs"):
-            if self._items and self._items[-1].tail:
-                self._items[-1].end, self._items[-1].tail = event.end, ""
-            self._run, self._run_start = "", -1
-        elif event.name in _names("texts"):
-            lines = self._characters.split("\n") if event.name == "s:t" else [self._characters]
-            for number, line in enumerate(lines):
-                if number:
-                    self._add(Code([]), self._start, event.end, "s:br")
-                    self._items[-1].part = Code(["\n"])
-                self._add(line, self._start, event.end)
-            self._start = -1
-        elif event.name == "w:sdtContent":
-            self._content_end = event.start
-        else:
-            start = self._content_end if event.name == "w:sdt" and self._content_end else event.start
-            self._content_end = 0
-            self._add(Code([], "close", event.name), start, event.end)
+    def _read_run(self, run: Element) -> None:
+        start, end = run.start.start, run.end.end
+        children = [each for each in elements(run.inside) if each.start.kind == "start"]
+        formatting = [each for each in children if each.start.name in _names("formatting")]
+        tag = self._run_tag("".join(self._content[each.start.start : each.end.end] for each in formatting))
+        self._runs.append((start, end, tag))
+        parts = [each for each in children if each.start.name not in _names("dropped")]
+        for number, element in enumerate(parts, 1):
+            place = start if number == 1 else element.start.start, end if number == len(parts) else element.end.end
+            if element.start.name in _names("texts"):
+                text = "\N{NON-BREAKING HYPHEN}" if element.start.name == "w:noBreakHyphen" else element.text
+                for odd, line in enumerate(_NEW_LINE.split(text)):
+                    part = Code([self._written(line, tag)], name="new line") if odd % 2 else line
+                    self._items.append(_Item(part, *place, tag))
+            else:
+                self._read_field(element, self._add_whole(element, *place, tag))
 
-    def add_characters(self, event: Event) -> None:
-        self._characters += event.text
+    def _add_tag(self, kind: str, name: str, start: int, end: int) -> None:
+        self._items.append(_Item(Code([self._content[start:end]], kind, name), start, end))
 
-    def add_whole(self, event: Event, end: int) -> None:
-        if event.name in _names("properties"):
-            self._properties = event.start, end
-        elif event.name in _names("formatting"):
-            self._run = self._run_tag(self.content[event.start : end])
-        elif event.name == "w:noBreakHyphen":
-            self._add("\N{NON-BREAKING HYPHEN}", event.start, end)
-        elif event.name not in _names("dropped") and not (event.name.endswith("Pr") and self._extend(end)):
-            text = self.text.strip() if event.name in _names("kept") else ""
-            self._add(Code([], "kept" if text else "lone", self.text, text), event.start, end, event.name)
-            if event.name == "w:fldChar":
-                self._add_field_mark(_value(event, "fldCharType"))
-        self._taken = len(self.inside)
+    def _add_whole(self, element: Element, start: int, end: int, run: str = "") -> Code:
+        inside = list(self._document.find(self._content, [element.start, *element.inside, element.end]))
+        raw = with_texts(self._content, inside, element.start.start, element.end.end)
+        text = element.text.strip() if element.start.name in _names("kept") else ""
+        code = Code([run, *raw, run and f"</{self._prefix}r>"], "kept" if text else "lone", element.start.name, text)
+        self._items.append(_Item(code, start, end, run, inside))
+        return code
+
+    def _read_field(self, element: Element, code: Code) -> None:
+        """Take what begins or ends a field, its instruction, or what parts this from its result."""
+        kind = element.start.attributes.get(f"{self._prefix}fldCharType")
+        if kind == "begin":
+            self._fields.append((len(self._items) - 1, []))
+        if not self._fields:
+            return  # it began in another paragraph
+        first, instruction = self._fields[-1]
+        has_text = _TEXT_FIELD.match("".join(instruction))
+        if element.start.name == "w:instrText":
+            instruction.append(element.text)
+        elif kind == "separate" and has_text:
+            self._merge(first, "open")
+        elif kind == "end":
+            self._fields.pop()
+            if has_text:
+                code.kind, code.name = "close", "field"
+            else:
+                self._merge(first, "kept")
+
+    def _merge(self, first: int, kind: str) -> None:
+        """Make one code of the last items."""
+        items = self._items[first:]
+        codes = [item.part for item in items if isinstance(item.part, Code)]
+        if 2 * len(pairs(codes)) < sum(code.kind in _DEPTHS for code in codes):
+            return  # a link that is not whole in there
+        raws = (p.raw if isinstance(p, Code) else [self._written(escaped(p), run)] for p, _, _, run, _ in items)
+        raw = [each for of_item in raws for each in of_item]
+        text = "".join(part.text if isinstance(part, Code) else part for part, *_ in items).strip()
+        code = Code(raw, "open", "field") if kind == "open" else Code(raw, "kept" if text else "lone", text=text)
+        inside = [text for item in items for text in item.inside]
+        self._items[first:] = [_Item(code, items[0].start, items[-1].end, inside=inside)]
 
     def _run_tag(self, formatting: str) -> str:
         """Return what begins a run of the translation."""
         formatting = _NOISE.sub("", formatting)
-        for match in _LANGUAGE.finditer(formatting):
-            if self._document.is_source(match[1] or match[2]):  # which Word then takes from the styles
-                new = f' lang="{self._document.language}"' if match[2] else ""
-                formatting = formatting.replace(match[0], new)
-        if self._document.turned and self._begin.name == "w:p":
-            formatting = _RTL.sub("", formatting)
+        if self._document.turned and self._element.start.name == "w:p":
+            formatting = re.sub(r"<(?:\w+:)?rtl\b[^>]*/>", "", formatting)
             if self._document.turned == "rtl":
                 formatting = self._with_child(_TWICE.sub(r"\g<0><\1\2Cs\3/>", formatting), "rPr", "rtl")
         is_empty = re.fullmatch(r"<[^< ]*/>|<([^\s<>/]+)></\1>", formatting)
@@ -225,200 +225,89 @@ class RunParagraph(Paragraph):
 
     def _with_child(self, element: str, name: str, child: str) -> str:
         """Return properties with an empty element in them, in the order of the schema."""
-        prefix = self._prefix
-        behind = re.search(rf"<{prefix}(?:{'|'.join(_names(f'behind_{child}'))})\b|</{prefix}{name}>", element)
+        prefix, following = self._prefix, "|".join(_names(f"behind_{child}"))
+        behind = re.search(rf"<{prefix}(?:{following})\b|</{prefix}{name}>", element)
         if behind is None:  # <w:rPr/>, or none
             return f"<{prefix}{name}><{prefix}{child}/></{prefix}{name}>"
         return f"{element[: behind.start()]}<{prefix}{child}/>{element[behind.start() :]}"
 
-    def _extend(self, end: int) -> bool:
-        """Let the element that was opened last begin with what ends here; return False if it has begun."""
-        last = self._items[-1] if self._items else None
-        if last is None or not isinstance(last.part, Code) or last.part.kind != "open" or self._run:
-            return False
-        self._items.pop()
-        self._add(Code([], "open", last.name), last.start, end)
-        return True
-
-    def _add(self, part: str | Code, start: int, end: int, name: str = "") -> None:
-        inside, self._taken = self.inside[self._taken :], len(self.inside)
-        raw = [f"\1{'r' if self._run else 'o'}{self._run}\2", *self._raw(inside, start, end), "\3"]
-        if isinstance(part, Code):
-            part.raw, name = raw, name or part.name
-        item = _Item(part, raw, start, end, self._run, self._run and f"</{self._prefix}r>", self._run, name)
-        if self._run_start >= 0:  # the first of its run
-            item.start, item.head, self._run_start = self._run_start, "", -1
-        self._items.append(item)
-
-    def _raw(self, inside: Sequence[Text], start: int, end: int) -> list[str | Text]:
-        """Return the content between two places, with the texts inside."""
-        raw = list[str | Text]()
-        for text in inside:
-            if not text.nested:
-                raw += [self.content[start : text.start], text]
-                start = text.end
-        return [*raw, self.content[start:end]]
-
-    def _add_field_mark(self, kind: str) -> None:
-        """Take what begins or ends a field, or parts its instruction from its result."""
-        if kind == "begin":
-            self._fields.append(len(self._items) - 1)
-        elif self._fields and kind == "separate":
-            codes = [item.part for item in self._items[self._fields[-1] :] if item.name == "w:instrText"]
-            if _TEXT_FIELD.match("".join(code.name for code in codes if isinstance(code, Code))):
-                self._merge(self._fields[-1], "open")
-        elif self._fields:
-            first = self._fields.pop()
-            if self._items[first].name == "field":
-                self._items[-1].part = Code(self._items[-1].raw, "close", "field")
-            else:
-                self._merge(first, "kept")
-
-    def _merge(self, first: int, kind: str) -> None:
-        """Make one code of the last items."""
-        items = self._items[first:]
-        if not _is_balanced(items):
-            return
-        text = "".join(item.part if isinstance(item.part, str) else item.part.text for item in items).strip()
-        raw = [part for item in items for part in item.raw]
-        code = Code(raw, kind, "field", text if kind == "kept" else "")
-        if kind == "kept" and not text:
-            code.kind = "lone"
-        self._items[first:] = [
-            replace(items[0], part=code, raw=raw, end=items[-1].end, tail=items[-1].tail, name="field")
-        ]
-
     def texts(self) -> Iterator[Text]:
-        texts, ends = list[Text](), [text.end for text in self.inside]
-        for items in self._segments():
-            start, end = items[0].start, items[-1].end
-            inside = self.inside[bisect(ends, start) : bisect(ends, end)]
-            texts.append(self._text_of(items, self._raw(inside, start, end) if inside else ()))
-            for text in inside:
-                text.nested = True
-        yield from sorted([*self._turned(texts), *self.inside, *texts], key=lambda text: text.end)
+        """Yield the texts; those inside of another one before it."""
+        texts = [text for line in self._lines() for text in self._texts_of(*line)]
+        edits = self._turned() if texts and self._document.turned else ()
+        yield from sorted([*edits, *texts], key=lambda text: text.end)
 
-    def _segments(self) -> list[list[_Item]]:
-        """Return the items of each text."""
-        parts, following = [list[_Item]()], ""
-        for item in reversed(self._items):
-            if item.name in _names("tabs") or (item.name in _names("lines") and not following[:1].islower()):
-                parts.append([])
-            else:
-                following = item.part.lstrip() or following if isinstance(item.part, str) else following
-                parts[-1].append(item)
-        segments = [_trimmed(part[::-1]) for part in reversed(parts)]
-        if not all(map(_is_balanced, segments)):
-            segments = [_trimmed(self._items)]
-        return [items for items in segments if any(isinstance(item.part, str) and item.part.strip() for item in items)]
-
-    def _text_of(self, items: Sequence[_Item], inside: Sequence[str | Text]) -> Text:
-        """Return a text of items. The formatting that most of it has is that of its translation, around other spans."""
-        counts, depth = (Counter[str](), Counter[str]()), 0  # around spans such as links, and inside of them
-        for item in items:
+    def _lines(self) -> list[tuple[list[_Item], Counter[str]]]:
+        """Return the items of each text, and how much of it each run has."""
+        lines, depth = [(list[_Item](), Counter[str]())], 0
+        for item, following in zip(self._items, [*self._items[1:], _Item("", 0, 0)], strict=False):
             if isinstance(item.part, str):
-                counts[depth > 0][item.run] += len(item.part)
+                lines[-1][1][item.run] += len(item.part.strip()) * (1 if depth else _OUTSIDE)
             else:
-                depth += {"open": 1, "close": -1}.get(item.part.kind, 0)
-        base = current = (counts[0] or counts[1]).most_common(1)[0][0]
-        parts = list[str | Code]()
-        first, last = items[0], items[-1]
+                depth += _DEPTHS.get(item.part.kind, 0)
+                goes_on = isinstance(following.part, str) and following.part.lstrip()[:1].islower()
+                if item.part.name in _names("tabs" if goes_on else "breaks") and not depth:
+                    lines.append(([], Counter()))
+                    continue
+            lines[-1][0].append(item)
+        return lines
 
-        def switch(run: str) -> None:
-            nonlocal current
-            parts.extend([Code(["\1e\2\3"], "close", "formatting")] if base != current != run else [])
-            parts.extend([Code([f"\1f{run}\2\3"], "open", "formatting")] if current != run != base else [])
+    def _texts_of(self, line: Sequence[_Item], weights: Counter[str]) -> Iterator[Text]:
+        """Yield the text of a line. The formatting that most of it has is that of its translation."""
+        base = current = max(weights, key=weights.__getitem__, default="")
+        builder = TextBuilder(self._content, _marked, partial(self._finish, base))
+        for part, start, end, run, inside in line:
+            if isinstance(part, Code):
+                run = base if part.kind in _DEPTHS else current
+            elif not part.strip():
+                run = current
+            if base != current != run:
+                builder.add(Code([f"\3{base}\3"], "close", "run"), start, start)
+            if current != run != base:
+                builder.add(Code([f"\3{run}\3"], "open", "run"), start, start)
             current = run
+            if isinstance(part, Code) and part.name in _names("breaks"):
+                builder.add(" ", start, start)
+            builder.add(part, start, end, inside)
+        if current != base:
+            builder.add(Code([f"\3{base}\3"], "close", "run"), line[-1].end, line[-1].end)
+        return builder.finish()
 
-        for item in items:
-            if isinstance(item.part, str):
-                if item.part.strip():
-                    switch(item.run)
-                parts.append(item.part)
-                continue
-            if item.part.kind in ("open", "close"):
-                switch(base)
-            parts += [" ", item.part] if item.name in [*_names("lines"), *_names("tabs"), "s:br"] else [item.part]
-        switch(base)
-        before = first.part[: -len(first.part.lstrip())] if isinstance(first.part, str) else ""
-        behind = last.part[len(last.part.rstrip()) :] if isinstance(last.part, str) else ""
+    def _finish(self, base: str, text: Text, written: str) -> str:
+        """Return the runs of a translation, and what ends a run that it begins in, and begins one that it ends in."""
+        if base:
+            characters = "".join(part for part in text.parts if isinstance(part, str))
+            before, _, behind = characters.partition(characters.strip())
+            written = f"{_marked(before)}{written}{_marked(behind)}"
+        run, runs = base, [self._run_at(text.start) and f"</{self._prefix}r>"]
+        for characters, other_run, markup in _PIECE.findall(written.replace("\2\1", "")):
+            run = other_run or run
+            runs.append(self._written(characters, run) if characters else markup)
+        return "".join([*runs, self._run_at(text.end)])
 
-        def finish(written: str) -> str:
-            return first.head + self._runs(f"{before}{written}{behind}", base) + last.tail
+    def _written(self, characters: str, run: str) -> str:
+        """Return characters in a run, or as they are."""
+        prefix, space = self._prefix, "" if self._element.start.name == "a:p" else ' xml:space="preserve"'
+        return f"{run}<{prefix}t{space}>{characters}</{prefix}t></{prefix}r>" if run else characters
 
-        content = self.content[first.start : last.end]
-        return Text(parts, first.start, last.end, content, escape=_escaped, finish=finish, inside=inside)
+    def _run_at(self, place: int) -> str:
+        """Return what begins the run that a place is inside of; "" if it is in none."""
+        number = bisect_left(self._runs, (place,)) - 1
+        return self._runs[number][2] if number >= 0 and place < self._runs[number][1] else ""
 
-    def _runs(self, written: str, base: str) -> str:
-        """Return the runs of a translation."""
-        parts, runs, current = list[str](), [base], ""
-        space = "" if self._begin.name == "a:p" else ' xml:space="preserve"'
-
-        def switch(run: str) -> None:
-            nonlocal current
-            if run != current:
-                parts.append((current and f"</{self._prefix}r>") + run)
-                current = run
-
-        for kind, run, raw, characters in _PIECE.findall(written):
-            if kind == "f":
-                runs.append(run)
-            elif kind == "e":
-                runs.pop()
-            elif kind:
-                switch(run)
-                parts.append(raw)
-            else:
-                switch(runs[-1])
-                text = re.sub(" *\n", "\n", characters)
-                parts.append(f"<{self._prefix}t{space}>{text}</{self._prefix}t>")
-        switch("")
-        return "".join(parts)
-
-    def _turned(self, texts: Sequence[Text]) -> Iterator[Text]:
-        """Yield edits that let the paragraph be written from the other side."""
-        turned, (start, end) = self._document.turned, self._properties
-        properties = self.content[start:end]
-        if not turned or not texts:
-            return
-        if self._begin.name == "w:p":
-            bare = re.sub(r"<(?:\w+:)?bidi\b[^>]*/>", "", properties)
-            new = self._with_child(bare, "pPr", "bidi") if turned == "rtl" else bare
-            yield Text([], start, end, new, reason=EDIT)
-        elif self._begin.name == "a:p":
-            side = ' algn="r" rtl="1"' if turned == "rtl" else ' algn="l" rtl="0"'
-            bare = re.sub(r' (?:rtl|algn="[lr]")(?:="[^"]*")?(?=[^<]*>)', "", properties)
-            new = re.sub(r"^<[^\s/>]+", rf"\g<0>{side}", bare) or f"<{self._prefix}pPr{side}/>"
-            yield Text([], start, end, new, reason=EDIT)
+    def _turned(self) -> Iterator[Text]:
+        """Yield an edit that lets the paragraph be written from the other side."""
+        is_rtl, tag, properties = self._document.turned == "rtl", self._element.start, self._properties
+        start, end = (properties.start.start, properties.end.end) if properties else (tag.end, tag.end)
+        if tag.name == "w:p":
+            bare = re.sub(r"<(?:\w+:)?bidi\b[^>]*/>", "", self._content[start:end])
+            yield Text([], start, end, self._with_child(bare, "pPr", "bidi") if is_rtl else bare, reason=EDIT)
+        elif tag.name == "a:p":
+            end, own = (properties.start.end, properties.start.attributes) if properties else (end, {})
+            side = {"algn": "r" if is_rtl else "l"} if own.get("algn", "l") in "lr" else {}
+            bare = self._content[start:end] or f"<{self._prefix}pPr/>"
+            yield Text([], start, end, with_attributes(bare, {**side, "rtl": "1" if is_rtl else "0"}), reason=EDIT)
 
 
-def prefix_of(tag: str) -> str:
-    """Return the prefix of the name in a start tag, with its colon."""
-    found = re.match(r"<([^\s/>:]+:)", tag)
-    return found[1] if found else ""
-
-
-def _escaped(text: str) -> str:
-    return escaped(_NO_XML.sub("", text))
-
-
-def _codes(items: Iterable[_Item]) -> list[Code]:
-    return [item.part for item in items if isinstance(item.part, Code)]
-
-
-def _is_balanced(items: Sequence[_Item]) -> bool:
-    """Return whether all that is opened is closed, and conversely."""
-    codes = _codes(items)
-    return 2 * len(pairs(codes)) == sum(code.kind in ("open", "close") for code in codes)
-
-
-def _trimmed(items: Sequence[_Item]) -> list[_Item]:
-    """Return items without markup at their edges that is around nothing of them."""
-    codes = _codes(items)
-    paired = {id(codes[number]) for pair in pairs(codes).items() for number in pair}
-
-    def is_around(item: _Item) -> bool:
-        return isinstance(item.part, Code) and not item.part.text and id(item.part) not in paired
-
-    trimmed = list(dropwhile(is_around, items))[::-1]
-    return list(dropwhile(is_around, trimmed))[::-1]
+def _marked(text: str) -> str:
+    return f"\1{escaped(text)}\2" if text else ""

@@ -1,11 +1,24 @@
 """Plain text: every line is a text."""
 
+import re
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS, LineFile
-from tolka.documents.tables import LinesDocument
+from tolka.documents.spliced import SplicedDocument
+from tolka.documents.strings import string_texts
+from tolka.documents.text import Text
 from tolka.text.lines import count_and_digest, read_lines
 from tolka.text.pairs import Pair
+
+
+class LinesDocument(SplicedDocument):
+    """Lines that are texts."""
+
+    endings = (".txt",)
+
+    def find(self, content: str) -> Iterator[Text]:
+        for line in re.finditer(r"[^\n\ufeff]+", content):
+            yield from string_texts(line[0], line.start(), line[0])
 
 
 @DOCUMENTS.register("text")

@@ -1,15 +1,12 @@
 """Spreadsheets of Microsoft Excel: all texts in their cells, or those of one column (ECMA-376, part 1, section 18)."""
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cached_property, reduce
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import Event, xml_events
-from tolka.documents.office_xml import OfficeXml, RunParagraph, named, prefix_of
-from tolka.documents.text import Text
-from tolka.documents.zipped import Paragraph, paragraphs
+from tolka.documents.markup import Element, Event, elements, with_attributes, with_texts
+from tolka.documents.office_xml import OfficeXml, prefix_of
+from tolka.documents.text import EDIT, Text
 from tolka.errors import DataError
 
 
@@ -22,116 +19,74 @@ class Spreadsheet(OfficeXml):
     """
 
     endings, main, with_column = (".xlsx", ".xlsm", ".xltx"), "sheet", (False, True)
-    with_texts = r"\.sharedStrings|\.worksheet|\.drawing"
-
-    def parts(self) -> Sequence[str]:
-        parts = super().parts()
-        return parts if not self.layout.column else self._parts_of("worksheet")
-
-    def _parts_of(self, kind: str) -> list[str]:
-        return [name for name in self.names if self.types.get(name, "").endswith(f".{kind}+xml")]
+    kinds = r"\.sharedStrings|\.worksheet|\.drawing"
 
     def texts(self) -> Iterator[Text]:
-        self._first_row, self._has_column = list[str](), not self.layout.column
-        yield from super().texts()
-        if not self._has_column:
-            names = ", ".join(map(repr, self._first_row[:10]))
-            raise DataError(
-                f"{self.path}: no sheet has a column {self.layout.column!r}; it could be {names}, or a letter"
-            )
-
-    def find(self, name: str, content: str) -> Iterator[Text]:
-        for text in self._column(name, content) if self.layout.column else super().find(name, content):
+        self._headers, self._has_column = list[str](), not self.layout.column
+        for text in super().texts():
             if text.source in self._table_columns:
                 text.reason = "name of a table's column"
             yield text
+        if not self._has_column:
+            some = ", ".join(map(repr, self._headers[:10]))
+            raise DataError(f"{self.path}: no sheet has a column {self.layout.column!r}; use {some}, or a letter")
 
     @cached_property
     def _table_columns(self) -> set[str]:
         """The names of the columns of tables, which their cells must have as well."""
-        events = (
-            event for name in self._parts_of("table") for event in xml_events(self.content(name), self.label(name))
-        )
-        return {event.attributes.get("name", "") for event in events if event.name.endswith("tableColumn")}
+        events = (event for name in self.parts_of(r"\.table") for event in self.events(name, self.content(name)))
+        return {event.attributes["name"] for event in events if event.name.endswith("tableColumn") and event.attributes}
 
     @cached_property
-    def _shared(self) -> list[RunParagraph]:
-        """The texts that cells refer to by their numbers."""
-        strings = list[RunParagraph]()
-        for name in self._parts_of("sharedStrings"):
+    def _shared(self) -> tuple[str, dict[str, Element]]:
+        """The content of the part of texts that cells refer to by their numbers, and these texts."""
+        content, strings = "", list[Element]()
+        for name in self.parts_of(r"\.sharedStrings"):
             content = self.content(name)
+            strings += elements(self.events(name, content), lambda start: start.name == "s:si")
+        texts = (each for each in strings if each.start.name == "s:si")
+        return content, {str(number): each for number, each in enumerate(texts)}
 
-            def opened(event: Event, content: str = content) -> Paragraph | None:
-                strings.extend([RunParagraph(content, event, self)] if event.name == "s:si" else [])
-                return strings[-1] if event.name == "s:si" else None
+    def find(self, content: str, events: Iterable[Event]) -> Iterator[Text]:
+        if not self.layout.column:
+            yield from super().find(content, events)
+            return
+        first_row, column = "", self.layout.column
+        for cell in elements(events, lambda start: start.name == "s:c"):
+            place, string = cell.start.attributes.get("r", ""), self._string_in(cell)
+            letters = place.rstrip("0123456789")
+            number = reduce(lambda number, letter: 26 * number + ord(letter) - ord("A") + 1, letters, 0)
+            if string is None:
+                continue
+            first_row = first_row or place.removeprefix(letters)
+            is_header = place == f"{letters}{first_row}"
+            if is_header:
+                self._headers.append(string.text)
+            if is_header and string.text == self.layout.column:
+                column, self._has_column = letters, True
+            elif column in (letters, str(number)):
+                self._has_column = True
+                for text in self._texts_in(content, cell, string):
+                    text.where = place
+                    yield text
 
-            list(paragraphs(named(xml_events(content, self.label(name))), opened))
-        return strings
+    def _string_in(self, cell: Element) -> Element | None:
+        """Return the text of a cell; None if it has none, or a formula."""
+        parts = {each.start.name: each for each in elements(cell.inside)}
+        number = parts["s:v"].text if cell.start.attributes.get("t") == "s" and "s:v" in parts else ""
+        return None if "s:f" in parts else self._shared[1].get(number, parts.get("s:is"))
 
-    def _column(self, name: str, content: str) -> Iterator[Text]:
-        """Yield the texts in the cells of the column."""
-        cells = list[_Cell]()
-
-        def opened(event: Event) -> Paragraph | None:
-            if event.name != "s:c":
-                return RunParagraph(content, event, self) if event.name == "s:is" else None
-            cells.append(_Cell(content, event, self._shared))
-            return cells[-1]
-
-        list(paragraphs(named(xml_events(content, self.label(name))), opened))
-        headers = {cell.written.source: cell.column for cell in cells if cell.written and cell.row == cells[0].row}
-        self._first_row += headers
-        column, has_header = self.layout.column, self.layout.column in headers
-        number = headers.get(column) or (int(column) if column.isdecimal() else _number(column))
-        self._has_column |= number > 0
-        for cell in cells:
-            if cell.written and cell.column == number and not (has_header and cell.row == cells[0].row):
-                cell.written.where = f"{self.label(name)}, {cell.place}"
-                yield cell.written
-
-
-class _Cell(Paragraph):
-    """A cell of a sheet. written: its text, which moves into the cell when it is translated; None if it has none."""
-
-    def __init__(self, content: str, event: Event, shared: Sequence[RunParagraph]) -> None:
-        super().__init__(content)
-        self._event, self._shared, self._has_formula, self._string = event, shared, False, -1
-        self.place = event.attributes.get("r", "")
-        self.column, self.row = (
-            _number(self.place.rstrip("0123456789")),
-            self.place.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-        )
-        self.written: Text | None = None
-
-    def add_whole(self, event: Event, end: int) -> None:
-        self._has_formula |= event.name == "s:f"
-        if event.name == "s:v" and self._event.attributes.get("t") == "s" and self.text.isdecimal():
-            self._string = int(self.text)
-        self._end = end
-
-    def texts(self) -> Iterator[Text]:
-        texts = list(self._shared[self._string].texts()) if 0 <= self._string < len(self._shared) else self.inside
-        if self._has_formula or not texts:
-            return iter(())
-        self.written, (text,) = None, texts
-        if self._string < 0:
-            self.written = text
-            return iter(())
-        tag = self.content[self._event.start : self._event.end]
-        tag = re.sub(r"""\st\s*=\s*(["'])s\1""", ' t="inlineStr"', tag)
-        prefix = prefix_of(tag)
-
-        def finish(written: str) -> str:
-            return f"{tag}<{prefix}is>{text.finish(written)}</{prefix}is>"
-
-        start = self._event.start
-        self.written = replace(text, start=start, end=self._end, written=self.content[start : self._end], finish=finish)
-        return iter(())
-
-
-def _number(letters: str) -> int:
-    """Return the number of a column by its letters, from 1; 0 for what is none."""
-    number = 0
-    for letter in letters if re.fullmatch("[A-Z]{1,3}", letters) else "":
-        number = number * 26 + ord(letter) - ord("A") + 1
-    return number
+    def _texts_in(self, content: str, cell: Element, string: Element) -> Iterator[Text]:
+        """Yield the texts of a cell, and let one that several cells share move into this one if it is translated."""
+        if string.start.name == "s:is":
+            yield from self.texts_of(content, string)
+            return
+        shared, (start, end) = self._shared[0], (cell.start.start, cell.end.end)
+        texts = list(self.texts_of(shared, string))
+        tag = with_attributes(content[start : cell.start.end], {"t": "inlineStr"})
+        name, inside = f"{prefix_of(tag)}is", with_texts(shared, texts, string.start.end, string.end.start)
+        for text in texts:
+            text.nested = True
+            yield text
+        inside = [f"{tag}<{name}>", *inside, f"</{name}>{content[cell.end.start : end]}"]
+        yield Text([], start, end, content[start:end], reason=EDIT, inside=inside)

@@ -2,158 +2,131 @@
 
 import json
 import re
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import cycle, repeat
 from typing import Any, NamedTuple
 
 import yaml
 
 from tolka.documents.base import DOCUMENTS
 from tolka.documents.spliced import SplicedDocument
-from tolka.documents.strings import CODE, pieces_of, string_texts
+from tolka.documents.strings import CODE, string_texts
 from tolka.documents.text import EDIT, Text
 from tolka.errors import DataError
+from tolka.text.direction import Direction
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<colon>\s*:)?|[\[\]{}]', re.DOTALL)
-_KEPT = re.compile(r"(\$t\([^()]*\)|%\{\w+\}|\{\{(?:[^{}]|\{\{[^{}]*\}\})*\}\}|\{[^{}]*\})")
+_KEPT = re.compile(r"(\$t\([^()]*\)|%\{\w+\}|\{\{[^{}]*\}\}|\{[^{}]*\})")
 _OF_SEVERAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")  # ICU's MessageFormat
 # Colours, identifiers, and formats of dates and numbers, as %d %b and YYYY-MM-DD.
 _CODE = re.compile(
-    r"#[0-9a-fA-F]{3,8}|(?:rgb|hsl)a?\([^()]*\)|[a-z0-9-]+(?:[._][a-z0-9-]+)+|(?:%[-^0-9]*[a-zA-Z]|[^\w%])+"
+    r"#[0-9a-fA-F]{3,8}|[a-z0-9-]+(?:[._][a-z0-9-]+)+|(?:%[-^0-9]*[a-zA-Z]|[^\w%])+"
     r"|(?=.*(?:[Yy]{2}|:mm))(?:[YyMDdHhmsaALT]|\W)+"
 )
-_STRING = "tag:yaml.org,2002:str"
-_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor and a tag before a value
-_PLAIN = re.compile(r"[\w(](?!.*(?::(?:\s|$)|\s#))[^\n,\[\]{}]*(?<!\s)")  # without what ends it inside of brackets
-_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # line breaks of YAML, and what it may not have
 _RESOLVER: Any = yaml.resolver.Resolver()
 
 
 class _String(NamedTuple):
-    """A string, its place, and the keys that lead to it. style: of YAML."""
+    """A string, its place, the keys that lead to it, and what writes a value as it is written."""
 
     value: str
     start: int
     end: int
-    path: Sequence[str]
+    path: tuple[str, ...]
     is_key: bool
-    style: str = '"'
-
-
-class StringTable(SplicedDocument):
-    """Strings by their keys; the keys stay, and so does what is beneath one that begins with @ or $."""
-
-    @abstractmethod
-    def strings(self, content: str) -> Iterator[_String]:
-        """Yield the strings; DataError with the line for what cannot be read."""
-
-    @abstractmethod
-    def quoted(self, string: _String, written: str, value: str) -> str:
-        """Return a value as it is written in place of a string. written: that string."""
-
-    def find(self, content: str) -> Iterator[Text]:
-        self.is_escaped = content.isascii() and "\\u" in content
-        self._newline = "\r\n" if "\r\n" in content else "\n"
-        for string in self.strings(content):
-            value, start, end, path = string[:4]
-            written = content[start:end]
-            if (string.is_key and len(path) == 1) or path == ("@@locale",):
-                if self.direction.is_known and value == self.direction.source:
-                    yield Text([], start, end, written.replace(value, self.direction.target), reason=EDIT)
-            elif not string.is_key and not any(key.startswith(("@", "$")) for key in path):
-                reason = CODE if _CODE.fullmatch(value) else ""
-                if reason := "plural or select" if _OF_SEVERAL.search(value) else reason:
-                    yield Text([value], start, end, written, reason=reason)
-                    continue
-                quote = partial(self.quoted, string, written)
-                yield from string_texts(pieces_of(value, start, _KEPT), start, end, content, quote)
+    quote: Callable[[str], str]
 
 
 def json_strings(content: str) -> Iterator[_String]:
-    """Yield the strings of JSON (RFC 8259), which is no other than it should be."""
+    """Yield the strings of JSON (RFC 8259), or of lines of it, which must be without errors."""
+    quote = partial(json.dumps, ensure_ascii=content.isascii() and "\\u" in content)
     path = list[str]()  # key at each level; "" in a list
     for match in _TOKEN.finditer(content):
-        if match["string"] is None:
-            path[:] = [*path, ""] if match[0] in "[{" else path[:-1]
+        if match["string"]:
+            value = json.loads(match["string"])
+            if match["colon"]:
+                path[-1] = value
+            yield _String(value, *match.span("string"), tuple(path), bool(match["colon"]), quote)
+        else:
+            path = [*path, ""] if match[0] in "[{" else path[:-1]
+
+
+def _yaml_strings(content: str) -> Iterator[_String]:
+    """Yield the strings of YAML 1.1, except what has a tag or an anchor of its own; YAMLError for what is none."""
+    path, offset = list[str](), content.startswith("\ufeff")
+    are_keys: list[Iterator[bool]] = [repeat(False)]  # whether the next one is a key, at each level
+    for event in yaml.parse(content[offset:], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        if isinstance(event, yaml.CollectionEndEvent):
+            path.pop()
+            are_keys.pop()
+        is_key = isinstance(event, yaml.NodeEvent) and next(are_keys[-1])
+        if isinstance(event, yaml.CollectionStartEvent):
+            path.append("")
+            are_keys.append(cycle([True, False]) if isinstance(event, yaml.MappingStartEvent) else repeat(False))
+        elif isinstance(event, yaml.ScalarEvent):
+            if is_key:
+                path[-1] = event.value
+            tag = event.tag or _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
+            if tag == "tag:yaml.org,2002:str" and not event.anchor and event.start_mark and event.end_mark:
+                start, end = event.start_mark.index + offset, event.end_mark.index + offset
+                end = start + len(content[start:end].rstrip())  # without the line ends of a block
+                yield _String(event.value, start, end, tuple(path), is_key, partial(_yaml_scalar, event.style))
+
+
+def _yaml_scalar(style: str | None, value: str) -> str:
+    """Return a value in quotation marks if its style has them, or it needs them; in double ones in place of a block."""
+    style = (style or None) if value.isprintable() else '"'
+    # In brackets, where it needs them most.
+    listed = yaml.safe_dump(
+        [value], default_style=style, default_flow_style=True, allow_unicode=True, width=sys.maxsize
+    )
+    return listed[1:-2]
+
+
+def _texts_of(strings: Iterable[_String], content: str, direction: Direction) -> Iterator[Text]:
+    """Yield the texts of strings; keys stay, and so does what is beneath one that begins with @ or $."""
+    for value, start, end, path, is_key, quote in strings:
+        written = content[start:end]
+        if path == ("@@locale",) or (is_key and len(path) == 1):
+            if direction.is_known and value == direction.source:
+                yield Text([], start, end, quote(direction.target), reason=EDIT)
+        elif is_key or any(key.startswith(("@", "$")) for key in path):
             continue
-        value = json.loads(match["string"])
-        if match["colon"]:
-            path[-1] = value
-        yield _String(value, *match.span("string"), tuple(path), bool(match["colon"]))
+        elif _OF_SEVERAL.search(value):
+            yield Text([value], start, end, written, reason="plural or select")
+        elif _CODE.fullmatch(value):
+            yield Text([value], start, end, written, reason=CODE)
+        else:
+            yield from string_texts(value, start, written, quote, _KEPT)
 
 
 @DOCUMENTS.register("json")
-class JsonStrings(StringTable):
+class JsonStrings(SplicedDocument):
     """Strings in JSON."""
 
     endings = (".json", ".arb")
 
-    def strings(self, content: str) -> Iterator[_String]:
+    def find(self, content: str) -> Iterator[Text]:
         try:
             json.loads(content.removeprefix("\ufeff"))
         except json.JSONDecodeError as error:
             raise DataError(f"{self.path}:{error.lineno}: not JSON ({error.msg})") from None
         except RecursionError:
             raise DataError(f"{self.path}: brackets are nested too deeply in it") from None
-        yield from json_strings(content)
-
-    def quoted(self, string: _String, written: str, value: str) -> str:
-        return json.dumps(value, ensure_ascii=self.is_escaped)
+        yield from _texts_of(json_strings(content), content, self.direction)
 
 
 @DOCUMENTS.register("yaml")
-class YamlStrings(StringTable):
-    """Strings in YAML 1.1; aliases and what has a tag of its own stay."""
+class YamlStrings(SplicedDocument):
+    """Strings in YAML."""
 
     endings = (".yaml", ".yml")
 
-    def strings(self, content: str) -> Iterator[_String]:
-        path, awaits = list[str](), list[bool | None]()  # whether a key is next; None in a list
-        offset = content.startswith("\ufeff")
+    def find(self, content: str) -> Iterator[Text]:
         try:
-            for event in yaml.parse(content[offset:], Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-                if isinstance(event, yaml.CollectionStartEvent):
-                    path.append("")
-                    awaits.append(isinstance(event, yaml.MappingStartEvent) or None)
-                    continue
-                if isinstance(event, yaml.CollectionEndEvent):
-                    path, awaits = path[:-1], awaits[:-1]
-                elif isinstance(event, yaml.ScalarEvent):
-                    is_key = awaits[-1:] == [True]
-                    if is_key:
-                        path[-1] = event.value
-                    tag = event.tag or _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
-                    if tag == _STRING and event.start_mark and event.end_mark:
-                        start, end = event.start_mark.index + offset, event.end_mark.index + offset
-                        if properties := _PROPERTIES.match(content, start, end if event.anchor or event.tag else start):
-                            start = properties.end()
-                        yield _String(event.value, start, end, tuple(path), is_key, event.style or "")
-                elif not isinstance(event, yaml.AliasEvent):
-                    continue
-                if awaits and awaits[-1] is not None:
-                    awaits[-1] = not awaits[-1]
+            yield from _texts_of(_yaml_strings(content), content, self.direction)
         except yaml.YAMLError as error:
             line = getattr(getattr(error, "problem_mark", None), "line", 0) + 1
             raise DataError(f"{self.path}:{line}: not YAML ({getattr(error, 'problem', error)})") from None
-
-    def quoted(self, string: _String, written: str, value: str) -> str:
-        style, tail = string.style, written[len(written.rstrip()) :]  # the line ends of a block scalar
-        if _ESCAPED.search(value):
-            style = '"'
-        if style in ("|", ">"):
-            return self._block(string.value, written, value) + tail
-        if style == "'" and "\n" not in value:
-            return "'" + value.replace("'", "''") + "'"
-        is_string = _PLAIN.fullmatch(value) and _RESOLVER.resolve(yaml.ScalarNode, value, (True, False)) == _STRING
-        if style == "" and is_string:
-            return value
-        quoted = json.dumps(value, ensure_ascii=False)
-        return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", quoted) + tail
-
-    def _block(self, original: str, written: str, value: str) -> str:
-        """Return a block scalar, whose lines are written as they are (|)."""
-        header, _, body = written.partition("\n")
-        indents = [len(text) - len(text.lstrip()) for text in (body.lstrip("\r\n"), original.lstrip("\n"))]
-        lines = [line and " " * (indents[0] - indents[1]) + line for line in value.rstrip().split("\n")]
-        return "|" + header[1:] + "\n" + self._newline.join(lines)

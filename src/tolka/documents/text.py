@@ -75,7 +75,7 @@ class Text:
     whether it is inside the markup of a text that follows. finish: makes of its characters and markup what is written.
     arrange: returns what stands in a translation at fixed places, whatever its markup (from, to, what is written), and
     what a person should look at. inside: what is written in place of its original as soon as a text in there is
-    translated.
+    translated; of an edit, as `finish` returns it.
     """
 
     parts: Sequence[str | Code]
@@ -120,8 +120,10 @@ class Text:
         return self.written != self._original or any(each.reason == EDIT or each.is_changed for each in inside)
 
     def __str__(self) -> str:
-        is_around = self.written == self._original and self.is_changed
-        return "".join(map(str, self.inside)) if is_around else self.written
+        if self.written != self._original or not self.is_changed:
+            return self.written
+        inside = "".join(map(str, self.inside))
+        return self.finish(inside) if self.reason == EDIT else inside
 
 
 def _pieces(part: str | Code, escape: Callable[[str], str]) -> Iterator[str | Code]:

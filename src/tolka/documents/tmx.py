@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import Event, attribute
+from tolka.documents.markup import Element, Event, attribute, elements
 from tolka.documents.text import Text
-from tolka.documents.units import TRANSLATED, Element, UnitDocument, blanks_before, elements, source_texts, with_target
+from tolka.documents.units import TRANSLATED, UnitDocument, blanks_before, source_texts, with_target
 from tolka.text.direction import UNDETERMINED
 from tolka.text.readers.xml_file import has_language
 
@@ -17,14 +17,13 @@ class Tmx(UnitDocument):
     endings, root, units = (".tmx",), "tmx", frozenset({"tu"})
     _source = ""
 
-    def around(self, event: Event, content: str) -> Iterator[Text]:
-        if event.name == "header" and event.kind == "start":
+    def around(self, event: Event, name: str, content: str) -> Iterator[Text]:
+        if name == "header" and event.kind == "start":
             self._source = event.attributes.get("srclang", "")
         return iter(())
 
     def texts_of(self, unit: Element, content: str) -> Iterator[Text]:
-        variants = [(each, seg) for each in elements(unit.inside) for seg in elements(each.inside)]
-        segments = [(variant, seg) for variant, seg in variants if seg.start.name == "seg"]
+        segments = [(each, seg) for each in elements(unit.inside) for seg in elements(each.inside) if seg.name == "seg"]
         # Of a unit that is for all languages, the first one stands for the source until the model's is known.
         language = self.direction.source or unit.start.attributes.get("srclang", self._source)
         of_source = [each for each in segments if self._is_in(language, each[0]) or language in ("", "*all*")]

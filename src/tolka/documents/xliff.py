@@ -3,19 +3,9 @@
 from collections.abc import Iterator
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.markup import Event, attribute
+from tolka.documents.markup import Element, Event, attribute, elements, with_attributes
 from tolka.documents.text import EDIT, Text
-from tolka.documents.units import (
-    TRANSLATED,
-    Element,
-    UnitDocument,
-    blanks_before,
-    elements,
-    local_name,
-    source_texts,
-    with_attributes,
-    with_target,
-)
+from tolka.documents.units import TRANSLATED, UnitDocument, blanks_before, source_texts, with_target
 from tolka.errors import DataError
 from tolka.text.readers.xliff import UNTRANSLATED
 from tolka.text.readers.xml_file import has_language
@@ -36,13 +26,13 @@ class Xliff(UnitDocument):
         self._translate = ["yes"]  # of the elements that are open
         return super().find(content)
 
-    def around(self, event: Event, content: str) -> Iterator[Text]:
+    def around(self, event: Event, name: str, content: str) -> Iterator[Text]:
         if event.kind == "end":
             self._translate.pop()
         if event.kind != "start":
             return
         self._translate.append(event.attributes.get("translate", self._translate[-1]))
-        keys = _LANGUAGES.get(local_name(event), ("", ""))
+        keys = _LANGUAGES.get(name, ("", ""))
         codes = [event.attributes.get(key, "") for key in keys]
         if not self.direction.is_known or not codes[0]:
             return
@@ -58,7 +48,7 @@ class Xliff(UnitDocument):
             yield Text([], place, place, f' {keys[1]}="{attribute(self.direction.target)}"', reason=EDIT)
 
     def texts_of(self, unit: Element, content: str) -> Iterator[Text]:
-        parts, own = {local_name(each.start): each for each in elements(unit.inside)}, unit.start.attributes
+        parts, own = {each.name: each for each in elements(unit.inside)}, unit.start.attributes
         if "source" not in parts:
             return
         source, target = parts.get("seg-source", parts["source"]), parts.get("target")
@@ -69,12 +59,12 @@ class Xliff(UnitDocument):
         if own.get("approved") == "yes" or (target and target.text.strip() and state not in UNTRANSLATED):
             yield from source_texts(source, content, TRANSLATED)
             return
-        prefix = unit.start.name.removesuffix(local_name(unit.start))
+        prefix = unit.start.name.removesuffix(unit.name)
         start, end = unit.start.start, (target or source).end.end
         at, gap = (target.start.start, "") if target else (end, blanks_before(source.start, content))
         of_unit = content[start : unit.start.end]
-        tag = content[at : target.start.end] if target else f"<{prefix}target>"
-        if local_name(unit.start) == "segment":
+        tag = content[at : target.start.end].removesuffix("/>") if target else f"<{prefix}target>"
+        if unit.name == "segment":
             of_unit, tag = with_attributes(of_unit, _OF_SEGMENT), with_attributes(tag, {})
         else:
             tag = with_attributes(tag, _OF_TARGET)

@@ -31,24 +31,28 @@ _WORKERS = 2  # batches in parallel, as BatchDecoder has
 _PROBED = 64  # most subwords of a side in the sentence that tells whether the model's scores are finite
 
 
-def unavailable_reason(decoding: DecodingConfig, dtype: str = "float32") -> str:
-    """Return why CTranslate2 does not compute on the device or in the dtype of the options; "" if it does both.
-
-    dtype: of the model's weights.
-    """
-    import ctranslate2
-
+def unavailable_reason(decoding: DecodingConfig) -> str:
+    """Return why CTranslate2 does not compute on the device or in the dtype of the options; "" if it does both."""
     try:
-        device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
+        _place(decoding, "float32")
     except ConfigError as error:
         return str(error)
+    return ""
+
+
+def _place(decoding: DecodingConfig, dtype: str) -> tuple[str, int, str]:
+    """Return CTranslate2's names of the device, its number and the dtype to compute in. dtype: of the weights."""
+    import ctranslate2
+
+    device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
     supported = ctranslate2.get_supported_compute_types(device, index)
-    if _compute_type(decoding, dtype, device, supported) in ("default", *supported):
-        return ""
-    return (
-        f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
-        "try fp32 or int8"
-    )
+    kind = _compute_type(decoding, dtype, device, supported)
+    if kind not in ("default", *supported):
+        raise ConfigError(
+            f"decoding.precision={decoding.precision} is not available in CTranslate2 on this machine's {device}; "
+            "try fp32 or int8"
+        )
+    return device, index, kind
 
 
 class CTranslate2Engine(Engine):
@@ -71,10 +75,7 @@ class CTranslate2Engine(Engine):
         """
         import ctranslate2
 
-        if reason := unavailable_reason(decoding, dtype):
-            raise ConfigError(reason)
-        device, index = _device(decoding.device, ctranslate2.get_cuda_device_count())
-        kind = _compute_type(decoding, dtype, device, ctranslate2.get_supported_compute_types(device, index))
+        device, index, kind = _place(decoding, dtype)
         # BatchDecoder translates two batches in parallel: each has half of the threads.
         variable = os.environ.get("OMP_NUM_THREADS", "")
         threads = decoding.threads or (int(variable) if variable.isdecimal() else 0) or cores()

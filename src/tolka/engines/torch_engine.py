@@ -75,9 +75,7 @@ class TorchEngine(Engine):
         model = (self.model if tags == NO_TAGS else Tagged(self.model, tags)).eval()
         try:
             with torch.inference_mode():
-                results = search.build().search(
-                    model, source.to(self.device), lengths.to(self.device), scored, **constraints
-                )
+                results = search.build().search(model, source.to(self.device), lengths.to(self.device), **constraints)
         except (RuntimeError, MemoryError) as error:
             # A single sentence cannot be made smaller: its error is the user's.
             if not is_out_of_memory(error) or len(sources) == 1:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tolka.engines.torch_engine import TorchEngine
 from tolka.errors import DataError
@@ -26,7 +25,6 @@ _FEWEST_DIFFERENT = 20  # of them, with features of their own
 _FOLDS = 5
 _WORST = 0.1  # share of lines that are called the worst
 _BINS = 5
-_Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,10 @@ def fit_calibration(features: Sequence[Features], chrf: Sequence[float], search:
         with_agreement, predicted = _fit(*chosen, with_agreement=True)
         qualities.append(estimate_quality("probabilities and agreement", predicted, chosen[1]))
     values = np.array([each.values(with_agreement=False) for each in features])
-    error = _long_run_error(np.array(chrf) - values @ plain.weights)
+    # The s for which means of n lines in a row deviate by s / sqrt(n), by batch means: it is the deviation of single
+    # lines unless lines in a row, as of a document, share what the features do not tell.
+    residuals = np.array_split(np.array(chrf) - values @ plain.weights, BLOCKS)
+    error = math.sqrt(np.square([block.sum() / math.sqrt(len(block)) for block in residuals]).sum() / (BLOCKS - 1))
     spread = np.linalg.pinv(values.T @ values).tolist()
     return CalibrationResult(Calibration(plain, with_agreement, len(features), search, error, spread), qualities)
 
@@ -147,13 +148,3 @@ def _fit(features: Sequence[Features], chrf: Sequence[float], with_agreement: bo
     # Below this a line is among the worst tenth, by estimates of lines that the map was not fitted on.
     low = float(np.quantile(predicted, _WORST))
     return LinearMap(np.linalg.lstsq(values, y, rcond=None)[0].tolist(), low), predicted.tolist()
-
-
-def _long_run_error(residuals: _Values) -> float:
-    """Return the standard deviation s for which means of n lines in a row deviate by s / sqrt(n).
-
-    residuals: of least squares with an intercept, so that their sum is 0. By batch means: s is the deviation of single
-    lines unless lines in a row, as of a document, share what the features do not tell.
-    """
-    sums = [block.sum() / math.sqrt(len(block)) for block in np.array_split(residuals, BLOCKS)]
-    return math.sqrt(np.square(sums).sum() / (BLOCKS - 1))

@@ -19,13 +19,12 @@ from tolka.text.typography import spellings
 
 _LOOKED_AT = 200  # lines that show a text's language
 _MANY = 100  # lines that end in " .", from which on sacrebleu warns; in a shorter text a tenth of them
-# Description for the message -> what lines that are not plain text match, and the advice; (?m) as all of them are
-# searched at once.
+# Description for the message -> what lines that are not plain text match, and the advice.
 _NOT_PLAIN_TEXT = {
-    "contain subword tokens (▁ or @@)": (regex.compile(r"(?m)▁|\S@@(?: |$)"), "join them to words first"),
-    "are rows of an n-best list": (regex.compile(r"(?m)^\d+ \|\|\| "), "give the best translation of each line alone"),
+    "contain subword tokens (▁ or @@)": (regex.compile(r"▁|\S@@(?: |$)"), "join them to words first"),
+    "are rows of an n-best list": (regex.compile(r"^\d+ \|\|\| "), "give the best translation of each line alone"),
     "contain escapes such as &quot;": (regex.compile(r"&(?:[a-zA-Z]+\d*|#x?\p{AHex}+);"), "unescape them first"),
-    "are JSON": (regex.compile(r"(?m)^\{.*\}$"), "give the text alone"),
+    "are JSON": (regex.compile(r"^\{.*\}$"), "give the text alone"),
     "contain a tab": (regex.compile("\t"), "give the column of the text alone"),
 }
 # By which letters a text of an unnamed language is recognised: kana come before Han, which Japanese has as well.
@@ -119,10 +118,7 @@ def text_notes(hypotheses: NamedText, references: NamedText) -> Iterator[str]:
             f"{_counted(counts, (name, other))} end in a tokenised period (' .'), as if they were not detokenised: "
             "scores are of plain text, and those of tokenised text do not compare"
         )
-    whole = "\n".join([*own, *wanted])
     for what, (pattern, remedy) in _NOT_PLAIN_TEXT.items():
-        if not pattern.search(whole):  # as of nearly all texts: a sixth of the time that the lines take one by one
-            continue
         counts = [sum(bool(pattern.search(line)) for line in lines) for lines in (own, wanted)]
         # What both texts have about as often belongs to the test set.
         if max(counts) > len(own) / 100 and min(counts) < max(counts) / 2:

@@ -12,8 +12,7 @@ from tolka.data.loader import in_order
 from tolka.data.store import PartTags, TokenStore
 from tolka.distributed.ranks import ALONE, Ranks
 from tolka.errors import DataError
-from tolka.losses.cross_entropy import LossSum
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import LossSum, Objective
 from tolka.metrics.languages import has_spaces
 from tolka.models.base import Seq2Seq
 from tolka.system.device import Precision

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tolka.errors import DataError
-from tolka.metrics.line_statistics import Statistics, resampled_sums, totals
-from tolka.metrics.metric import SEED, Metric, References, Values
+from tolka.metrics.line_statistics import resampled_sums, totals
+from tolka.metrics.metric import SEED, Metric, References
 from tolka.metrics.options import MetricsConfig
 from tolka.metrics.scores import interval_of, metrics_of
 from tolka.metrics.tables import Form, table
@@ -152,15 +152,11 @@ def change_alike(noise: Noise, pair: Pair, translation: str, changed: Pair, seed
     return other.target if other.source == changed.source else translation
 
 
-def _scored(metric: Metric, pairs: Sequence[Pair], translations: Sequence[str]) -> tuple[Statistics, float, Values]:
-    """Return the statistics of the lines, their chrF2, and that of each resample."""
-    (counts,) = metric.statistics([translations], References([[pair.target for pair in pairs]]))
-    return counts, float(metric.value(totals(counts))), metric.values(resampled_sums([counts], _RESAMPLES, SEED)[0])
-
-
 def _cost(metric: Metric, name: str, undisturbed: Sequence[str], pairs: Sequence[Pair], now: Sequence[str]) -> Cost:
     """Return the cost of a change. pairs: after it. undisturbed, now: their translations."""
-    (old, before, of_old), (new, after, of_new) = (_scored(metric, pairs, each) for each in (undisturbed, now))
+    old, new = metric.statistics([undisturbed, now], References([[pair.target for pair in pairs]]))
+    before, after = (float(metric.value(totals(each))) for each in (old, new))
+    of_old, of_new = map(metric.values, resampled_sums([old, new], _RESAMPLES, SEED))
     lost = metric.line_values(old) - metric.line_values(new)
     examples = [
         Example(pairs[row].source, pairs[row].target, undisturbed[row], now[row])

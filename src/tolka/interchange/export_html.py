@@ -141,10 +141,7 @@ def _compare(saved: SavedModel, sides: Sequence[NodeSide], threshold: Threshold,
 def _node_program(typed: str) -> str:
     """Return the path of Node, "" where PATH has none that is new enough; ConfigError if the typed one is not."""
     path = shutil.which(typed or "node") or ""
-    try:
-        version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout if path else ""
-    except OSError:
-        version = ""
+    version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout if path else ""
     if (found := re.match(r"v(\d+)\.", version)) and int(found[1]) >= _OLDEST_NODE:
         return path
     if typed:

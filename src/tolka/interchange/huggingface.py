@@ -22,7 +22,7 @@ from tolka.interchange.parity import BF16, FP16, FP32, LIMIT, TolkaSide, compare
 from tolka.interchange.transformers_side import TransformersSide, checked_copy, uncompared_section
 from tolka.interchange.trim import check_languages, trim
 from tolka.model_directory.card import facts_of, model_card
-from tolka.model_directory.file_names import CARD, EXPORTED, WEIGHTS
+from tolka.model_directory.file_names import CARD, WEIGHTS
 from tolka.model_directory.read import SavedModel
 from tolka.model_directory.settings import character_form
 from tolka.model_directory.verify import MANIFEST
@@ -61,8 +61,6 @@ def import_huggingface(
     direction: None = the folder's. lines: the sample to compare; [] = made-up lines. languages, texts: those that the
     model is trimmed to, see `trim`. ConfigError if neither names the languages.
     """
-    if (path / EXPORTED).is_file():
-        raise CheckpointError(f"{path} was exported for CTranslate2: give the model that it was made from")
     if any((folder / MANIFEST).is_file() for folder in (path, path / "best")):
         raise CheckpointError(f"{path} is a model directory of tolka already: use it as it is")
     foreign = read_folder(path)

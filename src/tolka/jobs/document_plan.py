@@ -1,6 +1,7 @@
 """Which files of a job are documents, and where their translations go."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +14,11 @@ from tolka.system.atomic import check_output
 
 
 class Planned(NamedTuple):
-    """A file, and where it goes: None = standard output. document: None for a file that is copied as it is."""
+    """A file, and where it goes: None = standard output. open: reads it; None for a file that is copied as it is."""
 
     path: Path
     output: Path | None
-    document: Document | None
+    open: Callable[[], Document] | None
 
 
 def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
@@ -27,27 +28,30 @@ def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
     written, or is read.
     """
     inputs = job.inputs or ([] if job.is_typed else [Path("stdin")])
-    kinds = [None if path.is_dir() else _kind(path, job, config.input) for path in inputs]
-    first = next((path for path, kind in zip(inputs, kinds, strict=True) if kind or path.is_dir()), None)
+    folders = {path for path in job.inputs if path.is_dir()}
+    kinds = [None if path in folders else _kind(path, job, config.input) for path in inputs]
+    first = next((path for path, kind in zip(inputs, kinds, strict=True) if kind or path in folders), None)
     if job.are_given or first is None:
         return []
     _check_settings(job, config, first)
-    goes_into_folder = len(inputs) > 1 or first.is_dir() or (job.output is not None and job.output.is_dir())
+    goes_into_folder = len(inputs) > 1 or bool(folders) or (job.output is not None and job.output.is_dir())
     if goes_into_folder and job.output is None:
         raise ConfigError(f"{first}: several documents go to a folder: name it with -o")
     planned: list[Planned] = []
     for path, kind in zip(inputs, kinds, strict=True):
-        if path.is_dir():
+        if path in folders:
             assert job.output is not None
             for each in _files_in(path):
                 its_kind = _kind_in_folder(each)
-                document = _opened(its_kind, each, job, config) if its_kind else None
-                planned.append(Planned(each, job.output / each.relative_to(path), document))
+                opener = _opener(its_kind, each, job, config) if its_kind else None
+                planned.append(Planned(each, job.output / each.relative_to(path), opener))
         elif kind is None:
             raise ConfigError(f"{path} has lines, and {first} is a document: translate them apart")
         else:
             output = job.output / path.name if job.output and goes_into_folder else job.output
-            planned.append(Planned(path, output, _opened(kind, path, job, config)))
+            if output and output.suffix.lower() not in (path.suffix.lower(), *kind.endings):
+                raise DataError(f"{output}: a document keeps its form; let its name end in {path.suffix}")
+            planned.append(Planned(path, output, _opener(kind, path, job, config)))
     _check_outputs(planned)
     return planned
 
@@ -60,6 +64,10 @@ def _kind(path: Path, job: Job, config: InputConfig) -> type[Document] | None:
     assert issubclass(kind, LineFile)
     # A table stays one in a file of its kind; elsewhere it becomes a line for each row.
     stays = config.column and job.output and job.output.suffix.lower() in kind.endings
+    if stays and kind.document is None:
+        raise ConfigError(
+            f"{job.output}: {path.suffix} is read and not written; a name in .txt gets a line for each row"
+        )
     return kind.document if stays else None
 
 
@@ -71,9 +79,14 @@ def _kind_in_folder(path: Path) -> type[Document] | None:
     return kind.document if issubclass(kind, LineFile) else None
 
 
-def _opened(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Document:
-    stream = None if job.inputs or job.stdin is None else job.stdin.buffer
-    return kind(path, config.layout, config.decoding.line_limit, stream)
+def _opener(kind: type[Document], path: Path, job: Job, config: TranslateConfig) -> Callable[[], Document]:
+    """Return what opens a document, anew each time: a folder of them may be larger than the memory."""
+    if kind.is_binary and job.is_on_screen:
+        raise ConfigError(f"{path} is no text to be shown on a terminal: name a file to write with -o")
+    if job.inputs or job.stdin is None:
+        return partial(kind, path, config.layout, config.decoding.line_limit)
+    document = kind(path, config.layout, config.decoding.line_limit, job.stdin.buffer)
+    return lambda: document
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -99,15 +112,11 @@ def _check_settings(job: Job, config: TranslateConfig, path: Path) -> None:
 def _check_outputs(planned: list[Planned]) -> None:
     """Raise DataError for an output that is an input, that two files would have, or that names another format."""
     of_output: dict[Path, Path] = {}
-    for path, output, document in planned:
+    for path, output, _ in planned:
         if output is None:
             continue
         if other := of_output.get(output):
             raise DataError(f"{other} and {path} would both become {output}: translate them apart")
         of_output[output] = path
-        if document and output.suffix.lower() != path.suffix.lower() and output.suffix.lower() not in document.endings:
-            raise DataError(
-                f"{output}: a document keeps its form; let its name end in {path.suffix}, as {path.name} does"
-            )
         if output.parent.is_dir():
             check_output(output, (each.path for each in planned))

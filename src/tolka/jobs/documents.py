@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +25,7 @@ from tolka.system.resumable import ResumableFile
 from tolka.text.direction import Direction, is_named
 from tolka.text.languages import installed_identifier
 from tolka.text.lines import digest_of
-from tolka.text.scripts import is_in_other_script
-from tolka.text.windows import full_windows
+from tolka.text.scripts import is_in_other_script, language_tag
 
 if TYPE_CHECKING:
     from tolka.translation.batch_decoder import Tick
@@ -88,7 +87,7 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
     broken.
     """
     # All are read before anything is translated, which may take hours.
-    samples = {each.path: _sample(each.document) for each in planned if each.document}
+    samples = {each.path: _sample(each.open()) for each in planned if each.open}
     total = sum(count for count, _ in samples.values())
 
     from tolka.translation.opening import open_model
@@ -105,9 +104,9 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
         work.tick = progress.update
         for each in planned:
             if each.output in finished:
-                progress.update(samples[each.path][0] if each.document else 0)
-            elif each.document:
-                reports.append(work.translate(each, each.document))
+                progress.update(samples[each.path][0] if each.open else 0)
+            elif each.open:
+                reports.append(work.translate(each, each.open()))
             else:
                 _copy(each)
                 copied += 1
@@ -155,6 +154,19 @@ def _check_language(path: Path, sample: str, direction: Direction) -> None:
         )
 
 
+def _windows(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
+    """Yield lists of texts of which `size` are to be translated, or fewer in the last one."""
+    window, count = list[Text](), 0
+    for text in texts:
+        window.append(text)
+        count += not text.reason
+        if count == size:
+            yield window
+            window, count = [], 0
+    if window:
+        yield window
+
+
 class _Work:
     """Translates one document after the other with one model. tick: receives each batch's share of the texts."""
 
@@ -167,14 +179,14 @@ class _Work:
 
     def translate(self, planned: Planned, document: Document) -> _Report:
         """Translate a document; what was written of it before is not translated again if the job is resumed."""
-        document.direction = self._translator.direction
+        document.direction = Direction(*map(language_tag, self._translator.direction))
         report = _Report(planned.path, planned.output)
         with self._kept(planned) as kept, self._opened(planned.output) as out:
             done = [json.loads(line) for line in kept.path.read_bytes().splitlines()] if kept else []
             if kept and done:
                 self._tally.counts.update(kept.state["tally"])
                 self._say(f"resuming {planned.output} after {count_text(sum(map(len, done)), 'text')}")
-            for number, window in enumerate(full_windows(document.texts(), self._translator.window)):
+            for number, window in enumerate(_windows(document.texts(), self._translator.window)):
                 texts = [text for text in window if not text.reason]
                 if number < len(done):
                     outcomes = [Outcome(*values) for values in done[number]]

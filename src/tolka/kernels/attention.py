@@ -22,8 +22,6 @@ _FLASH_WIDTH = 192  # most of a head; of wider ones some cards have no backward 
 # Numbers of keys up to which this is faster (forward only, and with backward): 4096 tokens of width 256 take 14 ms
 # instead of 25 in sentences of 15, 20 instead of 24 in sentences of 120.
 _MAX_KEYS, _MAX_KEYS_TRAINING = 32, 128
-_REGISTERS = {"AVX512": 16, "AVX2": 8}  # CPU capability -> fp32 values that one register holds
-_MIN_SHARE = 0.6  # of a register; with fewer keys, computing the padding keys takes longer than it saves
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
@@ -49,15 +47,18 @@ def fused_attention(
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal, dropout_p=dropout_rate)
 
 
-def takes_packed(dtype: torch.dtype, device: torch.device, key_width: int, value_width: int) -> bool:
-    """Return whether `packed_attention` takes packed rows without copying them, as flash attention does on a GPU."""
+def takes_packed(weight: Tensor, key_width: int, value_width: int) -> bool:
+    """Return whether `packed_attention` takes packed rows without copying them, as flash attention does on a GPU.
+
+    weight: one of the model's, for its device and dtype.
+    """
     return (
-        device.type == "cuda"
-        and dtype in (torch.bfloat16, torch.float16)
+        weight.device.type == "cuda"
+        and weight.dtype in (torch.bfloat16, torch.float16)
         and key_width == value_width <= _FLASH_WIDTH
         and key_width % 8 == 0
         and torch.backends.cuda.is_flash_attention_available()
-        and torch.cuda.get_device_capability(device) >= (8, 0)
+        and torch.cuda.get_device_capability(weight.device) >= (8, 0)
     )
 
 
@@ -120,31 +121,20 @@ def attend_short(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None,
     if causal:
         mask = torch.ones(query.size(2), key.size(2), dtype=torch.bool).tril()
     bias = None if mask is None else query.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
-    padding = _padding_keys(key.size(2))
-    if padding:
-        bias = F.pad(query.new_zeros(1, key.size(2)) if bias is None else bias, (0, padding), value=float("-inf"))
-    return _Attention.apply(query, key, value, bias, padding)  # type: ignore[no-untyped-call]
-
-
-def _padding_keys(keys: int) -> int:
-    """Return how many padding keys to add so that the keys fill a register."""
-    # With fewer, torch's softmax works value by value: 1.4 ms over 15 keys of 14400 queries and heads, 0.1 over 16.
-    register = _REGISTERS.get(torch.backends.cpu.get_cpu_capability(), 0)
-    return register - keys if _MIN_SHARE * register <= keys < register else 0
+    return _Attention.apply(query, key, value, bias)  # type: ignore[no-untyped-call]
 
 
 class _Attention(torch.autograd.Function):
     """softmax(Q K^T / sqrt(d_k)) V with its gradient.
 
     With P the weights and G the gradient of P V: dV = P^T G, dS = P * (G V^T - rowsum(P * G V^T)), dQ = dS K and
-    dK = dS^T Q, both over sqrt(d_k). padding: how many keys and values of 0 are appended; the bias hides them.
+    dK = dS^T Q, both over sqrt(d_k).
     """
 
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, padding: int) -> Tensor:
-        heads, ctx.keys = query.size(1), key.size(2)
-        ctx.dtype = query.dtype
-        query, key, value = _flat(query), _flat(key, padding), _flat(value, padding)
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+        heads, ctx.dtype = query.size(1), query.dtype
+        query, key, value = _flat(query), _flat(key), _flat(value)
         weights = query.new_empty(len(query), query.size(1), key.size(1))
         scale = 1 / math.sqrt(query.size(2))
         # The scaling is part of the multiplication: no pass over the scores of its own.
@@ -159,27 +149,21 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         query, key, value, weights = ctx.saved_tensors
         gradient = _flat(gradient)
         value_gradient = weights.transpose(1, 2) @ gradient
         weights_gradient = gradient @ value.transpose(1, 2)
         scores_gradient = torch._softmax_backward_data(weights_gradient, weights, -1, weights.dtype).mul_(ctx.scale)
-        query_gradient, key_gradient = scores_gradient @ key, scores_gradient.transpose(1, 2) @ query
-        gradients = query_gradient, key_gradient[:, : ctx.keys], value_gradient[:, : ctx.keys]
+        gradients = scores_gradient @ key, scores_gradient.transpose(1, 2) @ query, value_gradient
         query_gradient, key_gradient, value_gradient = (_by_position(each, ctx.heads, ctx.dtype) for each in gradients)
-        return query_gradient, key_gradient, value_gradient, None, None
+        return query_gradient, key_gradient, value_gradient, None
 
 
-def _flat(x: Tensor, padding: int = 0) -> Tensor:
-    """Return (B, H, L, W) as (B * H, L + padding, W), contiguous, with zeros appended; bf16 becomes fp32."""
+def _flat(x: Tensor) -> Tensor:
+    """Return (B, H, L, W) as (B * H, L, W), contiguous; bf16 becomes fp32."""
     # For multiplications in fp32, oneDNN compiles no kernel per shape.
-    dtype = torch.float32 if x.dtype == torch.bfloat16 else x.dtype
-    if not padding:
-        return _contiguous(x, dtype).flatten(0, 1)
-    wider = x.new_zeros(*x.shape[:2], x.size(2) + padding, x.size(3), dtype=dtype)
-    wider[:, :, : x.size(2)] = x
-    return wider.flatten(0, 1)
+    return _contiguous(x, torch.float32 if x.dtype == torch.bfloat16 else x.dtype).flatten(0, 1)
 
 
 def _by_position(x: Tensor, heads: int, dtype: torch.dtype) -> Tensor:

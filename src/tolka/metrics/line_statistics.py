@@ -42,8 +42,7 @@ def line_statistics(
 
 def totals(statistics: Statistics) -> list[float]:
     """Return the sums over the lines, (K,)."""
-    sums: list[float] = statistics.sum(0, dtype=np.int64 if statistics.dtype.kind == "i" else np.float64).tolist()
-    return sums
+    return list(statistics.sum(0, dtype=np.int64 if statistics.dtype.kind == "i" else np.float64).tolist())
 
 
 def resampled_sums(statistics: Sequence[Statistics], resamples: int, seed: int) -> list[Sums]:

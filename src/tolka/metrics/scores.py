@@ -43,7 +43,7 @@ def register_metric(name: str, printed_name: str) -> Callable[[Callable[[], Any]
     return add
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Score:
     """A score of a corpus under one metric, unrounded.
 
@@ -56,13 +56,6 @@ class Score:
     interval: tuple[float, float] | None
     signature: str
     digits: int = 2
-
-    def __str__(self) -> str:
-        ends = [f"{end:.{self.digits - 1}f}" for end in self.interval or ()]
-        interval = f" [{', '.join(ends)}]" if ends else ""
-        return f"{self.name} {self.value:.{self.digits}f}{interval} {self.signature}"
-
-    __repr__ = __str__
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; the value is called "score", as in sacrebleu."""

@@ -43,14 +43,11 @@ def interval_text(interval: Sequence[float] | None, digits: int = 2) -> str:
 def display_width(text: str) -> int:
     """Return the terminal columns of a text: two for a wide character, none for a combining mark."""
     # NFC first: a Hangul syllable spelt as two or three letters is shown, and counted, as the one it composes to.
-    return sum(map(_character_width, unicodedata.normalize("NFC", text)))
-
-
-def _character_width(character: str) -> int:
     # Mn and Me are marks drawn over the character before; Cf are joiners and direction marks, drawn nowhere.
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+    drawn = [
+        each for each in unicodedata.normalize("NFC", text) if unicodedata.category(each) not in ("Mn", "Me", "Cf")
+    ]
+    return len(drawn) + sum(unicodedata.east_asian_width(each) in ("W", "F") for each in drawn)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], align: str) -> str:

@@ -65,7 +65,7 @@ def find_model_folder(folder: Path) -> Path:
         raise CheckpointError(f"{folder} is a file, and not a model directory: give a run directory")
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: there is no such model directory{near_path(folder) or _on_the_hub(folder)}")
-    if _has_model_type(folder) or is_of_marian(folder):
+    if is_foreign(folder) and not (folder / EXPORTED).is_file():
         program = "Marian" if is_of_marian(folder) else "Hugging Face's transformers"
         raise CheckpointError(
             f"{folder} is not a model directory, but a folder of {program}: run mt-train import first, and give its OUT"
@@ -101,14 +101,6 @@ def is_of_marian(folder: Path) -> bool:
 def marian_files(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return the files in a folder that are named as models of Marian are, and those that are as vocabularies."""
     return [*folder.glob("*.npz"), *folder.glob("model*.bin")], [*folder.glob("*.spm"), *folder.glob("*vocab*.yml")]
-
-
-def _has_model_type(folder: Path) -> bool:
-    """Return whether there is a config.json as `transformers` writes it."""
-    try:
-        return "model_type" in json.loads(read_text(folder / "config.json"))
-    except (OSError, TypeError, ValueError, RecursionError):
-        return False
 
 
 def direction_of(settings: Mapping[str, Any]) -> Direction:

@@ -167,14 +167,11 @@ def _direction(codes: Any) -> Direction:
 
 def _length_ratio(values: Any) -> LengthRatio:
     """Read the ratio of lengths; ValueError if it is invalid."""
-    if (
-        len(values) != 2
-        # NaN fails as well: no comparison with it is true.
-        or not all(isinstance(value, int | float) and abs(value) <= _MOST_LOGARITHM for value in values)
-        or values[1] < 0
-    ):
+    mean, deviation = map(float, values)
+    # NaN fails as well: no comparison with it is true.
+    if not (abs(mean) <= _MOST_LOGARITHM and 0 <= deviation <= _MOST_LOGARITHM):
         raise ValueError(f"a length ratio is {values!r}")
-    return LengthRatio(*map(float, values))
+    return LengthRatio(mean, deviation)
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:

@@ -74,11 +74,14 @@ class BackTranslationConfig(RecipeConfig):
         title, search = f"translate it into {direction.source}", {"search": "beam", "search.beam_size": "5"}
         yield task.translate("translated", title, reverse, lines, direction.swapped, search)
         yield self._synthetic(task, [task.at("translated", "lines.txt"), lines])
+        # Real pairs may be in both directions.
+        real = 1 + task.is_both
+        shares = [f"{(1 - self.share) / real:g}"] * real + [f"{self.share:g}"]
         yield task.train(
             "final",
             "train on both texts",
             [train],
-            settings=self._mixing_settings(real=1 + task.is_both),
+            settings={"corpus.weights": f"[{','.join(shares)}]"} if self.share else {},
             one_way=[to_train(task.at("synthetic", "pairs"))],
             symbols=[TAG] if self.tag else [],
         )
@@ -94,11 +97,6 @@ class BackTranslationConfig(RecipeConfig):
             do=lambda: task.texts.clean_lines(files, lines),
             given={"cleaning": asdict(task.config.cleaning)},
         )
-
-    def _mixing_settings(self, real: int) -> dict[str, str]:
-        """Return how texts of real and of synthetic pairs are mixed. real: in how many directions the former are."""
-        shares = [f"{(1 - self.share) / real:g}"] * real + [f"{self.share:g}"]
-        return {"corpus.weights": f"[{','.join(shares)}]"} if self.share else {}
 
     def _synthetic(self, task: RecipeTask, texts: Sequence[Path]) -> Step:
         """Return the step that makes pairs of translations and their text."""

@@ -68,9 +68,9 @@ class RecipeTask:
     @property
     def folder(self) -> Path:
         """The folder of the recipe's run: run.dir, or run.name below runs/; if neither is typed, named after both."""
-        run = self.config.run
-        is_named = {"run.dir", "run.name"} & {split_setting(each).key for each in self.typed}
-        return run.folder if is_named else run.folder.with_name(f"{run.folder.name}-{self.name}")
+        folder = self.config.run.folder
+        is_named = self.has_typed("run.dir", "run.name")
+        return folder if is_named else folder.with_name(f"{folder.name}-{self.name}")
 
     @property
     def best(self) -> Path:
@@ -88,8 +88,7 @@ class RecipeTask:
 
     def figures(self, step: str) -> Figures:
         """Return the figures of a step that is done."""
-        figures: Figures = record_of(self.steps, step).get("figures", {})
-        return figures
+        return dict(record_of(self.steps, step).get("figures", {}))
 
     @cached_property
     def texts(self) -> SharedTexts:

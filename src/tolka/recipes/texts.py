@@ -1,8 +1,9 @@
 """The texts between the trainings of a recipe: what they share, text in one language, and synthetic pairs."""
 
 import hashlib
+import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +24,6 @@ from tolka.text.cleaning.cleaner import Tally, comparison_form, judge, set_aside
 from tolka.text.direction import Direction
 from tolka.text.lines import read_lines
 from tolka.text.pairs import Pair
-from tolka.text.recombination import recombine
 from tolka.translation.flags import differing_numbers, has_odd_length, is_copy, repeats
 
 TAG = "⟦bt⟧"
@@ -31,6 +31,7 @@ TAG = "⟦bt⟧"
 _MOST_OTHER = 0.3  # share of lines in the other language, from which on a file is refused
 _SIDE = re.compile(r" (source|on both sides)$")  # of a reason why a pair is left out
 _WORDS_TO_TELL = 3  # of a line, by which its language is told
+_TRIES = 20  # for a recombined sentence that is new
 
 
 class SharedTexts:
@@ -221,6 +222,35 @@ def write_pairs(pairs: Iterable[Pair], prefix: Path, direction: Direction) -> in
             two.write(f"{pair.target}\n".encode())
             count += 1
     return count
+
+
+def recombine(lines: Sequence[str], count: int, joiner: str = " ") -> Iterator[str]:
+    """Yield up to `count` different sentences that are none of `lines`; the same ones at each call.
+
+    Each is the beginning of one and the end of another that has the same word at the seam, as Andreas (2020,
+    arXiv:1904.09545) recombines pairs by contexts. Most are nearly grammatical, and none was read before: what a model
+    makes of them shows a student more of its teacher than the training text can.
+
+    joiner: what is between two words; "" = each character is one.
+    """
+    rng = random.Random(1)
+    rows = [row for line in lines if len(row := line.split(joiner) if joiner else [*line]) > 1]
+    places = defaultdict[str, list[tuple[int, int]]](list)
+    for number, row in enumerate(rows):
+        for place, word in enumerate(row):
+            places[word].append((number, place))
+    known, made = {*lines}, 0
+    for _ in range(_TRIES * count if rows else 0):
+        row = rng.choice(rows)
+        seam = rng.randrange(1, len(row))
+        other, place = rng.choice(places[row[seam]])
+        text = joiner.join([*row[:seam], *rows[other][place:]])
+        if place and text not in known:
+            known.add(text)
+            made += 1
+            yield text
+            if made == count:
+                return
 
 
 def to_train(prefix: Path) -> Path:

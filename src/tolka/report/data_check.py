@@ -14,6 +14,7 @@ from tolka.system.atomic import replace_text
 from tolka.system.number_format import count_text
 from tolka.system.package_data import table_beside
 from tolka.system.surrogates import JOINERS
+from tolka.text.cleaning.cleaner import Tally
 from tolka.training.run_folder import CHECK_PAGE
 
 _FEW_PAIRS = 100_000  # of which a model that was trained on millions knows more
@@ -38,7 +39,7 @@ def health_report(checkup: Mapping[str, Any], languages: tuple[str, str]) -> str
         lines += ["", *_findings(diagnosis["findings"], diagnosis["pairs"])]
         lines += [f"  {line}" for line in shift_words(diagnosis["shift"])]
     if checkup["kept"]:
-        lines += [f"these settings keep: {_cleaning_counts(checkup['kept'])}"]
+        lines += [f"with these settings: {Tally.of(checkup['kept']).summary()}"]
     if leaks := leak_findings(checkup):
         lines += ["", "held-out text in the training text (case, punctuation and blanks left out):", ""]
         lines += _findings(leaks)
@@ -139,13 +140,6 @@ def _visible(text: str, most: int = _SHOWN) -> str:
     return visible if len(visible) <= most else f"{visible[: most - 1]}…"
 
 
-def _cleaning_counts(tally: Mapping[str, Any]) -> str:
-    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(tally["dropped"].items()))
-    changed = ", ".join(f"{count} {what}" for what, count in sorted(tally["changed"].items()))
-    text = count_text(tally["kept"], "pair") + (f"; left out: {dropped}" if dropped else "")
-    return text + (f"; changed: {changed}" if changed else "")
-
-
 def _pace(pace: Mapping[str, Any] | None, unfit: str, chosen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if pace is None:
         yield f"this text cannot be trained on yet: {unfit}"
@@ -225,7 +219,7 @@ def write_check_page(folder: Path, settings: Mapping[str, Any], checkup: Mapping
         "leaks": [{**finding, "cure": leak_cure(finding, cleaning)} for finding in leak_findings(checkup)],
         "training_time": time_in_words(checkup["pace"], checkup["chosen"]) if checkup["pace"] else "",
         "epochs_in_words": epochs_in_words,
-        "percent": _percent,
+        "percent": lambda share: "under 0.01%" if 0 < share < 0.00005 else f"{share:.2%}",  # a rare fault is not 0.00 %
         "visible": partial(_visible, most=_SHOWN_ON_PAGE),
         "settings": yaml.safe_dump({key: settings[key] for key in _GROUPS}, allow_unicode=True, sort_keys=False),
     }
@@ -248,8 +242,3 @@ def _facts(checkup: Mapping[str, Any], codes: Sequence[str]) -> dict[str, str]:
     if checkup["pace"]:
         facts["training here"] = time_in_words(checkup["pace"], checkup["chosen"])
     return facts
-
-
-def _percent(share: float) -> str:
-    # A rare fault is not 0.00 %.
-    return "under 0.01%" if 0 < share < 0.00005 else f"{share:.2%}"

@@ -77,7 +77,8 @@ def cost_table(runs: Sequence[FinishedRun], common: Mapping[str, str]) -> ScoreT
     for run in runs:
         own_facts = [fact for label, fact in run.card_facts.items() if label not in common and label != "architecture"]
         speed = "" if run.tokens_per_second is None else _rate(run.tokens_per_second)
-        figures = [run.parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
+        parameters = run.card_facts["architecture"].partition(", ")[2].removesuffix(" parameters")
+        figures = [parameters, f"{run.updates:,}", f"{run.minutes:.1f}", speed]
         rows.append(Row(run.label, figures, "; ".join(own_facts)))
     return ScoreTable("", "system", ["parameters", "updates", "minutes", "target tokens/s"], rows)
 
@@ -103,12 +104,13 @@ def _names(runs: Sequence[FinishedRun], tests: Sequence[str]) -> list[str]:
 
 
 def _score_row(label: str, run: FinishedRun, test: str, names: Sequence[str]) -> Row:
-    result, rate = run.tests[test], run.sentences_per_second(test)
+    result, timed = run.tests[test], [line for line in run.metrics if line.get("test") == test]
+    rate = _rate(timed[0]["sentences"] / timed[0]["decoding_seconds"]) if timed else ""
     cells: dict[str, str | tuple[str, str]] = {}
     for each in result["metrics"]:
         score, interval = f"{each['score']:.1f}", interval_text(each["interval"])
         cells[each["name"]] = (score, interval) if interval else score
-    cells |= {"PPL per token": number_text(result["perplexity"]["ppl"]), "sentences/s": _rate(rate) if rate else ""}
+    cells |= {"PPL per token": number_text(result["perplexity"]["ppl"]), "sentences/s": rate}
     return Row(label, [cells.get(name, "") for name in names])
 
 

@@ -33,8 +33,7 @@ class FinishedRun:
     @property
     def tests(self) -> Mapping[str, Mapping[str, Any]]:
         """Test set -> its entry in scores.json."""
-        tests: Mapping[str, Mapping[str, Any]] = self.scores.get("test", {})
-        return tests
+        return dict(self.scores.get("test", {}))
 
     def lines_of(self, test: str) -> list[dict[str, Any]]:
         """Return the lines of a test set."""
@@ -43,13 +42,7 @@ class FinishedRun:
     @property
     def card_facts(self) -> Mapping[str, str]:
         """What the model card says of the model: label -> value."""
-        facts: Mapping[str, str] = self.scores["facts"]
-        return facts
-
-    @property
-    def parameters(self) -> str:
-        """Number of parameters, as the model card writes it."""
-        return self.card_facts["architecture"].partition(", ")[2].removesuffix(" parameters")
+        return dict(self.scores["facts"])
 
     @property
     def updates(self) -> int:
@@ -91,11 +84,6 @@ class FinishedRun:
     def without_attention(self) -> bool:
         """Whether the decoder has one fixed vector of the source instead of attention."""
         return bool(self.config["model"].get("attention") == "none")
-
-    def sentences_per_second(self, test: str) -> float | None:
-        """Decoding speed on a test set; None if it was not recorded."""
-        timed = [line for line in self.metrics if line.get("test") == test]
-        return timed[0]["sentences"] / timed[0]["decoding_seconds"] if timed else None
 
 
 def worst_and_best(lines: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:

@@ -14,12 +14,10 @@ from tolka.errors import ConfigError, DataError, TolkaError
 from tolka.formats.any_model import tokenizer_of
 from tolka.models.auto import AutoOptions
 from tolka.models.embeddings import VOCABULARY_TENSORS
-from tolka.models.options import ModelConfig
 from tolka.run.texts import open_corpus
 from tolka.system.device import choose_device
 from tolka.system.memory import total_memory_bytes
 from tolka.system.progress import silent
-from tolka.tokenizer.tokenizer import Tokenizer
 from tolka.training.saved_settings import begun_settings, flat
 
 _SHARE = 0.8  # of a machine's memory; other programs have the rest
@@ -95,7 +93,11 @@ def _choices(config: TrainConfig) -> list[Choice]:
     if not limit or config.batching.auto or config.trainer.devices != 1:
         return choices
     open_values = {choice.key: choice.value for choice in choices if choice.key in is_open}
-    size = _model_size(model, tokenizer, open_values.get("tokenizer.extend", config.tokenizer.extend))
+    new = open_values.get("tokenizer.extend", config.tokenizer.extend)
+    shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
+    named = shapes.named_parameters()
+    subwords = {name.split(".")[0]: each.numel() for name, each in named if name in VOCABULARY_TENSORS[:3]}
+    size = ModelSize(shapes.parameter_count(), subwords, model.d_model)
     frozen = size.subwords.keys() <= {*config.finetuning.freeze}
     trained = "adapters" if adapters else "layers" if frozen else "all"
     batch = open_values.get("batching.tokens", config.batching.tokens)
@@ -104,14 +106,6 @@ def _choices(config: TrainConfig) -> list[Choice]:
     if any(choice.key == "finetuning.lora_rank" for choice in fitting):
         choices = choose_tuning(text, tokens, model.d_model, adapters=True)
     return [*(each for each in choices if each.key not in {choice.key for choice in fitting}), *fitting]
-
-
-def _model_size(model: ModelConfig, tokenizer: Tokenizer, new: int) -> ModelSize:
-    """Return the size of a model to start from. new: subwords that are added to its tokenizer."""
-    shapes = model.shapes(tokenizer.source_size + new, tokenizer.target_size + new, tokenizer.shared)
-    named = shapes.named_parameters()
-    subwords = {name.split(".")[0]: each.numel() for name, each in named if name in VOCABULARY_TENSORS[:3]}
-    return ModelSize(shapes.parameter_count(), subwords, model.d_model)
 
 
 def _earlier_choices(folder: Path) -> list[Choice]:

@@ -1,7 +1,7 @@
 """The inputs of a run: its texts, the models it has to do with, and the training text as token ids."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
@@ -23,10 +23,10 @@ from tolka.run.texts import RunTexts, TextFaults, faults_of, note_all, open_corp
 from tolka.system.progress import Say
 from tolka.text.check.loss import describe_loss
 from tolka.text.direction import Direction
+from tolka.text.pairs import Pair
 from tolka.tokenizer.extension import Extension
-from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.special_tokens import UNK
-from tolka.tokenizer.tokenizer import TokenizerConfig
+from tolka.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from tolka.translation.request import Request
 from tolka.translation.splitting import share_of_several
 
@@ -154,6 +154,21 @@ def loss_of(inputs: Inputs, config: TrainConfig) -> str:
     )
 
 
+def round_trip_notes(tokenizer: Tokenizer, pairs: Sequence[Pair], name: str) -> Iterator[str]:
+    """Yield a note, with examples, for each side on which tokenizing and detokenizing changes a text."""
+    sides = {
+        "sources": ([pair.source for pair in pairs], tokenizer.encode_source, tokenizer.decode_source),
+        "targets": ([pair.target for pair in pairs], tokenizer.encode_target, tokenizer.decode_target),
+    }
+    for side, (texts, encode, decode) in sides.items():
+        both = zip(texts, decode(encode(texts)), strict=True)
+        # SentencePiece makes one space of several, which loses nothing.
+        changes = [each for each in both if len({tuple(filter(None, text.split(" "))) for text in each}) > 1]
+        if changes:
+            examples = "; ".join(f"{before!r:.90} comes back as {after!r:.90}" for before, after in changes[:2])
+            yield f"{len(changes)} of {len(texts)} {side} of {name} change in the tokenizer: {examples}"
+
+
 def _unknown_notes(inputs: Inputs, extend: int) -> Iterator[str]:
     """Yield a note for each side of which the model to start from cannot spell something. extend: tokenizer.extend."""
     store = inputs.prepared.store
@@ -172,21 +187,12 @@ def _tokenizer_facts(inputs: Inputs, kind: TokenizerConfig) -> str:
         if tokenizer.shared
         else f"{tokenizer.source_size} + {tokenizer.target_size} subwords"
     )
-    if given:
-        old = given.tokenizer
-        new = tokenizer.source_size - old.source_size, tokenizer.target_size - old.target_size
-        added = f", {new[0]} of them new" if tokenizer.shared else f", {new[0]} + {new[1]} of them new"
-        return f"of {given.folder}, {sizes}{added if any(new) else ''}"
+    if given:  # whose new subwords a note has counted
+        return f"of {given.folder}, {sizes}"
     if kind.model:
         return f"of {', '.join(kind.model)}, {sizes}"
     fallback = "on" if kind.byte_fallback else "off"
     return f"{kind.type}, {sizes}, normalisation {kind.normalization}, byte fallback {fallback}"
-
-
-def target_vocabulary(inputs: Inputs, kind: TokenizerConfig) -> str:
-    """Return a phrase for reports: '8000 bpe subwords'."""
-    trained = "" if inputs.parents.start or kind.model else f"{kind.type} "
-    return f"{inputs.prepared.tokenizer.target_size} {trained}subwords"
 
 
 def describe_sources(inputs: Inputs) -> TrainingSources:
@@ -230,7 +236,8 @@ def make_loader(inputs: Inputs, config: TrainConfig, log: Say, ranks: Ranks = AL
         if weight and not rows:
             log(f"note: no pair of {name} is left after cleaning, and corpus.weights ({weight:g}) draws none")
     if mixture.draws != mixture.rows:
-        log(f"an epoch draws: {mixture.summary(corpus.entry_names)}")
+        each = zip(corpus.entry_names, mixture.draws, mixture.rows, strict=True)
+        log(f"an epoch draws: {', '.join(f'{name} {draws} of {rows}' for name, draws, rows in each)}")
     return Loader(prepared.store, batching, seed, rewrite, mixture)
 
 

@@ -93,7 +93,8 @@ def _train(
     """Go through the stages in a claimed folder; callbacks learn how it ended."""
     interrupts.check()
     samples = ValidationTexts(run)
-    callback = _callback(config.tracking.names, run, samples, ranks)
+    chosen = {name: CALLBACKS.get(name)() for name in config.tracking.names}
+    callback = Callbacks([samples], chosen, run.log) if ranks.is_first else Callback()
     if start := config.run.init_from:  # before its weights are read
         check_fits(config, tokenizer_of(start), device, ranks.size)
     inputs = read_inputs(config, run.log, ranks, resuming=resuming)
@@ -143,12 +144,6 @@ def _train(
         raise
     callback.on_end(Ending(run.path, {result.name: result.as_dict() for result in tests}))
     return TrainingOutcome(state, tests, verdict)
-
-
-def _callback(trackers: Sequence[str], run: RunFolder, samples: ValidationTexts, ranks: Ranks) -> Callback:
-    """Return all that is told how training goes; nothing in processes beside the first."""
-    chosen = {name: CALLBACKS.get(name)() for name in trackers}
-    return Callbacks([samples], chosen, run.log) if ranks.is_first else Callback()
 
 
 def _check_alike(text: str, parameters: int, ranks: Ranks) -> None:

@@ -19,7 +19,7 @@ from tolka.errors import ConfigError
 from tolka.evaluation.perplexity import PerplexityMeter
 from tolka.evaluation.validator import Validator
 from tolka.formats.any_model import load_any
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.model_directory.card import DATA_SET, hub_data_set
 from tolka.model_directory.facts import ModelFacts
 from tolka.model_directory.read import ResumeState
@@ -28,7 +28,7 @@ from tolka.models.base import Seq2Seq
 from tolka.nn.lora import adapter_parameters, has_adapters
 from tolka.optim.schedules.base import EndingConfig, LearningRate, SchedulerConfig
 from tolka.run.initial_model import check_fits, initial_model
-from tolka.run.inputs import Inputs, describe_sources, make_loader, target_vocabulary
+from tolka.run.inputs import Inputs, describe_sources, make_loader
 from tolka.run.parents import nearest_languages
 from tolka.search.greedy import GreedyConfig
 from tolka.system.device import Precision, choose_device, describe, use_threads
@@ -238,13 +238,6 @@ def _announcement(
     which = "an epoch" if loader.round == "epoch" else f"in {loader.round} {epoch + 1}"
     tokens = loader.tokens_per_batch(epoch)
     yield f"batches: {len(loader.plan(epoch))} {which}, {tokens:.0f} target tokens on average"
-    yield from _rate(rate, minutes)
-    parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
-    size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
-    yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
-
-
-def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
     schedule, updates = rate.schedule, rate.updates
     # A schedule by wall time has its floor when the minutes are over, or at the last update if that comes first.
     end = f"after {minutes:g} minutes, or " if schedule.by_wall_time and minutes else ""
@@ -257,6 +250,9 @@ def _rate(rate: LearningRate, minutes: float) -> Iterator[str]:
             if schedule.horizon < updates
             else f"note: training ends before it reaches {end}"
         )
+    parameters, learning = model.parameter_count(), sum(p.numel() for p in model.parameters() if p.requires_grad)
+    size = f"{parameters:,} parameters" + (f", {learning:,} of them trained" if learning < parameters else "")
+    yield f"model: {size} on {describe(precision.device)}, {precision.name} ({reason})"
 
 
 def _validator(
@@ -284,12 +280,13 @@ def _validator(
 def _card_facts(config: TrainConfig, inputs: Inputs, parameters: int, precision: Precision) -> dict[str, str]:
     """Return the facts of a training that the model card has. parameters: of the model as it is saved."""
     data_set, model = hub_data_set(asdict(config.corpus)), config.model
+    trained = "" if inputs.parents.start or config.tokenizer.model else f"{config.tokenizer.type} "
     return {
         "languages": ", ".join(map(str, config.corpus.directions)),
         "architecture": f"{model.architecture or asdict(model)['name']}, {parameters:,} parameters",
         **({DATA_SET: data_set} if data_set else {}),
         "training text": inputs.prepared.tally.summary(),
-        "target vocabulary": target_vocabulary(inputs, config.tokenizer),
+        "target vocabulary": f"{inputs.prepared.tokenizer.target_size} {trained}subwords",
         "trained on": f"{describe(precision.device)}, {precision.name}",
         "tolka": __version__,
     }

@@ -12,10 +12,8 @@ from tolka.data.batch import BOS, PAD
 from tolka.kernels.top_k import NEVER as NEVER
 from tolka.kernels.top_k import largest_sums
 from tolka.models.base import Seq2Seq
-from tolka.search.options import SEARCHES as SEARCHES
 from tolka.search.options import Search as Search
 from tolka.search.options import SearchConfig as SearchConfig
-from tolka.search.options import Selection as Selection
 
 
 class Candidates(NamedTuple):
@@ -32,31 +30,16 @@ class Candidates(NamedTuple):
 def next_log_probabilities(model: Seq2Seq, features: Tensor) -> Tensor:
     """features (B, k, D) -> (B, k, V), the next token's log-probabilities in fp32; -inf for what stands for no text."""
     # In fp32 whatever the model's dtype: search compares sums of many log-probabilities.
-    return _forbid_what_is_no_text(model.logits(features).log_softmax(dim=-1, dtype=torch.float32), model)
-
-
-def _forbid_what_is_no_text(scores: Tensor, model: Seq2Seq) -> Tensor:
-    """Set the scores (..., V) of `<pad>`, `<s>` and the model's own such tokens to -inf, in place."""
+    log_p = model.logits(features).log_softmax(dim=-1, dtype=torch.float32)
     # Training never has these as references after the first place, so that their small probabilities mean nothing.
     for symbol in (PAD, BOS):
-        scores[..., symbol] = NEVER
-    return scores if model.without_text is None else scores.index_fill_(-1, model.without_text, NEVER)
+        log_p[..., symbol] = NEVER
+    return log_p if model.without_text is None else log_p.index_fill_(-1, model.without_text, NEVER)
 
 
 def extensions(log_p: Tensor, total: Tensor, count: int) -> Candidates:
     """Return the `count` largest sums of the next tokens' log_p (B, k, V) and total (B, k), or all if fewer."""
     return Candidates(*largest_sums(log_p, total, count))
-
-
-def most_likely_token(model: Seq2Seq, features: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, 1, D) -> (B, 1), (B, 1): the largest logit and its token, never one that stands for no text.
-
-    Where logits are NaN or inf, so is the largest.
-    """
-    # Log-softmax subtracts one number from all logits of a row: the order is the same without it.
-    logits = _forbid_what_is_no_text(model.logits(features)[:, 0], model)
-    largest = logits.max(dim=1, keepdim=True)
-    return largest.values, largest.indices
 
 
 def first_tokens(sentences: int, device: torch.device) -> Tensor:

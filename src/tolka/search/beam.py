@@ -33,9 +33,7 @@ class BeamSearch(Search):
     def __init__(self, config: BeamOptions) -> None:
         self.config = config
 
-    def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
-    ) -> list[list[Hypothesis]]:
+    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Wishes = ()) -> list[list[Hypothesis]]:
         """Return the finished hypotheses of each sentence, about beam_size of them, best first.
 
         Those of several groups come in the order in which they are chosen, none twice: the groups' best ones, then

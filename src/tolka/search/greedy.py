@@ -11,7 +11,7 @@ from torch import Tensor
 from tolka.data.batch import EOS
 from tolka.kernels.ending import by_ending, on_host
 from tolka.models.base import Seq2Seq
-from tolka.search.base import Search, extensions, first_tokens, most_likely_token, next_log_probabilities
+from tolka.search.base import Search, extensions, first_tokens, next_log_probabilities
 from tolka.search.constraints.rules import Rules
 from tolka.search.hypothesis import Hypothesis, Wishes
 from tolka.search.options import GreedyConfig as GreedyConfig
@@ -25,9 +25,7 @@ class GreedySearch(Search):
     def __init__(self, config: GreedyConfig) -> None:
         self.config = config
 
-    def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
-    ) -> list[list[Hypothesis]]:
+    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Wishes = ()) -> list[list[Hypothesis]]:
         """Return one hypothesis per sentence, scored by its log-probability; none where scores are not finite."""
         gone_ones: list[list[Tensor]] = []  # number, tokens, score and limit of the sentences that left together
         state = model.start(source, lengths)
@@ -35,29 +33,20 @@ class GreedySearch(Search):
         active = torch.arange(len(source), device=source.device)  # (B,): the number of each sentence in `source`
         tokens = token.new_empty(len(source), 0)
         rules = Rules(self.config, lengths, wishes)
-        # Rules change log-probabilities, which are then needed for the choice.
-        scored = scored or bool(rules)
-        # Log-probabilities, or logits, which only tell whether all were finite.
         total = torch.zeros(len(source), 1, device=source.device)
         limits = self.config.limits(lengths)
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)  # (B,): and not yet removed
         step = 0
         while len(active):
             features, state = model.step(token, state)
-            before = total
-            if scored:
-                next_log_p = next_log_probabilities(model, features)
-                if rules:
-                    rules.apply(next_log_p, tokens[:, None], active)
-                best = extensions(next_log_p, total, count=1)
-                total, token = best.log_probability, best.token
-            else:
-                logit, token = most_likely_token(model, features)
-                total = total + logit
-            step += 1
+            next_log_p = next_log_probabilities(model, features)
+            if rules:
+                rules.apply(next_log_p, tokens[:, None], active)
+            best = extensions(next_log_p, total, count=1)
+            token, step = best.token, step + 1
             tokens = torch.cat([tokens, token], dim=1)
             # A finished sentence is decoded further, in vain, until several are.
-            total = torch.where(finished[:, None], before, total)
+            total = torch.where(finished[:, None], total, best.log_probability)
             finished |= (token[:, 0] == EOS) | (limits == step)
             # The one place in most steps that waits for the device.
             count = int(finished.sum())
@@ -74,7 +63,7 @@ class GreedySearch(Search):
         for batch in zip(columns, columns, columns, columns, strict=True):
             for number, ids, value, limit in zip(*batch, strict=True):
                 if math.isfinite(value):
-                    log_p, has_end = value if scored else math.nan, EOS in ids[:limit]
+                    has_end = EOS in ids[:limit]
                     ids = ids[: ids.index(EOS) if has_end else limit]
-                    results[number] = [Hypothesis(ids, log_p, log_p, has_end)]
+                    results[number] = [Hypothesis(ids, value, value, has_end)]
         return results

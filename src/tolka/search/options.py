@@ -132,12 +132,11 @@ class Search(ABC):
 
     @abstractmethod
     def search(
-        self, model: "Seq2Seq", source: "Tensor", lengths: "Tensor", scored: bool = True, wishes: Wishes = ()
+        self, model: "Seq2Seq", source: "Tensor", lengths: "Tensor", wishes: Wishes = ()
     ) -> list[list[Hypothesis]]:
         """Translate a padded batch: source (B, S), lengths (B,) with `</s>` -> per sentence, best hypothesis first.
 
-        scored: whether log-probability and score are needed besides the tokens. wishes: of each sentence; by default
-        there are none.
+        wishes: of each sentence; by default there are none.
         """
 
 

@@ -41,9 +41,7 @@ class SamplingSearch(Search):
     def __init__(self, config: SamplingConfig) -> None:
         self.config = config
 
-    def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Wishes = ()
-    ) -> list[list[Hypothesis]]:
+    def search(self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Wishes = ()) -> list[list[Hypothesis]]:
         """Return n_best samples of each sentence, the most likely one first; several may be equal.
 
         Log-probabilities and scores are the model's, whatever the temperature. Sample j of a sentence is the same

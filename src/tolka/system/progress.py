@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tqdm import tqdm
 
@@ -35,7 +35,7 @@ def bar(
     shown: False if the terminal shows something else in that line. time_left: False if something else estimates it.
     """
     times = "{elapsed}<{remaining}" if time_left else "{elapsed}"
-    progress = tqdm(
+    return tqdm(
         total=total,
         desc=printable(title),
         unit=unit,
@@ -44,24 +44,13 @@ def bar(
         else f"{{desc}}: {{n:.0f}}{unit} [{{elapsed}}, {{rate_fmt}}]",
         initial=initial,
         unit_scale=True,
-        ncols=_size(sys.stderr)[0],
+        # Ctrl-C writes ^C behind the bar: where that makes the terminal wrap the line, it scrolls the bars.
+        ncols=shutil.get_terminal_size().columns - len("^C "),
         leave=False,
         file=sys.stderr,
         disable=not (shown and shows_bars()),
         mininterval=0.2,
     )
-    progress.dynamic_ncols = _size  # type: ignore[assignment]  # follows the window from now on
-    return progress
-
-
-def _size(stream: IO[str]) -> tuple[int, int]:
-    """Return the columns that a bar may fill, and the lines of the terminal."""
-    try:
-        size = os.get_terminal_size(stream.fileno())
-    except (OSError, ValueError):  # no terminal, or a closed one
-        size = shutil.get_terminal_size()
-    # Ctrl-C writes ^C behind the bar: where that makes the terminal wrap the line, it scrolls the bars.
-    return size.columns - len("^C "), size.lines
 
 
 def say(message: str = "") -> None:

@@ -11,7 +11,8 @@ from tolka.text.readers.xml_file import normal_code, segment_text
 from tolka.text.readers.xml_units import read_units
 from tolka.text.scripts import plain_code
 
-_UNWANTED = ("deprecated", "superseded")  # how values of administrativeStatus begin
+_STATUS = {"administrativeStatus", "normativeAuthorization"}  # elements of TBX 3, and types of termNote in TBX 2
+_UNWANTED = ("deprecated", "superseded")  # how their values begin
 
 MOST_BYTES = 2**28
 """Maximum size of a glossary in bytes, unpacked."""
@@ -49,7 +50,8 @@ def _terms_of(section: Element, place: str, limit: LineLimit) -> Iterator[str]:
             texts = [(note, segment_text(note, ())) for note in described.iter()]
             for _, text in texts:
                 limit.check(text, place, "a term")
-            is_unwanted = any(text.startswith(_UNWANTED) for note, text in texts if _is_status(note))
+            status = [text for note, text in texts if _STATUS & {note.tag, note.get("type") or ""}]
+            is_unwanted = any(text.startswith(_UNWANTED) for text in status)
             yield from (text for note, text in texts if note.tag == "term" and text and not is_unwanted)
 
 
@@ -58,9 +60,3 @@ def _in_language(terms: dict[str, list[str]], language: str) -> list[str]:
     plain = plain_code(language)
     codes = [code for code in terms if plain_code(code) == plain or code.startswith(f"{language}-")]
     return terms.get(language) or [term for code in codes for term in terms[code]]
-
-
-def _is_status(note: Element) -> bool:
-    return note.tag == "administrativeStatus" or (
-        note.tag == "termNote" and note.get("type") in ("administrativeStatus", "normativeAuthorization")
-    )

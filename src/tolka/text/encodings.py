@@ -4,11 +4,9 @@ import codecs
 import io
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, cast
-
-from tolka.text.byte_streams import BlockStream
+from typing import IO, Any, cast
 
 # In this order: the first begins with UTF-16's.
 _MARKS = {
@@ -26,14 +24,8 @@ _GUESSED = (
 _OF_DOS, _IN_WORD = ("cp850", "cp852"), re.compile(rb"[A-Za-z][\x81\x82\x84\x87\x93\x94][A-Za-z]")
 # Files that declare the first encoding are often in its superset; browsers do the same (WHATWG Encoding, section 4.2).
 _SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "big5hkscs"}
-# Names on Windows and in browsers of encodings that Python has under another name.
-_ALIASES = {
-    "windows-31j": "cp932",
-    "x-sjis": "cp932",
-    "windows-874": "cp874",
-    "windows-949": "cp949",
-    "x-gbk": "gb18030",
-}
+# Names on Windows and in browsers of encodings that Python has under another name; windows-874 is its cp874.
+_ALIASES = {"windows-31j": "cp932", "x-sjis": "cp932", "x-gbk": "gb18030"}
 _UNPACK = {".gz": "gzip", ".xz": "xz", ".bz2": "bzip2", ".zst": "zstd"}
 _BLOCK_BYTES = 2**16
 
@@ -70,13 +62,36 @@ def conversion(name: str, encoding: str, *, is_mixed: bool = False) -> str:
 
 def codec_of(declared: str) -> str | None:
     """Return Python's name of an encoding that a file names; None if there is none."""
-    name = _ALIASES.get(declared.lower(), declared)
+    name = _ALIASES.get(declared.lower()) or re.sub("(?i)^windows-", "cp", declared)
     try:
         "".encode(name)  # LookupError for an unknown name, and for a codec that is not of text
         codec = codecs.lookup(name).name
     except (LookupError, UnicodeError, ValueError):
         return None
     return _SUPERSETS.get(codec, codec)
+
+
+class BlockStream(io.RawIOBase):
+    """A stream of the bytes in blocks, which may be empty. close: is called when the stream is closed."""
+
+    def __init__(self, blocks: Iterator[bytes], close: Callable[[], object]) -> None:
+        self._blocks, self._close, self._left = blocks, close, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer, as io.RawIOBase does."""
+        # To return 0 for an empty block would mean the end of the file.
+        while not self._left and (block := next(self._blocks, None)) is not None:
+            self._left = block
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
+        return size
 
 
 def as_utf8(stream: IO[bytes], *, closes: bool = True) -> IO[bytes]:

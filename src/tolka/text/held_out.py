@@ -128,7 +128,8 @@ def _choose(sources: Sequence[PairSource], name: str, size: SetSize, excluded: M
     number, leaves_some = 0, False
     with bar(f"choosing the {name} set", sum(source.count() for source in sources), " pairs") as progress:
         for number, pair in enumerate(_readable(sources, progress.update), 1):
-            key = _hash(name, str((number - 1) // _BLOCK) if in_blocks else f"{pair.source}\n{pair.target}")
+            hashed = str((number - 1) // _BLOCK) if in_blocks else f"{pair.source}\n{pair.target}"
+            key = int.from_bytes(hashlib.blake2b(f"{name}\n{hashed}".encode(), digest_size=8).digest(), "big")
             if in_blocks:  # the line's place in its block as the last bits
                 key = key & ~0xFF | (number - 1) % _BLOCK
             # The hash first: `overlap` and the steps are slower, and few pairs need them.
@@ -164,7 +165,3 @@ def _readable(sources: Sequence[PairSource], tick: Callable[[int], object]) -> I
         stripped = Pair(pair.source.strip(), pair.target.strip())
         if not pair.flaw and stripped.source and stripped.target:
             yield stripped
-
-
-def _hash(name: str, text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(f"{name}\n{text}".encode(), digest_size=8).digest(), "big")

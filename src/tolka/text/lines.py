@@ -4,6 +4,7 @@ Python's own text mode also splits at a lone carriage return, and `str.splitline
 such character in one sentence would shift every later pair.
 """
 
+import bz2
 import codecs
 import gzip
 import hashlib
@@ -21,7 +22,6 @@ from typing import IO, Any, cast
 
 from tolka.errors import DataError
 from tolka.system.whole_files import check_is_file
-from tolka.text.byte_streams import open_to_the_end
 from tolka.text.encodings import as_utf8, conversion, is_utf8, likely_encoding, transcoded
 from tolka.text.file_types import binary_kind
 
@@ -45,8 +45,8 @@ def _zstandard(path: Path, mode: str) -> IO[bytes]:
 _COMPRESSIONS: dict[str, Callable[[Path, str], Any]] = {
     "": Path.open,
     ".gz": gzip.open,
-    ".xz": open_to_the_end,
-    ".bz2": open_to_the_end,
+    ".xz": lzma.open,
+    ".bz2": bz2.open,
     ".zst": _zstandard,
 }
 COMPRESSIONS = tuple(_COMPRESSIONS)

@@ -91,6 +91,13 @@ def sentence_blank(language: str) -> str:
     return "" if plain_code(language) in _WITHOUT_BLANKS else " "
 
 
+@cache
+def language_tag(language: str) -> str:
+    """Return the code as documents have it (BCP 47): de for deu_Latn, zh-Hant for zho_Hant; an unknown one as it is."""
+    known = language_of(language)
+    return str(known.prefer_macrolanguage().simplify_script().to_tag()) if known else language
+
+
 def is_right_to_left(language: str) -> bool:
     """Return whether a language is written from right to left."""
     return variety_of(language).script in _RIGHT_TO_LEFT

@@ -109,11 +109,6 @@ class TokenizerConfig:
         """Whether a new tokenizer is trained; False if `model` gives one."""
         return not self.model
 
-    @property
-    def can_sample(self) -> bool:
-        """Whether words have several segmentations to draw from; True for a given model, of unknown type."""
-        return bool(self.model) or self.type in ("bpe", "unigram")
-
     def load_given(self) -> "Tokenizer | None":
         """Return the tokenizer in `model`; DataError when a file is invalid."""
         return Tokenizer([load_pretrained(user_path(path)) for path in self.model]) if self.model else None
@@ -274,12 +269,10 @@ class Tokenizer:
         """Names of the files that `save` writes: tokenizer.model, or source.model and target.model; vocabulary.json."""
         return list(self._files)
 
-    def save(self, folder: Path) -> list[Path]:
-        """Write the models and the vocabularies beside them; return the paths."""
-        files = self._files
-        for name, content in files.items():
+    def save(self, folder: Path) -> None:
+        """Write the models and the vocabularies beside them."""
+        for name, content in self._files.items():
             (folder / name).write_bytes(content)
-        return [folder / name for name in files]
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizer":

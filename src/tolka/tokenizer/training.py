@@ -15,7 +15,7 @@ from tolka.text.pairs import Pair
 from tolka.tokenizer.special_tokens import BOS, EOS, PAD, UNK
 from tolka.tokenizer.tokenizer import SEED_SYMBOLS, Tokenizer, TokenizerConfig
 
-_MAX_LINE_BYTES = 16384
+_MAX_LINE_BYTES = 16384  # SentencePiece learns nothing from longer ones
 _IN_PROCESS_CHARACTERS = 500_000  # with this much text, training takes half a second (unigram, 8000 subwords)
 _LOST_PROCESS = "the process that trained SentencePiece ended with {}"
 
@@ -43,8 +43,7 @@ def train_model(config: TokenizerConfig, texts: Callable[[], Iterator[str]], sid
     size, learnt, characters = config.vocab_size, texts, config.vocab_size
     while True:
         try:
-            skipped = list[int]()
-            model = _learn(config, size, _short_lines(learnt(), skipped))
+            model = _learn(config, size, learnt())
             break
         except RuntimeError as error:
             if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error)):
@@ -55,18 +54,7 @@ def train_model(config: TokenizerConfig, texts: Callable[[], Iterator[str]], sid
                 size = _possible_size(str(error), size)
     if size < config.vocab_size:
         say(f"the corpus is too small for {config.vocab_size} {side} subwords: the vocabulary has {size}")
-    if skipped:
-        say(f"SentencePiece learnt nothing from {len(skipped)} {side} lines of over {_MAX_LINE_BYTES} bytes")
     return model
-
-
-def _short_lines(texts: Iterator[str], skipped: list[int]) -> Iterator[str]:
-    """Yield the lines that are short enough to learn from; add the sizes of the others to `skipped`."""
-    for text in texts:
-        if (size := len(text.encode())) > _MAX_LINE_BYTES:
-            skipped.append(size)
-        else:
-            yield text
 
 
 def _learn(config: TokenizerConfig, size: int, texts: Iterator[str]) -> bytes:

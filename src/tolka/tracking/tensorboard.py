@@ -14,23 +14,14 @@ class TensorBoard(Tracker):
     name, package = "tensorboard", "tensorboard"
 
     def open(self, run: TrackedRun) -> None:
-        self._path = run.folder / FOLDER / "tensorboard"
-        self._latest_update = run.update
-        self._write_from(run.update + 1)
+        from torch.utils.tensorboard import SummaryWriter
+
+        # Tells TensorBoard to hide what older files have from this update on.
+        self._writer: Any = SummaryWriter(str(run.folder / FOLDER / "tensorboard"), purge_step=run.update + 1)
         settings = "".join(f"    {key}: {value}\n" for key, value in run.settings.items())
         self._writer.add_text("settings", settings, run.update)
 
-    def _write_from(self, update: int) -> None:
-        """Begin a file, which tells TensorBoard to hide what older ones have from this update on."""
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer: Any = SummaryWriter(str(self._path), purge_step=update)
-
     def log(self, values: Mapping[str, float], update: int) -> None:
-        if update < self._latest_update:  # training went back, as after a divergence
-            self._writer.close()
-            self._write_from(update)
-        self._latest_update = update
         for name, value in values.items():
             self._writer.add_scalar(name, value, update)
         self._writer.flush()  # a training may be killed, and is watched meanwhile

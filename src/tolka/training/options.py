@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from tolka.errors import ConfigError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.metrics.options import COMMAND, MINIMIZED, PRINTED_NAMES
 from tolka.metrics.validation import ALWAYS_MEASURED
 from tolka.models.base import Seq2Seq

@@ -7,7 +7,7 @@ import torch
 
 from tolka.data.batch import UNK, Batch, collate
 from tolka.errors import ConfigError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.system.device import Precision, half_precision, has_fast_bf16
 from tolka.system.randomness import preserve_torch_random
 

@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tolka.data.batch import Batch
 from tolka.data.loader import Share
 from tolka.kernels.half_weights import half_weights
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.model_directory.read import ResumeState
 from tolka.nn.lora import has_adapters
 from tolka.optim.optimizer_state import MOMENTS, load_state_tensors, state_tensors

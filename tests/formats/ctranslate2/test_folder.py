@@ -344,9 +344,8 @@ def test_a_package_that_cannot_be_imported_is_named(
     made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)  # as an ImportError of its own
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    commands = command, made, exported, tmp_path
-    _check_unusable(*commands, "CTranslate2 cannot be imported (import of ctranslate2 halted", "cannot be imported")
+    note = "cannot be imported (import of ctranslate2 halted; None in sys.modules): install it (pip install 'tolka["
+    _check_unusable(command, made, exported, tmp_path, f"CTranslate2 {note}", note)
 
 
 def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
@@ -363,10 +362,10 @@ def test_a_dtype_that_the_processor_does_not_have_gets_one_note(
     assert capfd.readouterr().err == note
 
 
-def test_values_beyond_float16_are_named(tmp_path: Path) -> None:
+def test_values_beyond_float16_are_refused(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "model", TransformerConfig(d_model=32, heads=4, layers=1))
     with_tensors(folder, lambda tensors: tensors["encoder_norm.weight"].fill_(7e4))
-    with pytest.raises(CheckpointError, match=r"encoder_norm.weight has values that float16 cannot hold: take --dtype"):
+    with pytest.raises(CheckpointError, match="the model's scores are not finite"):
         export_checked(folder, tmp_path / "out", "float16")
 
 
@@ -718,13 +717,6 @@ def test_the_command_exports(made: Path, tmp_path: Path, command: Command) -> No
     outcome = command("mt-train", "export", made, "--to", "ctranslate2", "--dtype", "int4", "-o", tmp_path / "other")
     assert outcome.code == 2
     assert "--dtype (int4) is unknown" in outcome.error
-
-
-def test_the_missing_extra_is_named(
-    made: Path, exported: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    _check_unusable(command, made, exported, tmp_path, "pip install 'tolka[ctranslate2]'", "is not installed")
 
 
 def test_perplexity_is_torch_s_whatever_translates(made: Path, command: Command, tmp_path: Path) -> None:

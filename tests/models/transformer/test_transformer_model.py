@@ -12,7 +12,7 @@ from tolka.data.batch import collate
 from tolka.errors import ConfigError
 from tolka.kernels import packing
 from tolka.kernels.packing import Packing
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.models.transformer.config import TransformerConfig
 from tolka.nn.positions import LearnedPositions
 from tolka.options.parsing import build

@@ -84,7 +84,7 @@ def run(
 ) -> list[list[Hypothesis]]:
     batch = collate(list(sources), list(sources))
     with torch.inference_mode():
-        return config.build().search(reference.model, batch.source, batch.source_lengths, True, wishes)
+        return config.build().search(reference.model, batch.source, batch.source_lengths, wishes)
 
 
 @pytest.mark.slow
@@ -278,5 +278,5 @@ def test_scores_that_are_not_finite_are_no_result_whatever_the_number_of_terms()
             parameter.fill_(torch.nan)
     batch = collate(SOURCES[:2], SOURCES[:2])
     with torch.inference_mode():
-        found = BeamConfig().build().search(model, batch.source, batch.source_lengths, True, [WISHES[3], WISHES[0]])
+        found = BeamConfig().build().search(model, batch.source, batch.source_lengths, [WISHES[3], WISHES[0]])
     assert found == [[], []]

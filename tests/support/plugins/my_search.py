@@ -34,7 +34,7 @@ class FirstWordSearch(Search):
     """One step of the model."""
 
     def search(
-        self, model: Seq2Seq, source: Tensor, lengths: Tensor, scored: bool = True, wishes: Sequence[Wish] = ()
+        self, model: Seq2Seq, source: Tensor, lengths: Tensor, wishes: Sequence[Wish] = ()
     ) -> list[list[Hypothesis]]:
         """Return translations of at most one token."""
         features, _ = model.step(first_tokens(len(source), source.device), model.start(source, lengths))

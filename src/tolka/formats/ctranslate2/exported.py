@@ -118,7 +118,4 @@ def vocabularies(tokenizer: Tokenizer) -> tuple[list[str], list[str]]:
     for pieces in sides:
         if len(set(pieces)) < len(pieces):
             raise CheckpointError("the vocabulary has a subword twice, and CTranslate2 finds each by its text")
-    # CTranslate2 has one setting for the end of both sides.
-    if sides[0][EOS] != sides[1][EOS]:
-        raise CheckpointError(f"the vocabularies end sentences with {sides[0][EOS]} and {sides[1][EOS]}")
     return sides

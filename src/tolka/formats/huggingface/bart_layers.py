@@ -16,7 +16,6 @@ from tolka.formats.huggingface.family import CONFIG, rate, whole_number
 from tolka.formats.huggingface.folder import Weights
 from tolka.models.transformer.config import TransformerConfig
 from tolka.models.transformer.options import TransformerOptions
-from tolka.nn.positions import sinusoids
 from tolka.tokenizer.vocabulary import Vocabulary
 
 SHARED, SOURCE, TARGET = "model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
@@ -33,8 +32,6 @@ _SIZES = {
     "decoder_layers": "decoder_layers",
 }
 _RATES = "dropout", "attention_dropout", "activation_dropout"
-_FEWEST_POSITIONS = 8  # below, hardly any sentence fits that could be compared
-_POSITION_TOLERANCE = 2e-3  # greatest difference from the sinusoids after rounding to half precision
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 MATRICES: dict[str, dict[str, tuple[str, ...]]] = {
     "all": {"target_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
@@ -88,28 +85,6 @@ def read_options(config: Mapping[str, Any], where: str, default_activation: str,
         return TransformerConfig(activation=ACTIVATIONS[activation], **sizes, **rates, **own)
     except ConfigError as error:
         raise CheckpointError(f"{where}: {error}") from None
-
-
-def read_positions(config: Mapping[str, Any], where: str) -> int:
-    """Return how many positions a `config.json` says that there are; CheckpointError if they are too few."""
-    positions = whole_number(config, "max_position_embeddings", where)
-    if positions < _FEWEST_POSITIONS:
-        raise CheckpointError(
-            f"{where}: max_position_embeddings ({positions}) must be at least {_FEWEST_POSITIONS}, for a sentence"
-        )
-    return positions
-
-
-def check_sinusoids(theirs: Weights, kind: str, path: Path, family: str, first: int = 0) -> None:
-    """Raise CheckpointError for positions that are trained, where a folder has tables of them.
-
-    kind: as for `sinusoids`. path: of the folder. first: row of the first position that is used.
-    """
-    for name in (each for each in theirs if "embed_positions" in each):
-        rows = theirs[name]()[first:]
-        expected = sinusoids(torch.arange(len(rows)), rows.size(1), kind)
-        if not torch.allclose(rows, expected, rtol=0, atol=_POSITION_TOLERANCE):
-            raise CheckpointError(f"{path}: {name} is trained, and {family}'s positions are sinusoids")
 
 
 def layer_settings(model: TransformerOptions) -> dict[str, Any]:

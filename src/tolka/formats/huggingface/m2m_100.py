@@ -74,7 +74,7 @@ class _M2M100Layers(Family):
                 raise CheckpointError(
                     f"{where}: {key} ({config[key]!r:.80}) must be {number}, as its vocabulary has it"
                 )
-        longest = bart.read_positions(config, where) - 2  # one position is the tag's, one that of </s>
+        longest = whole_number(config, "max_position_embeddings", where) - 2  # for the tag and </s>
         named = Direction(*(str(about.get(key) or "") for key in ("src_lang", "tgt_lang")))
         direction = named if set(named) <= {*tokenizer.languages} else None
         return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
@@ -87,7 +87,6 @@ class _M2M100Layers(Family):
         # Only old folders have the sinusoids; each version writes a shared matrix under some of its names.
         shapes = bart.shapes_of(options, (size, size)) | dict.fromkeys(POSITIONS, table)
         theirs = foreign.folder.weights(shapes, {*POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        bart.check_sinusoids(theirs, options.positions, path, self.NAME, first=FAIRSEQ_OFFSET)
         if options.share_embeddings == "none" and bart.SHARED in theirs:
             # Older versions of transformers have one matrix for both sides, though the output has its own.
             theirs = dict.fromkeys((bart.SOURCE, bart.TARGET), theirs[bart.SHARED]) | theirs

@@ -47,12 +47,6 @@ def read_m2m_100(folder: ModelFolder, size: int, about: Mapping[str, Any]) -> To
     # transformers numbers them in this order, whatever is listed.
     tags = [f"__{code}__" for code in _ORDERS[codes].split()]
     listed = [each for each in listed_tags(folder, about) if _TAG.fullmatch(each)]
-    if listed and listed[: len(tags)] != tags:
-        wrong = next(number for number, tag in enumerate(tags) if listed[number : number + 1] != [tag])
-        raise CheckpointError(
-            f"{folder.path} lists other tags than M2M-100 has (language_codes={codes}): number {wrong + 1} must be "
-            f"{tags[wrong]}; copy {SPECIAL_TOKENS} and {TOKENIZER_CONFIG} again"
-        )
     tags += listed[len(tags) :]
     model = folder.sentencepiece_model(SPM)
     return fill_up(folder, model, [*names, *tags], {tag.strip("_"): tag for tag in tags}, size)

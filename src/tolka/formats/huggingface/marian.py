@@ -73,7 +73,7 @@ class Marian(Family):
         tokenizer = _read_tokenizer(folder, config, bool(about.get("separate_vocabs")))
         if options.share_embeddings in ("all", "source_target") and not tokenizer.shared:
             raise CheckpointError(f"{where}: embeddings are shared, but {TOKENIZER_CONFIG} has separate vocabularies")
-        longest = bart.read_positions(config, where) - 1  # one is that of </s>
+        longest = whole_number(config, "max_position_embeddings", where) - 1  # one is that of </s>
         named = Direction(*(str(about.get(key, "")) for key in ("source_lang", "target_lang")))
         direction = named if all(map(LANGUAGE.fullmatch, named)) else None
         return Foreign(self, folder, config, about, options, tokenizer, longest, direction)
@@ -88,7 +88,6 @@ class Marian(Family):
             del shapes[bart.SHARED]
         # transformers writes each matrix under some of its names, by its version; sinusoids need not be written.
         theirs = foreign.folder.weights(shapes, {BIAS, *POSITIONS, bart.OUTPUT, bart.SHARED, bart.SOURCE, bart.TARGET})
-        bart.check_sinusoids(theirs, "sinusoidal_halves", path, self.NAME)
 
         def fill(ours: Mapping[str, Tensor]) -> None:
             bart.fill_layers(ours, theirs, options, vocabularies, path)
@@ -183,22 +182,12 @@ def _read_tokenizer(folder: ModelFolder, config: Mapping[str, Any], separate: bo
     """
     where = str(folder.path / CONFIG)
     eos, start = whole_number(config, "eos_token_id", where), whole_number(config, "decoder_start_token_id", where)
+    sizes = {VOCAB: "vocab_size"} | ({TARGET_VOCAB: "decoder_vocab_size"} if separate else {})
+    vocabularies = [_vocabulary(folder, name, whole_number(config, key, where)) for name, key in sizes.items()]
     # The decoder's first token is our <s>, and Marian's <pad> becomes it.
-    if not separate and config.get("pad_token_id") != start:
-        raise CheckpointError(
-            f"{where}: decoder_start_token_id ({start}) must be pad_token_id ({config.get('pad_token_id')!r:.80}), "
-            "from which Marian's decoder starts"
-        )
-    names = [VOCAB, TARGET_VOCAB] if separate else [VOCAB]
-    size = whole_number(config, "vocab_size", where)
-    of_target = "vocab_size" if config.get("decoder_vocab_size") is None else "decoder_vocab_size"
-    target_size = whole_number(config, of_target, where)
-    vocabularies = [_vocabulary(folder, name, sized) for name, sized in zip(names, (size, target_size), strict=False)]
-    if not separate and size != target_size:
-        raise CheckpointError(f"{where}: decoder_vocab_size ({target_size}) and vocab_size ({size}) must be equal")
     if vocabularies[-1].places[0] != eos or vocabularies[-1].places[2] != start:
         raise CheckpointError(
-            f"{folder.path / names[-1]}: </s> and <pad> are {vocabularies[-1].places[0::2]}, and in {CONFIG} "
+            f"{folder.path / [*sizes][-1]}: </s> and <pad> are {vocabularies[-1].places[0::2]}, and in {CONFIG} "
             f"(eos_token_id, decoder_start_token_id) they are {(eos, start)}"
         )
     return Tokenizer([folder.sentencepiece_model(name) for name in (SOURCE_SPM, TARGET_SPM)], vocabularies)

@@ -125,7 +125,7 @@ def write_bin(path: Path, options: bytes, arrays: Mapping[str, Array], int8: boo
     text = options + b"\0"
     items = [(OPTIONS, _INT8, (len(text),), text)]
     for name, array in arrays.items():
-        if int8 and is_quantised(name):
+        if int8 and _is_quantised(name):
             items.append((name, _INT8_MATRIX, array.shape, _quantised(array if "Wemb" in name else array.T)))
         else:
             items.append((name, _FLOAT32, array.shape, np.ascontiguousarray(array, "<f4").tobytes()))
@@ -142,7 +142,7 @@ def write_bin(path: Path, options: bytes, arrays: Mapping[str, Array], int8: boo
         stream.writelines(padded)
 
 
-def is_quantised(name: str) -> bool:
+def _is_quantised(name: str) -> bool:
     """Return whether an item of this name is in int8 where matrices are."""
     return re.fullmatch(r".*(_W.?|Wemb)", name) is not None
 

@@ -4,7 +4,6 @@ Shapes: B sentences, k hypotheses per sentence, N = B * k, S source tokens, H he
 and values, W those of all heads together, D model width.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -49,14 +48,17 @@ class DecodingTransformer(Transformer):
 
     def start(self, source: Tensor, lengths: Tensor) -> TransformerState:
         """Encode source (B, S) once; return the state before the first token."""
-        memory = [(keys.contiguous(), values.contiguous()) for keys, values in self._memories(source, lengths)]
+        rows = choose_packing(lengths, source.size(1))
+        encoded = self._encode(source, rows)
+        # Every decoder layer attends to the same encoder states, with a W_K and a W_V of its own.
+        memory = [project_memory(layer.cross, encoded, rows) for layer in self.decoder]
         if self.config.decoder == "ssru":
             dtype = torch.promote_types(memory[0][0].dtype, torch.float32)
             prefix = [memory[0][0].new_zeros(len(source), self.feature_size, dtype=dtype) for _ in self.decoder]
         else:
             prefix = [empty_cache(layer.attention, memory[0][0], len(source)) for layer in self.decoder]
         # None where no sentence has padding, which spares every step the masking.
-        padding = padding_for_few(choose_packing(lengths, source.size(1)), memory[0][0])
+        padding = padding_for_few(rows, memory[0][0])
         return TransformerState(prefix, memory, padding, position=0, beam=1)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
@@ -76,14 +78,6 @@ class DecodingTransformer(Transformer):
             prefix.append(cache)
         new = TransformerState(prefix, state.memory, state.padding, state.position + 1, state.beam)
         return self.decoder_norm(x), new
-
-    def _memories(self, source: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """(B, S), (B,) -> the memory of each decoder layer, as views."""
-        # Every decoder layer attends to the same encoder states, with a W_K and a W_V of its own.
-        rows = choose_packing(lengths, source.size(1))
-        encoded = self._encode(source, rows)
-        for layer in self.decoder:
-            yield project_memory(layer.cross, encoded, rows)
 
 
 def decoder_layer_step(
@@ -145,7 +139,7 @@ def project_memory(attention: CrossAttention, encoded: Tensor, source: Packing) 
     """Encoder states (M, D) -> keys and values as `attend_few` takes them: computed once per sentence."""
     projected = torch.split(source.pad(attention.key_value(encoded)), attention.key_value.widths, dim=-1)
     key, value = attention.split_heads(projected[0], attention.d_k), attention.split_heads(projected[1], attention.d_v)
-    return keys_for_few(key), value
+    return keys_for_few(key).contiguous(), value.contiguous()
 
 
 def attend_to_memory(

@@ -65,15 +65,11 @@ class Transformer(Seq2Seq):
         # Teacher forcing: target_in is the reference shifted by one, so that position t predicts its token t + 1.
         # The decoder reads tags too, whose positions are not among those of the references.
         positions = None if batch.target_tags else batch.target_positions
-        packed = positions is not None and self._takes_packed
+        config = self.config
+        packed = positions is not None and takes_packed(next(self.parameters()), config.key_width, config.value_width)
         source = choose_packing(batch.source_lengths, batch.source.size(1), batch.source_positions, packed)
         target = choose_packing(batch.target_lengths, batch.target_in.size(1), positions, packed)
         return self._decode(batch, target, self._encode(batch.source, source), source)
-
-    @property
-    def _takes_packed(self) -> bool:
-        weight, options = next(self.parameters()), self.config
-        return takes_packed(weight.dtype, weight.device, options.d_model // options.heads, options.value_width)
 
     def _encode(self, source: Tensor, rows: Packing, maps: list[Tensor] | None = None) -> Tensor:
         """(B, S) -> encoder states (M, D). maps: where given, gets each layer's."""

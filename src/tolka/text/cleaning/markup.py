@@ -36,16 +36,14 @@ def without_markup(text: str) -> str:
     """Return the text as a page shows it: references replaced, then tags removed, until nothing changes."""
     result = text
     for _ in range(_ROUNDS):
-        before, result = result, _without_tags(_REFERENCE.sub(_referenced, result))
+        # An unknown reference (&name;) stays as it is.
+        known = _REFERENCE.sub(
+            lambda it: html.unescape(it[0]) if it[0][1] == "#" or it[0][1:] in html5 else it[0], result
+        )
+        before, result = result, _without_tags(known)
         if result == before:
             break
     return text if result == text else _BLANKS.sub(" ", result).strip()
-
-
-def _referenced(reference: re.Match[str]) -> str:
-    """Return the character that HTML has for a reference; an unknown one (&name;) as it is."""
-    text = reference[0]
-    return html.unescape(text) if text[1] == "#" or text[1:] in html5 else text
 
 
 def _without_tags(text: str) -> str:

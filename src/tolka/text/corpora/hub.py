@@ -248,11 +248,10 @@ def _go_offline_if_unreachable() -> None:
     endpoint = huggingface_hub.constants.ENDPOINT
     try:
         urllib.request.urlopen(endpoint, timeout=_HUB_TIMEOUT_SECONDS).close()
-    except urllib.error.HTTPError:
-        # The Hub answers; the libraries' own message will say more.
-        pass
-    except OSError:
-        huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    except OSError as error:
+        # A Hub that answers with an error is there; the libraries' own message will say more.
+        if not isinstance(error, urllib.error.HTTPError):
+            huggingface_hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
 
 
 PRESETS = {"hub": HubConfig(target="de")}

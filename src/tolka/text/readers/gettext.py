@@ -23,7 +23,6 @@ ESCAPED_CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": 
 _CHARSET = re.compile(rb'Content-Type:[^"\n]*charset=([\w.:-]+)', re.IGNORECASE)
 _HEAD_BYTES = 2**16  # in which the header stands, after comments with its authors
 _FUZZY = re.compile(r"[,\s]fuzzy(?:[,\s#]|$)")
-_OBSOLETE = re.compile(r"#~\s*msgid\s")
 _PLURAL = re.compile(r"Plural-Forms:.*?nplurals\s*=\s*(\d)\s*;\s*plural\s*=\s*([^;\n]+)", re.IGNORECASE)
 
 
@@ -32,13 +31,12 @@ class Message:
     """A message. texts: by keyword: msgctxt, msgid, msgid_plural, msgstr, msgstr[0] and so on.
 
     places: of the same with their quotation marks, in characters of lines that a line feed joins. flags: of the
-    comments before it. obsolete: places of the first lines of obsolete messages (#~) before it.
+    comments before it.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
     flags: str = ""
-    obsolete: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def is_fuzzy(self) -> bool:
@@ -100,7 +98,6 @@ def messages(lines: Iterable[str], name: str, limit: LineLimit) -> Iterator[Mess
             if kind == "comment":
                 # The flags before an obsolete message (#~) are its own.
                 message.flags = "" if value.startswith("#~") else message.flags + value * value.startswith("#,")
-                message.obsolete += [(start, end)] if _OBSOLETE.match(value) else []
             elif kind == "text":
                 if not key:
                     raise _unexpected(where)

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from tolka.data.batch import Batch
 from tolka.distributed.ranks import ALONE, Ranks
-from tolka.losses.cross_entropy import LossSum
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import LossSum, Objective
 from tolka.model_directory.read import ResumeState
 from tolka.training.averaging import Ema
 

@@ -4,7 +4,7 @@ import torch
 
 from tolka.distributed.ranks import Ranks
 from tolka.errors import ConfigError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.optim.optimizer_state import MOMENTS
 from tolka.system.device import Precision, device_memory
 from tolka.training.options import TrainerConfig

@@ -7,8 +7,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tolka.data.batch import Batch
 from tolka.distributed.ranks import Ranks
 from tolka.errors import LostProcessError
-from tolka.losses.cross_entropy import LossSum
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import LossSum, Objective
 from tolka.training.parallel.base import Parallel
 
 

@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from tolka.data.batch import Batch
 from tolka.distributed.ranks import Ranks
 from tolka.errors import LostProcessError
-from tolka.losses.objective import Objective
+from tolka.losses.cross_entropy import Objective
 from tolka.model_directory.read import ResumeState
 from tolka.system.device import Precision
 from tolka.training.averaging import Ema

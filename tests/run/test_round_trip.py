@@ -1,7 +1,7 @@
 """Texts that change in the tokenizer are counted and shown."""
 
+from tolka.run.inputs import round_trip_notes
 from tolka.text.pairs import Pair
-from tolka.tokenizer.round_trip import round_trip_notes
 from tolka.tokenizer.tokenizer import TokenizerConfig
 from tolka.tokenizer.training import train_tokenizer
 
@@ -10,7 +10,7 @@ PAIRS = [Pair("red birds sing", "blaue Fische"), Pair("old boats drift", "rote V
 
 def test_what_comes_back_as_it_was_is_not_mentioned() -> None:
     tokenizer = train_tokenizer(TokenizerConfig(vocab_size=320), lambda: iter(PAIRS), lambda remark: None)
-    assert round_trip_notes(tokenizer, [Pair("red  birds", "쓰다 😀")], "the validation text") == []
+    assert list(round_trip_notes(tokenizer, [Pair("red  birds", "쓰다 😀")], "the validation text")) == []
 
 
 def test_unknown_characters_without_byte_fallback() -> None:

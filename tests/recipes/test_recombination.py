@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from tolka.text.recombination import recombine
+from tolka.recipes.texts import recombine
 
 
 def test_two_sentences_that_share_a_word_make_two_others() -> None:
