@@ -366,3 +366,22 @@ def test_macros_and_signatures_are_noted(tmp_path: Path) -> None:
     document = _docx(tmp_path, _p(_r("x")), **{"word/vbaProject.bin": b"1", "_xmlsignatures/s.xml": b"<s/>"})
     assert [note.split(", ")[0].split(" ", 1)[1] for note in document.notes()] == ["has macros", "is signed"]
     assert not list(_docx(tmp_path, "").notes())
+
+
+def test_what_has_a_style_for_code_stays(tmp_path: Path) -> None:
+    style = '<w:rStyle w:val="SourceText"/>'
+    block = '<w:p><w:pPr><w:pStyle w:val="PreformattedText"/></w:pPr><w:r><w:t>git init</w:t></w:r></w:p>'
+    document = _docx(tmp_path, _p(_r("Type "), _r("ls &lt;a", style), _r(" now")) + block)
+    assert [(text.source, text.reason) for text in document.texts()] == [("Type ls <a now", ""), ("git init", "code")]
+    written = _body(document, lambda text: "JETZT ls <a TIPPEN")
+    assert re.findall(r"<w:t[^>]*>([^<]*)", written) == ["JETZT ", "ls &lt;a", " TIPPEN", "git init"]
+    assert written.count("SourceText") == 1
+
+    automatic = '<style:style style:name="P7" style:family="paragraph" style:parent-style-name="Preformatted_20_Text"/>'
+    body = (
+        '<text:p>Type <text:span text:style-name="Source_20_Text">ls -l</text:span> now</text:p>'
+        '<text:p text:style-name="P7">git init</text:p>'
+    )
+    texts = list(OpenDocument(_odf(tmp_path / "a.odt", automatic + body)).texts())
+    assert [(text.source, text.reason) for text in texts] == [("Type ls -l now", ""), ("git init", "code")]
+    assert [(node.kind, node.code.text) for node in texts[0].nodes] == [("kept", "ls -l")]

@@ -75,7 +75,7 @@ class GettextCatalogue(SplicedDocument):
         keys = [key for key in message.places if key.startswith("msgstr")]
         start, end = message.places[keys[0]][0], message.places[keys[-1]][1]
         if "msgid_plural" in texts:
-            keys = [f"msgstr[{number}]" for number in range(self._rule.count if self._rule else len(keys))]
+            keys = [f"msgstr[{number}]" for number in range(self._rule.forms if self._rule else len(keys))]
         sources = [_source(texts, number, self._rule) for number in range(len(keys))]
         reasons = {
             "fuzzy: a person must decide": message.is_fuzzy,

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 from tolka.documents.base import DOCUMENTS
 from tolka.documents.markup import Element, Event, TextBuilder, elements, escaped, with_attributes, with_texts
 from tolka.documents.text import EDIT, Code, Text, pairs
-from tolka.documents.zipped import ZippedDocument, changed_tag
+from tolka.documents.zipped import CODE_STYLE, ZippedDocument, changed_tag
 from tolka.errors import DataError
 from tolka.system.package_data import table_beside
 from tolka.text.scripts import plain_code, variety_of
@@ -163,6 +163,10 @@ class _Paragraph:
             place = start if number == 1 else element.start.start, end if number == len(parts) else element.end.end
             if element.start.name in _names("texts"):
                 text = "\N{NON-BREAKING HYPHEN}" if element.start.name == "w:noBreakHyphen" else element.text
+                if _has_code_style(tag):
+                    written = self._written(escaped(text), tag)
+                    self._items.append(_Item(Code([written], "kept", text=text.strip()), *place, tag))
+                    continue
                 for odd, line in enumerate(_NEW_LINE.split(text)):
                     part = Code([self._written(line, tag)], name="new line") if odd % 2 else line
                     self._items.append(_Item(part, *place, tag))
@@ -271,7 +275,9 @@ class _Paragraph:
             builder.add(part, start, end, inside)
         if current != base:
             builder.add(Code([f"\3{base}\3"], "close", "run"), line[-1].end, line[-1].end)
-        return builder.finish()
+        own = self._properties
+        is_code = own is not None and _has_code_style(self._content[own.start.start : own.end.end])
+        return builder.finish("code" if is_code else "")
 
     def _finish(self, base: str, text: Text, written: str) -> str:
         """Return the runs of a translation, and what ends a run that it begins in, and begins one that it ends in."""
@@ -307,6 +313,12 @@ class _Paragraph:
             side = {"algn": "r" if is_rtl else "l"} if own.get("algn", "l") in "lr" else {}
             bare = self._content[start:end] or f"<{self._prefix}pPr/>"
             yield Text([], start, end, with_attributes(bare, {**side, "rtl": "1" if is_rtl else "0"}), reason=EDIT)
+
+
+def _has_code_style(properties: str) -> bool:
+    """Return whether properties of a run or a paragraph name a style for code."""
+    style = re.search(r'<(?:\w+:)?[rp]Style\b[^>]*val="([^"]*)"', properties)
+    return style is not None and CODE_STYLE.search(style[1]) is not None
 
 
 def _marked(text: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from tolka.documents.base import DOCUMENTS
 from tolka.documents.markup import Element, Event, TextBuilder, elements
 from tolka.documents.text import Code, Text
-from tolka.documents.zipped import ZippedDocument, changed_tag
+from tolka.documents.zipped import CODE_STYLE, ZippedDocument, changed_tag
 from tolka.errors import DataError
 from tolka.system.package_data import table_beside
 from tolka.text.scripts import plain_code, variety_of
@@ -24,6 +24,7 @@ class OpenDocument(ZippedDocument):
 
     endings = (".odt", ".ott", ".ods", ".ots", ".odp", ".otp")
     _is_default = False  # whether this is in the default style of paragraphs
+    _code_styles: frozenset[str] = frozenset()
 
     def parts(self) -> Sequence[str]:
         names = self.archive.namelist()
@@ -44,9 +45,11 @@ class OpenDocument(ZippedDocument):
         if name in _names("paragraphs"):
             builder = TextBuilder(content)
             yield from self._read_paragraph(content, element, builder)
-            yield from builder.finish()
+            yield from builder.finish("code" if self._is_code(element.start) else "")
         elif name in ("style:default-style", "style:style"):
             self._is_default = own.get("style:family") == "paragraph" and name == "style:default-style"
+            if CODE_STYLE.search(own.get("style:parent-style-name", "")):
+                self._code_styles |= {own.get("style:name", "")}
         elif values := self._changes(element.start):
             yield changed_tag(content, element.start, values)
 
@@ -57,7 +60,7 @@ class OpenDocument(ZippedDocument):
             is_break = start.name in _names("breaks")
             if start.kind != "start":
                 builder.add(start.text if start.kind == "text" else Code([]), start.start, start.end)
-            elif start.name in _names("spans"):
+            elif start.name in _names("spans") and not self._is_code(start):
                 builder.add(Code([], "open", start.name), start.start, start.end)
                 yield from self._read_paragraph(content, element, builder)
                 builder.add(Code([], "close", start.name), end.start, end.end)
@@ -67,9 +70,13 @@ class OpenDocument(ZippedDocument):
                 builder.add(" ", start.start, end.end)  # LibreOffice writes a blank so that is behind an element
             else:
                 builder.add(" " if is_break else "", start.start, start.start)
-                text = element.text.strip() if start.name in _names("kept") else ""
+                text = element.text.strip() if start.name in [*_names("kept"), *_names("spans")] else ""
                 code = Code([], "kept" if text else "lone", text=text)
                 builder.add(code, start.start, end.end, list(self.find(content, [start, *inside, end])))
+
+    def _is_code(self, start: Event) -> bool:
+        style = start.attributes.get("text:style-name", "")
+        return style in self._code_styles or CODE_STYLE.search(style) is not None
 
     def _changes(self, style: Event) -> dict[str, str]:
         """Return attributes of a style that change with the language, and their values."""

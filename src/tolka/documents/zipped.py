@@ -1,5 +1,6 @@
 """Documents that are ZIP archives of XML, which office programs write."""
 
+import re
 import stat
 import zipfile
 import zlib
@@ -22,9 +23,14 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSErro
 _LARGEST = 2**30  # bytes, unpacked
 _LARGEST_RATIO, _SMALL = 200, 2**26  # of all unpacked bytes to those of the file; not for so few
 
+CODE_STYLE = re.compile("source|code|teletype|verbatim|preformatted|keyboard", re.IGNORECASE)
+"""Names of styles for what is not translated, as LibreOffice, Word and converters call theirs."""
+
 
 class ZippedDocument(Document):
     """A document of several files of XML, its parts; whatever is no text in them stays, byte for byte."""
+
+    is_binary = True
 
     @abstractmethod
     def parts(self) -> Iterable[str]:

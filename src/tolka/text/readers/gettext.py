@@ -141,7 +141,7 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 class PluralRule(NamedTuple):
     """How many plural forms a language has, which one is for n things, and for one; -1 if there is only one form."""
 
-    count: int
+    forms: int
     form: Callable[[int], int]
     singular: int
 
