@@ -97,7 +97,7 @@ def with_attributes(tag: str, values: Mapping[str, str]) -> str:
 
 
 def xml_events(content: str, name: str) -> Iterator[Event]:
-    """Yield the events of XML, without a gap; a new line is one, and so is the end of an empty element. name: of the file.
+    """Yield the events of XML, without a gap; a new line is one, as is the end of an empty element. name: of the file.
 
     DataError for what is no XML, for entities that it declares, which no document needs, and which may be huge, and for
     more elements in each other than any document has.
