@@ -150,9 +150,10 @@ def _event(match: re.Match[str], normal: Callable[[str], str] = str) -> Event:
     elif match.lastgroup:
         kind = "text"
         text = unescape(match[0]) if match.lastgroup == "text" else match["cdata"]
-    # Of an attribute that is there twice the first one counts.
-    found = reversed([*ATTRIBUTE.finditer(match["attributes"])]) if match["attributes"] else ()
-    attributes = {normal(each[1]): unescape(each[each.lastgroup]) if each.lastgroup else "" for each in found}
+    attributes = dict[str, str]()
+    for each in ATTRIBUTE.finditer(match["attributes"] or ""):
+        # Of one that is there twice the first one counts.
+        attributes.setdefault(normal(each[1]), unescape(each[each.lastgroup]) if each.lastgroup else "")
     return Event(kind, normal(match["name"] or ""), attributes, *match.span(), text)
 
 
