@@ -4,11 +4,10 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import regex
 
-from tolka.documents.text import EDIT, Code, Text
+from tolka.documents.text import EDIT, Text, kept_code
 
 CODE = "code"
 """Why a string is left alone that programs read."""
@@ -43,12 +42,8 @@ def string_texts(
         if number % 2 or not block:
             pieces.append(block)
             continue
-        parts: list[Any] = [""]  # characters, after each code
-        for odd, part in enumerate(kept.split(block) if kept else [block]):
-            if odd % 2 and part[0] != "<":
-                parts += [Code([part], "kept", text=part), ""]
-            else:  # tags are spans, as `Text` finds them, whatever is in them
-                parts[-1] += part
+        split = enumerate(kept.split(block) if kept else [block])
+        parts = [kept_code(part, block, part) if odd % 2 else part for odd, part in split]
         reason, finish = CODE if _OPTION.fullmatch(block) else "", partial(_wrapped, block)
         text = Text(parts, start, start, block, escape=escape, reason=reason, nested=True, finish=finish)
         pieces.append(text)

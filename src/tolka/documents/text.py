@@ -140,13 +140,20 @@ def _pieces(part: str | Code, escape: Callable[[str], str]) -> Iterator[str | Co
     start = 0
     for match in placeholders(part):
         yield part[start : match.start()]
-        tag = _TAG.fullmatch(match[0])
-        if tag and re.search(rf"<{'' if tag[1] else '/'}{re.escape(tag[2])}[\s>]", part):
-            yield Code([escape(match[0])], "close" if tag[1] else "open", tag[2])
-        else:
-            yield Code([escape(match[0])], "kept", text=match[0])
+        yield kept_code(match[0], part, escape(match[0]))
         start = match.end()
     yield part[start:]
+
+
+def kept_code(kept: str, around: str, raw: str) -> Code:
+    """Return the code of a part of a string that stays; a tag whose other one is there as well is that of a span.
+
+    around: the string. raw: the part as it is written.
+    """
+    tag = _TAG.fullmatch(kept)
+    if tag and re.search(rf"<{'' if tag[1] else '/'}{re.escape(tag[2])}[\s>]", around):
+        return Code([raw], "close" if tag[1] else "open", tag[2])
+    return Code([raw], "kept", text=kept)
 
 
 def _source_of(pieces: Sequence[str | Code]) -> tuple[str, list[tuple[int, int]]]:
