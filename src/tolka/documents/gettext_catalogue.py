@@ -9,6 +9,7 @@ from tolka.documents.base import DOCUMENTS
 from tolka.documents.spliced import SplicedDocument
 from tolka.documents.strings import CODE, string_texts
 from tolka.documents.text import EDIT, Text
+from tolka.errors import DataError
 from tolka.system.package_data import table_beside
 from tolka.text.readers.gettext import ESCAPED_CHARACTERS, Message, PluralRule, declared_codec, messages, plural_rule
 from tolka.text.scripts import UNSPACED, plain_code
@@ -61,6 +62,15 @@ class GettextCatalogue(SplicedDocument):
         if self._codec != "utf-8" or self.direction.is_known:
             header = re.sub(r"charset=(?!utf-?8\b)[\w.:-]+", "charset=UTF-8", header, flags=re.IGNORECASE)
         if self.direction.is_known:
+            named = re.search(r"Language: *([\w@.-]+)", header)
+            if named and plain_code(named[1].split("@")[0]) not in (
+                plain_code(target),
+                plain_code(self.direction.source),
+            ):
+                raise DataError(
+                    f"{self.path}: its header says Language: {named[1]}, and the model translates into {target}; correct "
+                    "it if it is wrong, or take another model"
+                )
             rules = {code: rule for rule, codes in table_beside(__file__).items() for code in codes.split()}
             usual = f"Plural-Forms: {rules.get(target) or rules.get(plain_code(target), '')}"
             header = re.sub(r"Language: *(?=\\n)", f"Language: {target.replace('-', '_')}", header)

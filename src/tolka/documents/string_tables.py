@@ -109,6 +109,8 @@ class JsonStrings(SplicedDocument):
     endings = (".json", ".arb")
 
     def find(self, content: str) -> Iterator[Text]:
+        if not content.strip("\ufeff \t\r\n"):
+            return
         try:
             json.loads(content.removeprefix("\ufeff"))
         except json.JSONDecodeError as error:

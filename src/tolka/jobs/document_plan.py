@@ -34,6 +34,8 @@ def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
     if job.are_given or first is None:
         return []
     _check_settings(job, config, first)
+    if folders and config.input != InputConfig(memory=config.input.memory):
+        raise ConfigError("input.format and input.column are for one file: leave them out with a folder")
     goes_into_folder = len(inputs) > 1 or bool(folders) or (job.output is not None and job.output.is_dir())
     if goes_into_folder and job.output is None:
         raise ConfigError(f"{first}: several documents go to a folder: name it with -o")
@@ -41,7 +43,7 @@ def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
     for path, kind in zip(inputs, kinds, strict=True):
         if path in folders:
             assert job.output is not None
-            for each in _files_in(path):
+            for each in _files_in(path, job.output):
                 its_kind = _kind_in_folder(each)
                 opener = _opener(its_kind, each, job, config) if its_kind else None
                 planned.append(Planned(each, job.output / each.relative_to(path), opener))
@@ -50,7 +52,9 @@ def planned_documents(job: Job, config: TranslateConfig) -> list[Planned]:
         else:
             output = job.output / path.name if job.output and goes_into_folder else job.output
             if output and output.suffix.lower() not in (path.suffix.lower(), *kind.endings):
-                raise DataError(f"{output}: a document keeps its form; let its name end in {path.suffix}")
+                raise DataError(
+                    f"{output}: a document keeps its form; let its name end in {path.suffix or kind.endings[0]}"
+                )
             planned.append(Planned(path, output, _opener(kind, path, job, config)))
     _check_outputs(planned)
     return planned
@@ -89,8 +93,9 @@ def _opener(kind: type[Document], path: Path, job: Job, config: TranslateConfig)
     return lambda: document
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
+def _files_in(folder: Path, output: Path) -> Iterator[Path]:
+    """Return the files of a folder, without those of the output, which may be inside of it."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_relative_to(output))
     if not found:
         raise DataError(f"{folder} is a folder without files")
     return iter(found)

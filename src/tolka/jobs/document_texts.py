@@ -10,7 +10,7 @@ from tolka.jobs.formats import LineResult
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.text.direction import Direction
-from tolka.text.lines import user_path
+from tolka.text.lines import read_lines, user_path
 from tolka.text.readers import FORMATS, reader_of
 from tolka.translation.alignment import alignments_of
 from tolka.translation.request import Request
@@ -45,6 +45,7 @@ class TextTranslation:
         """
         new = [text for text in texts if text.source not in self._memory]
         tick(len(texts) - len(new))
+        self._tally.counts["lines"] += len(texts) - len(new)
         read, translations = self._translated(new, tick)
         sources = [text.source for text in read]
         flagged = self._translator.flags(sources, translations)
@@ -104,7 +105,11 @@ def read_memory(config: TranslateConfig, direction: Direction) -> dict[str, str]
     reader = reader_of(path)
     if reader is None:
         raise ConfigError(f"input.memory ({path}) is no file of translations: {', '.join(sorted(FORMATS))} are")
-    pairs = reader(path, str(path), direction, [], config.decoding.line_limit).read()
+    # Two columns that nobody has named are source and target.
+    is_table = path.suffix.lower() in (".tsv", ".csv")
+    first = next(read_lines(path, limit=config.decoding.line_limit), "") if is_table else ""
+    columns = ["1", "2"] if is_table and not all(language in first for language in direction) else []
+    pairs = reader(path, str(path), direction, columns, config.decoding.line_limit).read()
     memory: dict[str, str] = {}
     for pair in pairs:
         if not pair.flaw and pair.target.strip():

@@ -18,7 +18,7 @@ from tolka.jobs.job import Job
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
 from tolka.jobs.output import identity_of
-from tolka.system.atomic import replace_text, whole_file
+from tolka.system.atomic import whole_file
 from tolka.system.number_format import count_text, json_text
 from tolka.system.progress import Say, bar
 from tolka.system.resumable import ResumableFile
@@ -97,8 +97,8 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
         _check_language(path, sample, translator.direction)
     work = _Work(job, config, translator, say)
     # A job on several documents that is resumed goes on behind those that are finished.
-    outputs = [each.output for each in planned if each.output and len(planned) > 1 and config.output.resume]
-    finished = {output for output in outputs if output.exists()}
+    outputs = [(each.output, each.path) for each in planned if each.output and len(planned) > 1]
+    finished = {output for output, path in outputs if config.output.resume and _is_newer(output, path)}
     reports, copied = list[_Report](), 0
     with bar("translating", total, " texts", shown=not job.is_on_screen) as progress:
         work.tick = progress.update
@@ -111,22 +111,26 @@ def translate_documents(job: Job, planned: Sequence[Planned], config: TranslateC
                 _copy(each)
                 copied += 1
     if finished:
-        say(f"note: {count_text(len(finished), 'file')} in {job.output} stay as they are (resume=true)")
+        say(f"note: {count_text(len(finished), 'file')} in {job.output} stay, as they are newer than their originals")
     if copied:
         say(f"note: {count_text(copied, 'file')} of other kinds: copied as they are")
     for line in work.notes(reports):
         say(line)
     if job.report:
-        replace_text(
-            job.report, json_text({"documents": [each.values() for each in reports]}, ensure_ascii=False, indent=1)
-        )
+        values = {"documents": [each.values() for each in reports]}
+        with whole_file(job.report) as stream:
+            stream.write(json_text(values, ensure_ascii=False, indent=1).encode() + b"\n")
+
+
+def _is_newer(output: Path, path: Path) -> bool:
+    return output.exists() and output.stat().st_mtime >= path.stat().st_mtime
 
 
 def _copy(planned: Planned) -> None:
     """Copy a file that is no document to its place."""
     assert planned.output
     planned.output.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(planned.path, planned.output)
+    shutil.copy2(planned.path, planned.output)
 
 
 def _sample(document: Document) -> tuple[int, str]:

@@ -46,9 +46,12 @@ class Job:
         """Raise ConfigError for settings that do not fit the job, DataError for files that cannot be used."""
         check_files(self.inputs, self.stdin, folders=self.output is not None)
         named = list(map(user_path, read_files(config.search, config.input)))
-        for written in filter(None, (self.output, self.report)):
-            if not written.is_dir():  # where documents go
-                check_output(written, (*self.inputs, *named))
+        if self.output and not self.output.is_dir():  # where documents go
+            check_output(self.output, (*self.inputs, *named))
+        if self.report:
+            check_output(self.report, (*self.inputs, *named))
+            if self.output and self.report.resolve() == self.output.resolve():
+                raise DataError(f"{self.report} gets the output: name another file for --json")
         for written in filter(None, (self.output, self.attention, self.report)):
             check_outside(written, self.models)
         if self.attention and self.attention.exists() and not self.attention.is_dir():

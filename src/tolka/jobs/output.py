@@ -66,9 +66,10 @@ def identity_of(config: TranslateConfig, models: Sequence[Path], options: Mappin
 
     settings = {f"{group}.{key}": value for group in vars(config) for key, value in asdict(vars(config)[group]).items()}
     kept = {key: value for key, value in settings.items() if key not in _ONLY_SPEED}
-    files = {key: getattr(config.search, key) for key in ("glossary", "banned")}
+    files = {f"search.{key}": getattr(config.search, key) for key in ("glossary", "banned")}
+    files["input.memory"] = config.input.memory
     # By content, since a glossary may be edited between two calls.
-    contents = {f"the file search.{key}": digest_of(user_path(path)) for key, path in files.items() if path}
+    contents = {f"the file {key}": digest_of(user_path(path)) for key, path in files.items() if path}
     # Models by content as well: a copy in another folder is the same one.
     return {
         "the model": [digest(local_folder(model)) for model in models],

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tolka.documents.base import Document
 from tolka.errors import ConfigError, DataError
 from tolka.evaluation.verdict_evidence import USELESS, WEAK
 from tolka.jobs.document_plan import planned_documents
 from tolka.jobs.documents import translate_documents
 from tolka.jobs.formats import CheckList, Format, LineResult, NBestLines, TextLines
-from tolka.jobs.inputs import Texts
+from tolka.jobs.inputs import Texts, kind_of_ending
 from tolka.jobs.job import Job
 from tolka.jobs.notes import UnusualLines
 from tolka.jobs.options import TranslateConfig
@@ -35,6 +36,15 @@ def translate_files(job: Job, config: TranslateConfig, say: Say) -> None:
     if documents := planned_documents(job, config):
         translate_documents(job, documents, config, say)
         return
+    if config.input.memory:
+        raise ConfigError("input.memory stands in for the model in documents, and these are lines: leave it out")
+    if (
+        job.output
+        and (kind := kind_of_ending(job.output, has_column=False))
+        and issubclass(kind, Document)
+        and kind.is_binary
+    ):
+        raise DataError(f"{job.output}: lines are written, which are no {job.output.suffix}: name another ending")
     if job.report:
         raise ConfigError("--json reports on documents, and these are lines: output.format=jsonl has a report on each")
     if job.output and job.output.is_dir():
