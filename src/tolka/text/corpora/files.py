@@ -158,14 +158,14 @@ class FilesConfig(CorpusConfig):
         """Return the text of a prefix, or of a file with both sides. is_table: whether it is said to have columns."""
         if base.is_file() and (reader := reader_of(base)):
             # corpus.columns is for those files of several that have columns; a list of this file's own must fit it.
-            has_columns = is_table or getattr(reader, "has_columns", True)
+            has_columns = is_table or reader.has_columns
             columns = columns if has_columns else []
-            pairs = reader(base, "", direction, columns)
+            table = reader(base, "", direction, columns)
             if not self._is_scored(key):
-                return pairs
+                return table
             if not has_columns:
                 raise ConfigError(f"corpus.score ({self.score}) names a column, and {base} has none")
-            return Scored(pairs, reader(base, "", direction, [[*columns, *direction][0], self.score]), self.min_score)
+            return Scored(table, reader(base, "", direction, [[*columns, *direction][0], self.score]), self.min_score)
         refuse_pipe(base)
         if base.is_dir() and not _side_files(base, direction.source):
             held = [str(each) for each in _matching(os.path.join(glob.escape(str(base)), "*"), direction)]

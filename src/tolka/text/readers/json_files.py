@@ -23,6 +23,8 @@ _LIST = re.compile(r'\ufeff?\s*(?:\{(?:\s*"\w+"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,
 class JsonLinesFile(BothSides):
     """Objects with both texts, in themselves or in their "translation"; keys are corpus.columns, or the languages."""
 
+    _is_list = False
+
     def read(self) -> Iterator[Pair]:
         """Yield all pairs; blank lines are skipped, unless `keeps_blank_lines`."""
         keys = self.columns or self.direction
@@ -46,14 +48,11 @@ class JsonLinesFile(BothSides):
             if line.strip() or self.keeps_blank_lines:
                 yield f"{self.path}:{number}", line.strip()
 
-    def _parsed(self, row: Any, place: str) -> Any:
+    def _object(self, row: Any, place: str, keys: Sequence[str]) -> dict[str, Any]:
         try:
-            return json.loads(row)
+            value = row if self._is_list else json.loads(row)
         except (ValueError, RecursionError) as error:
             raise DataError(f"{place}: not JSON ({error})") from None
-
-    def _object(self, row: Any, place: str, keys: Sequence[str]) -> dict[str, Any]:
-        value = self._parsed(row, place)
         nested = value.get("translation") if isinstance(value, dict) else None
         # Hugging Face's form, unless the columns that were named stand beside it.
         if isinstance(nested, dict) and not (self.columns and value.keys() >= set(self.columns)):
@@ -92,11 +91,8 @@ class JsonFile(JsonLinesFile):
         for number, row in enumerate(value if isinstance(value, list) else value["data"], 1):
             yield f"{self.path}, object {number}", row
 
-    def _parsed(self, row: Any, place: str) -> Any:
-        return row if self._is_list else super()._parsed(row, place)
-
     @cached_property
-    def _is_list(self) -> bool:
+    def _is_list(self) -> bool:  # type: ignore[override]
         """Whether the file has a list, and not JSON lines."""
         return _LIST.match(next(read_blocks(self.path), b"")[:_HEAD_BYTES].decode(errors="replace")) is not None
 

@@ -12,7 +12,7 @@ from tolka.errors import DataError
 from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import SIDES, register_reader
-from tolka.text.readers.xml_file import XmlFile, single_spaced
+from tolka.text.readers.xml_file import XmlFile, has_language, single_spaced
 from tolka.text.readers.xml_units import Unit
 
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
@@ -97,7 +97,7 @@ class WmtFile(XmlFile):
             [
                 {segment.get("id", ""): self.text_of(segment, unit) for segment in side.iter("seg")}
                 for side in element.iter(kind)
-                if self.has_language(own := side.get("lang") or language, language or own)
+                if has_language(own := side.get("lang") or language, language or own, self.direction)
             ]
             for kind, language in zip(("src", "ref"), self.direction, strict=True)
         )
