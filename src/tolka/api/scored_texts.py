@@ -21,7 +21,7 @@ from tolka.text.lines import LineLimit, read_lines, refuse_pipe, user_path, with
 from tolka.text.pairs import FURTHER
 from tolka.text.readers import BothSides, reader_of
 from tolka.text.readers.base import ColumnSetting
-from tolka.text.readers.wmt import WmtFile, is_sgm, segments
+from tolka.text.readers.wmt import WmtFile, segments
 from tolka.translation.opening import open_model
 from tolka.translation.translator import Translator
 
@@ -153,15 +153,16 @@ def read_text(path: str, limit: LineLimit, *, of_sources: bool = False) -> list[
         # A pipe that nobody writes to would hang; a shell makes /dev/fd/63 of <(...), to which a process writes.
         if file.parts[:2] != ("/", "dev"):
             refuse_pipe(file)
-        if is_sgm(file):
+        ending = without_compression(file).suffix.lower()
+        if ending in (".sgm", ".sgml"):
             return [text for _, text in segments(file, limit)]
-        if without_compression(file).suffix.lower() == ".xml":
+        if ending == ".xml":
             read = WmtFile(file, path, UNKNOWN, (), limit).read()
             pairs = [pair for pair in read if not pair.flaw.startswith(FURTHER)]
             if broken := next((pair for pair in pairs if pair.flaw), None):
                 raise DataError(f"{broken.source}: {broken.flaw}")
             return [pair.source if of_sources else pair.target for pair in pairs]
-        if reader_of(file) and without_compression(file).suffix.lower() not in _READ_AS_TEXT:
+        if reader_of(file) and ending not in _READ_AS_TEXT:
             raise DataError(
                 f"{path} has both sides, and no text a line: give it as source= of a model, without reference="
             )

@@ -158,7 +158,7 @@ def overlaps(valid: Sequence[Pair], tests: Mapping[str, Sequence[Pair]]) -> list
 
 
 def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: Tick = lambda pairs: None) -> Diagnosis:
-    """Examine one part of a training text; `tick` is called with the number of pairs since its last call.
+    """Examine one part of a training text; `tick` is called with 1 for each pair.
 
     Faulty lines become findings: one that is not UTF-8 is read in its likely encoding, one that is not a row is a
     flawed pair, and the surplus lines of the longer of two files are left out. DataError for what cannot be read.
@@ -168,9 +168,7 @@ def diagnose(source: PairSource, direction: Direction, held_out: HeldOut, tick: 
     number = 0
     for number, pair in enumerate(reader.pairs(), 1):
         statistics.add(number, Pair(pair.source.strip(), pair.target.strip(), pair.flaw))
-        if number % 1000 == 0:
-            tick(1000)
-    tick(number % 1000)
+        tick(1)
     findings = [finding for finding in (*reader.findings(), *statistics.findings()) if finding.count]
     for finding in findings:
         finding.looked_at = finding.looked_at or max(number, finding.count)  # a side may have no line at all
@@ -255,7 +253,7 @@ class _Statistics:
         self._faults: list[tuple[Finding, Callable[[Pair], object]]] = [
             (Finding("broken encoding"), lambda pair: _BROKEN_ENCODING.search(f"{pair.source} {pair.target}")),
             (Finding(f"a carriage return inside a {unit}"), lambda pair: "\r" in pair.source + pair.target),
-            *((Finding(what), partial(_drops, steps_of(config, direction))) for what, config in _STEPS.items()),
+            *((Finding(what), partial(_is_dropped, steps_of(config, direction))) for what, config in _STEPS.items()),
             *(
                 (Finding(f"{side} in another spelling: {spelling.name}"), partial(_is_spelt, side, spelling))
                 for side, language in direction._asdict().items()
@@ -321,7 +319,7 @@ class _Statistics:
         return sides[0], sides[1]
 
 
-def _drops(steps: Sequence[tuple[str, Step]], pair: Pair) -> bool:
+def _is_dropped(steps: Sequence[tuple[str, Step]], pair: Pair) -> bool:
     return any(isinstance(step(pair), str) for _, step in steps)
 
 

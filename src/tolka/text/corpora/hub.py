@@ -127,10 +127,8 @@ class HubSplit(PairSource):
         self._nested = "translation" in names
         if self._nested:
             # The first rows may have no translation at all.
-            cells = next((row["translation"] for row in self.rows if row["translation"]), dict.fromkeys(direction))
-            if not isinstance(cells, dict):
-                raise DataError(f"{config.path} ({split}): 'translation' holds {cells!r}, not a text for each language")
-            names = list(cells)
+            cells = next((row["translation"] for row in self.rows if row["translation"]), None)
+            names = list(cells if isinstance(cells, dict) else direction)
         check_columns(direction, names, f"{config.path} ({split})", "Columns are named after the languages")
 
     def read(self) -> Iterator[Pair]:

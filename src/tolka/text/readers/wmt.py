@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from tolka.errors import DataError
-from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines, without_compression
+from tolka.text.lines import LINE_LIMIT, LineLimit, count_and_digest, read_lines
 from tolka.text.pairs import FURTHER, Pair, PairSource
 from tolka.text.readers.base import SIDES, register_reader
 from tolka.text.readers.xml_file import XmlFile, has_language, single_spaced
@@ -18,11 +18,6 @@ from tolka.text.readers.xml_units import Unit
 # As SGML allows it: names of tags in any case, attributes with or without quotes.
 _TAG = re.compile(r"<(?P<end>/?)(?:doc\b(?P<document>[^<>]*)|seg\b(?P<segment>[^<>]*)>)", re.IGNORECASE)
 _ID = re.compile(r"""\b(?:doc)?id\s*=\s*["']?([^"'\s]+)""", re.IGNORECASE)
-
-
-def is_sgm(path: Path) -> bool:
-    """Return whether a file's name says that it has one side of a test set."""
-    return without_compression(path).suffix.lower() in (".sgm", ".sgml")
 
 
 class SgmFiles(PairSource):

@@ -20,7 +20,6 @@ from tolka.text.lines import read_blocks
 
 _MOST_BYTES = 2**24  # of a unit; a document of a test set is one
 _MAX_DEPTH = 100  # elements of a unit that are open at once
-_HEAD_BYTES = 1024
 _TAG = re.compile(rb"<[^<>]*>")
 _DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([^"'>]{1,100})["']""")
 # Declared in ASCII, UTF-16 is wrong: a program, or reading, has converted the file and not its declaration.
@@ -141,10 +140,9 @@ def _parsed(content: bytes) -> Element:
 
 def declared_encoding(raw: bytes, path: Path) -> str:
     """Return the encoding to decode a file from; "" for UTF-8. DataError for one that is not known."""
-    head = raw[:_HEAD_BYTES]
-    if head[:2] in (b"<\0", b"\0<"):
-        return "utf-16-le" if head[:1] == b"<" else "utf-16-be"
-    match = _DECLARED.match(head)
+    if raw[:2] in (b"<\0", b"\0<"):
+        return "utf-16-le" if raw[:1] == b"<" else "utf-16-be"
+    match = _DECLARED.match(raw)
     if not match:
         return ""
     declared = match[1].decode("ascii", "replace").strip()
@@ -156,4 +154,4 @@ def declared_encoding(raw: bytes, path: Path) -> str:
             "codecs; correct the file's first line, or convert it: iconv -f ... -t UTF-8"
         )
     # A byte order mark overrides the declaration.
-    return "" if head.startswith(codecs.BOM_UTF8) or _LIKE_UTF8.fullmatch(codec) else declared
+    return "" if raw.startswith(codecs.BOM_UTF8) or _LIKE_UTF8.fullmatch(codec) else declared
