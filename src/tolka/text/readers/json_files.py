@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from tolka.errors import DataError
-from tolka.options.suggestions import did_you_mean
 from tolka.text.encodings import conversion, likely_encoding
 from tolka.text.lines import read_blocks
 from tolka.text.pairs import Pair
-from tolka.text.readers.base import BothSides, one_line, register_reader, texts_of
+from tolka.text.readers.base import BothSides, check_columns, one_line, register_reader, texts_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can escape half of a surrogate pair, which UTF-8 cannot encode
 _HEAD_BYTES, _MOST_BYTES = 2**16, 2**30
@@ -59,10 +58,7 @@ class JsonLinesFile(BothSides):
             value = nested
         if not isinstance(value, dict):
             raise DataError(f'{place}: not an object such as {{"en": "A text.", "de": "Ein Text."}}')
-        for key in keys:
-            if key not in value:
-                known = did_you_mean(key, map(one_line, value))
-                raise DataError(f"{place}: no key '{key}'.{known} {self.setting.names}")
+        check_columns(keys, [*map(one_line, value)], place, self.setting.names)
         return value
 
 
