@@ -159,11 +159,8 @@ def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(config: ModelConfi
 @pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("search", [GreedyConfig(max_length_extra=3), BeamConfig(beam_size=3, max_length_extra=3)])
-def test_many_sentences_together_are_searched_as_each_alone(
-    config: ModelConfig, search: SearchConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sentences that end at different steps, have different limits, and are encoded in several parts."""
-    monkeypatch.setattr("tolka.kernels.attention._ENCODED_AT_ONCE", 16)
+def test_many_sentences_together_are_searched_as_each_alone(config: ModelConfig, search: SearchConfig) -> None:
+    """Sentences that end at different steps, and have different limits."""
     model = make(config)
     rng = random.Random(3)
     sources = sorted((rng.choices(range(4, VOCABULARY), k=rng.randint(1, 9)) for _ in range(25)), key=len)

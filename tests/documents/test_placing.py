@@ -125,6 +125,12 @@ def test_a_text_that_its_translation_does_not_change_stays_as_it_was_written() -
     assert (text.source, place(text, "a b", None), text.written) == ("a b", [], "a  \n <b>b</b>")
 
 
+def test_spans_that_are_too_deep_are_kept_in_points() -> None:
+    text = marked(*(b() for _ in range(900)), "deep", *(end_b() for _ in range(900)))
+    place(text, "tief", None)
+    assert (text.written.count("<b>"), text.written.count("</b>"), "tief" in text.written) == (900, 900, True)
+
+
 def test_what_has_no_words_is_left_alone() -> None:
     assert [marked(each).reason for each in ("12.5 %", "%s: {name}", "- —", "https://a.b/c")] == [NO_WORDS] * 4
     assert marked("x %s").reason == ""

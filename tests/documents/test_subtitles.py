@@ -158,10 +158,10 @@ def test_a_translation_that_is_too_fast_to_read_is_remarked(tmp_path: Path) -> N
     assert translated(tmp_path, cues("x."), lambda text: "a" * 21, Layout(reading_speed=10))[1] == ["reading_speed"]
 
 
-def test_lines_with_tags_of_their_own_keep_them(tmp_path: Path) -> None:
+def test_lines_with_tags_of_their_own_get_them_together(tmp_path: Path) -> None:
     content = cues("<i>one two</i>\n<i>three four</i>", "<i>five.</i>")
     output, _ = translated(tmp_path, content, str.upper, Layout(line_length=10, reading_speed=99))
-    assert output == cues("<i>ONE TWO</i>\n<i>THREE FOUR</i>", "<i>FIVE.</i>")
+    assert output == cues("<i>ONE TWO\nTHREE FOUR</i>", "<i>FIVE.</i>")
 
 
 def test_a_file_without_time_stamps_and_one_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

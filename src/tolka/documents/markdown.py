@@ -8,11 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tolka.documents.base import DOCUMENTS
-from tolka.documents.html import Html
+from tolka.documents.html import html_texts
 from tolka.documents.markup import TextBuilder
 from tolka.documents.spliced import SplicedDocument
 from tolka.documents.text import Code, Text
 from tolka.errors import ConfigError
+from tolka.text.direction import Direction
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -26,24 +27,23 @@ _FRONT_VALUE = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _LINE_END = re.compile(r"\r\n?|\n")
-_TITLE = re.compile(r"""(?<=\s)(["'])((?:\\.|(?!\1).)+)\1\s*\)\Z""", re.DOTALL)
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)")
 # What markup could be made of, and what of it is none.
 _MARKUP = re.compile(
-    r"""(?P<bare>https?://[\w./?=&%\#~:@+-]*\w | (?<=[^\W_])_+(?=[^\W_]) | (?<=\S\s)[*_]+(?=\s))
-    | (?P<brackets>\[[\w\ ,.:;'"/-]{1,80}\](?![\[(:]))
+    r"""(?P<bare>https?://[\w./?=&%\#~:@+-]*\w | (?<=[^\W_])_+(?=[^\W_]) | (?<=\S\s)[*_]+(?=\s)
+        | \[[\w\ ,.:;'"/-]{1,80}\](?=[^\[(:]))
     | [*_`\[\]] | \\(?=[!-/:-@\[-`{-~]|\Z) | <(?=[A-Za-z/!?]|\Z) | &(?=\#?\w+;) | ~(?=~) | (?<=~)~
-    | (?<=\s)\#(?=\#*\Z) | (?P<mark>!\Z)""",
+    | (?<=\s)\#(?=\#*\Z)""",
     re.VERBOSE,
 )
 _WITHOUT_LABEL = ("]", "][]")  # ends of references whose text is their label
 _ESCAPE = re.compile(r"""\\([!-/:-@\[-`{-~])""")
-_IN_TITLE = re.compile(r"""[\\"'&<|]""")
 _BREAK = re.compile(r" +((?:  |\\)\r?\n)")
 _LINE_START = re.compile(r"\A(?:\d{1,9}(?=[.)](?:\s|\Z))|(?=[-+](?:\s|\Z)|-[-\s]*\Z|#{1,6}(?:\s|\Z)|>|=+\s*\Z))")
-_EDGE = "\ufdd0"  # a noncharacter, on the outer side of a mark of emphasis until its text is written
-_OPENS = re.compile(rf"(?<=[^\W_])(?=(?:{_EDGE}[*_~]+)+[^\w\s*~{_EDGE}])")
-_CLOSES = re.compile(rf"(?<=[^\w\s*~{_EDGE}])((?:[*_~]+{_EDGE})+)(?=[^\W_])")
+_EDGE = "\ufdd0"  # a noncharacter, on the outer side of some markup until its text is written
+# Emphasis, beside a letter where it is not read as such (CommonMark 0.31, section 6.2).
+_OPENS = re.compile(rf"(?<=[^\W_]){_EDGE}(?=_|[*~]+[^\w\s])")
+_CLOSES = re.compile(rf"(_|[^\w\s][*~]+){_EDGE}(?=[^\W_])")
 
 
 @DOCUMENTS.register("markdown")
@@ -54,7 +54,7 @@ class Markdown(SplicedDocument):
 
     def find(self, content: str) -> Iterator[Text]:
         try:
-            return _Page(content, self).texts()
+            return _Page(content, self.direction).texts()
         except ImportError:
             raise ConfigError(
                 f"{self.path}: Markdown needs the package markdown-it-py: pip install 'tolka[documents]'"
@@ -64,13 +64,12 @@ class Markdown(SplicedDocument):
 class _Page:
     """Reads the texts of a document, block by block."""
 
-    def __init__(self, content: str, document: Markdown) -> None:
+    def __init__(self, content: str, direction: Direction) -> None:
         from tolka.documents.markdown_inline import inline_tokens, parser
 
         self._content, self._read = content, content.replace("\0", "\ufffd")  # as the parser reads it
         self._md, self._env, self._inline_tokens = parser(), dict[str, Any](), inline_tokens
-        self._html = Html(document.path)
-        self._html.direction = document.direction
+        self._direction = direction
         front = _FRONT_MATTER.match(content)
         assert front
         self._front, self._begin = front[0], front.end()
@@ -94,7 +93,7 @@ class _Page:
             opening = token.type + token.markup
 
     def _of_html(self, start: int, end: int) -> Iterator[Text]:
-        for text in list(self._html.find(self._content[start:end])):  # it goes by places until it has yielded all
+        for text in list(html_texts(self._content[start:end], self._direction)):  # which goes by places
             text.start, text.end = text.start + start, text.end + start
             yield text
 
@@ -114,14 +113,12 @@ class _Page:
             places.extend(range(start - 1, start - 1 + len(line) - len(line.rstrip(" \t"))))
         before = self._content[self._lines[block.map[0]] : places[0]]
         starts_line = "#" not in opening and not (is_cell and "|" in before)
-        yield from self._inline(block.content, places, partial(self._escaped, is_cell, starts_line))
+        yield from self._inline(block.content, places, partial(_escaped, is_cell, starts_line))
 
-    def _inline(self, content: str, places: Sequence[int], escape: Callable[[bool, str], str]) -> Iterator[Text]:
+    def _inline(self, content: str, places: Sequence[int], escape: Callable[[str], str]) -> Iterator[Text]:
         """Yield the texts of a block, or of the description of an image. places: in the file, of each character."""
-        tokens = self._inline_tokens(content, self._md, self._env)
-        builder = TextBuilder(self._content, partial(escape, any(token.tag in ("a", "img") for token, *_ in tokens)))
-        labels = list[int]()
-        for token, start, end in tokens:
+        builder, labels = TextBuilder(self._content, escape), list[int]()
+        for token, start, end in self._inline_tokens(content, self._md, self._env):
             a, b, raw = places[start], places[end], content[start:end]
             if token.type in ("text", "text_special", "softbreak"):
                 builder.add(token.content or " ", a, b)
@@ -139,11 +136,9 @@ class _Page:
                 behind = start + 2 + len(token.content)
                 if content[behind:end] not in _WITHOUT_LABEL:
                     inside = list(self._inline(token.content, places[start + 2 : behind + 1], escape))
-                    inside += self._title(places[behind], b)
-            elif token.tag == "a":
-                inside = self._title(a, b)
             builder.add(code, a, b, inside)
             if token.type == "link_open":
+                code.raw = [f"{_EDGE}{raw}"]
                 labels.append(end)
             elif token.type == "link_close":
                 label = " ".join(content[labels.pop() : start].split())
@@ -156,31 +151,13 @@ class _Page:
             text.finish = _finished
             yield text
 
-    def _title(self, start: int, end: int) -> list[Text]:
-        """Return the title of a link or image, which ends there."""
-        match = _TITLE.search(self._content[start:end])
-        if match is None:
-            return []
-        a, b = (start + place for place in match.span(2))
-        return [
-            Text([_ESCAPE.sub(r"\1", match[2])], a, b, match[2], escape=lambda text: _IN_TITLE.sub(r"\\\g<0>", text))
-        ]
 
-    def _escaped(self, is_cell: bool, starts_line: bool, has_links: bool, text: str) -> str:
-        """Escape what would be markup, and was none."""
-
-        def escape(match: re.Match[str]) -> str:
-            is_bare = match["bare"] or (match["brackets"] and not has_links) or (match["mark"] and not has_links)
-            return (
-                match[0]
-                if is_bare
-                else "".join(f"\\{each}" if each in "[]" or each == match[0] else each for each in match[0])
-            )
-
-        text = _MARKUP.sub(escape, text)
-        if is_cell:  # where a pipe behind any backslash ends no cell
-            text = re.sub(r"\\\\\Z", "&#92;", text.replace("|", r"\|"))
-        return _LINE_START.sub(r"\g<0>\\", text) if starts_line else text
+def _escaped(is_cell: bool, starts_line: bool, text: str) -> str:
+    """Escape what would be markup, and was none."""
+    text = _MARKUP.sub(lambda match: match[0] if match["bare"] else f"\\{match[0]}", text)
+    if is_cell:  # where a pipe behind any backslash ends no cell
+        text = re.sub(r"\\\\\Z", "&#92;", text.replace("|", r"\|"))
+    return _LINE_START.sub(r"\g<0>\\", text) if starts_line else text
 
 
 def _unquoted(value: str) -> str:
@@ -191,8 +168,6 @@ def _unquoted(value: str) -> str:
 
 
 def _finished(text: str) -> str:
-    """Return a text whose marks of emphasis are read as such beside letters and punctuation (CommonMark 6.2)."""
-    if re.search(rf"(?<=[^\W_]){_EDGE}_|_{_EDGE}(?=[^\W_])", text):
-        text = re.sub(rf"(?<={_EDGE})_+|_+(?={_EDGE})", lambda match: "*" * len(match[0]), text)
-    text = _CLOSES.sub(r"\1 ", _OPENS.sub(" ", text)).replace(_EDGE, "")
-    return _BREAK.sub(r"\1", f"{text[:-2]}!" if text.endswith("\\!") else text)
+    """Return a text whose markup is read as such beside what stands there."""
+    text = _CLOSES.sub(r"\1 ", _OPENS.sub(" ", text.replace(f"!{_EDGE}[", r"\![")))
+    return _BREAK.sub(r"\1", text.replace(_EDGE, ""))

@@ -14,19 +14,16 @@ _KEPT = re.compile(
     <(?P<link>[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]{0,2000} | [\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w.-]{1,255})>
     | <(?P<tag>code|kbd|samp|var|tt|math|svg|script|style)\b[^<>]{0,500}>(?P<code>.{0,2000}?)</(?P=tag)>
     | (?P<math>\$\$[^$]{1,1000}\$\$ | \$(?![\s$])[^$\n]{0,199}[^$\s\\]\$(?!\d) | \$[^$\s\\]\$(?!\d))
-    | (?P<role>\{[\w:+-]{1,40}\}`[^`]{1,300}`)                     # {ref}`x` of MyST
-    | \{%-?\s*highlight\b.{0,3000}?endhighlight\s*-?%\}
     | \{%.{0,500}?%\} | \{\{[<%].{0,500}?[>%]\}\} | (?P<value>\{\{[^{}]{0,200}\}\})  # of Jekyll and Hugo
     | \{[#.:][^{}\n]{0,200}\}                                      # anchors and attributes
     | (?<![^\n])\[\^[^\]\s]{1,100}\]:?[ \t]* | \[\^[^\]\s]{1,100}\]  # footnotes
     | \A\[[ xX]\]\s+ | \A\[![A-Za-z]{1,40}\][-+]?\s*              # task boxes, alerts
-    | \A(?:!!!|\?\?\?\+?)[ \t][^\n]{0,500}(?:\n\s*|\Z) | \A:::+[^\n]{0,500}(?:\n\s*|\Z)  # admonitions
-    | \A:[ \t]+ | (?P<emoji>(?<!\w):[a-z0-9_+-]{2,40}:(?!\w))     # definitions, :smile:
-    | \[\[?_?TOC_?\]\]? | ~{3,}
+    | \A:[ \t]+ | (?P<emoji>(?<!\w):[a-z0-9_+-]{2,40}:(?!\w)) | ~{3,}  # definitions, :smile:
     """,
     re.VERBOSE | re.DOTALL,
 )
-_BEGINS = re.compile(r"\[\^[^\]\s]{1,100}\]:|:::|:[ \t]")
+# Of other dialects: a line that stays as it is (an admonition), and a footnote or definition, which begins a paragraph.
+_LINE = re.compile(r"(?P<kept>:::|!!![ \t]+\w|\?\?\?\+?[ \t]+\w|\[TOC\])|\[\^[^\]\s]{1,100}\]:|:[ \t]")
 
 
 class _State(StateInline):
@@ -47,14 +44,19 @@ def parser() -> MarkdownIt:
     """Return a parser of blocks: CommonMark, with the tables and strikethrough of GitHub."""
     md = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"]).disable("autolink")
     md.core.ruler.enableOnly(["normalize", "block"])
-    md.block.ruler.before("table", "begins", _begins, {"alt": ["paragraph", "reference", "blockquote"]})
+    md.block.ruler.before("table", "line", _line, {"alt": ["paragraph", "reference", "blockquote"]})
     md.inline.ruler.before("text", "kept", _kept)
     return md
 
 
-def _begins(state: StateBlock, line: int, end: int, silent: bool) -> bool:
-    """Return whether a line, of a footnote, definition or admonition, ends the paragraph before it."""
-    return silent and _BEGINS.match(state.src, state.bMarks[line] + state.tShift[line]) is not None
+def _line(state: StateBlock, line: int, end: int, silent: bool) -> bool:
+    """Let a line of another dialect end the paragraph before it, and be no part of another one if it is kept."""
+    match = _LINE.match(state.src, state.bMarks[line] + state.tShift[line])
+    if match is None or not (silent or match["kept"]):
+        return False
+    if not silent:
+        state.line = line + 1
+    return True
 
 
 def _kept(state: StateInline, silent: bool) -> bool:

@@ -4,27 +4,41 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from html import unescape
-from html.parser import HTMLParser
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.parsers import expat
 
 from tolka.documents.text import Code, Text, pairs
 from tolka.errors import DataError
 
-_BLOCK = 2**16  # characters that are parsed at once
 _BLANKS = " \t\r\n\f"
 _LAST_ITEMS = 8
-_ATTRIBUTE = re.compile(r"""\s+([\w:.-]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
-_MAX_DEPTH = 100  # elements that are open at once
+_MAX_DEPTH = 100  # elements of XML that are open at once
 _STEPS = {"start": 1, "end": -1}
 _NO_XML = {*range(32), 0xFFFE, 0xFFFF} - {9, 10, 13}
 _ESCAPES = dict.fromkeys(_NO_XML, "") | {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+# What is not closed goes on until the end: so no place is read twice.
+_TOKEN = r"""
+    <!-(?=-).*?(?:-->|\Z) | <\?(?:[^<]*?\?>|[^>]*+>?)
+    | <(?P<slash>/?)(?P<name>(?:FIRST)[^\s/>]*)(?P<attributes>(?:=\s*+(?:"[^"]*+"?|'[^']*+'?)|=|[^=>]++)*+)>?
+    | <[!/][^>]*+>? | (?P<text>[^<&\n]+|&\#?\w+;?|[<&\n])
+"""
+_HTML_TOKEN = re.compile(_TOKEN.replace("FIRST", "[A-Za-z]"), re.VERBOSE | re.DOTALL)
+_XML_TOKEN = re.compile(
+    r"<!\[CDATA\[(?P<cdata>.*?)\]\]>|<!DOCTYPE[^>\[]*\[.*?\]\s*>|" + _TOKEN.replace("FIRST", r"[^\W\d]|:"),
+    re.VERBOSE | re.DOTALL,
+)
+_SCRIPT_END = {name: re.compile(rf"</{name}(?=[\s/>])|\Z", re.IGNORECASE) for name in ("script", "style")}
+ATTRIBUTE = re.compile(
+    r"""\s([^\s=/>"']+)(?:\s*=\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^\s"'>]+)))?"""
+)
+"""An attribute in a tag: its name is the first group, and its value, if it has one, the last."""
 
 
 class Event(NamedTuple):
-    """A tag, characters, or anything else between two places of a content. kind: start, end, text or other.
+    """A tag, characters, or anything else between two places of a content.
 
-    name: of the element. text: of characters, with references resolved.
+    kind: start, end, text or other. name: of the element.
+    text: of characters, with references resolved.
     """
 
     kind: str
@@ -59,7 +73,7 @@ def elements(events: Iterable[Event], is_whole: Callable[[Event], bool] = lambda
     for event in events:
         of_element.append(event)
         if depth or (event.kind == "start" and is_whole(event)):
-            depth += _STEPS.get(event.kind, 0)
+            depth += _STEPS.get(event.kind, 0) if event.name == of_element[0].name else 0
         if not depth:
             yield Element(of_element[0], of_element[1:-1], event)
             of_element = []
@@ -77,128 +91,70 @@ def attribute(text: str) -> str:
 
 def with_attributes(tag: str, values: Mapping[str, str]) -> str:
     """Return a start tag with other values of attributes, "" for none."""
-    others = [match[0] for match in _ATTRIBUTE.finditer(tag) if match[1] not in values]
+    others = [match[0] for match in ATTRIBUTE.finditer(tag) if match[1] not in values]
     new = [f' {key}="{attribute(value)}"' for key, value in values.items() if value]
     return "".join([*re.findall(r"^\W*<[^\s/>]+", tag), *others, *new, "/>" if tag.endswith("/>") else ">"])
 
 
 def xml_events(content: str, name: str) -> Iterator[Event]:
-    """Yield the events of XML, without a gap. name: of the file, for messages.
+    """Yield the events of XML, without a gap; a new line is one, as is the end of an empty element. name: of the file.
 
     DataError for what is no XML, for entities that it declares, which no document needs, and which may be huge, and for
     more elements in each other than any document has.
     """
-    raw = content.encode("utf-8", "surrogatepass")
-    parser, begun = expat.ParserCreate("utf-8"), list[tuple[int, str, str, Any, str]]()
-    depth = 0
-
-    def handler(kind: str) -> Callable[..., None]:
-        def add(first: str = "", second: Any = None, *_: object) -> None:
-            nonlocal depth
-            depth += _STEPS.get(kind, 0)
-            if depth > _MAX_DEPTH:
-                raise DataError(f"{name}:{parser.CurrentLineNumber}: more than {_MAX_DEPTH} elements in each other")
-            is_tag = kind in ("start", "end")
-            begun.append((parser.CurrentByteIndex, kind, first if is_tag else "", second or {}, first))
-
-        return add
+    parser = expat.ParserCreate("utf-8")
 
     def refuse(entity: str, *_: object) -> None:
         raise DataError(
             f"{name}:{parser.CurrentLineNumber}: it declares an entity ({entity}), which is not read; remove it"
         )
 
-    parser.StartElementHandler, parser.EndElementHandler = handler("start"), handler("end")
-    parser.CharacterDataHandler, parser.DefaultHandler = handler("text"), handler("other")
-    # Their marks are empty characters, as the text between them is written without them.
-    parser.StartCdataSectionHandler = parser.EndCdataSectionHandler = handler("text")
-    parser.CommentHandler = parser.ProcessingInstructionHandler = handler("other")
     parser.EntityDeclHandler = refuse
-    place = offset = 0  # in the content, and of the same in the bytes
-
-    def events(ready: list[tuple[int, str, str, Any, str]], end: int) -> Iterator[Event]:
-        nonlocal place, offset
-        for (_, kind, element, attributes, text), (after, *_) in zip(
-            ready, [*ready[1:], (end, "", "", {}, "")], strict=True
-        ):
-            length = len(raw[offset:after].decode("utf-8", "surrogatepass"))
-            yield Event(kind, element, attributes, place, place + length, text if kind == "text" else "")
-            place, offset = place + length, after
-
     try:
-        for start in range(0, len(raw), _BLOCK):
-            parser.Parse(raw[start : start + _BLOCK], False)
-            # The last event ends where the next one begins.
-            ready, begun[:] = begun[:-1], begun[-1:]
-            if ready:
-                yield from events(ready, begun[0][0])
-        parser.Parse(b"", True)
+        parser.Parse(content.encode(), True)
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
         raise DataError(f"{name}:{error.lineno}: this is not XML ({reason})") from None
-    yield from events(begun, len(raw))
-
-
-class _Html(HTMLParser):
-    """Collects the events of HTML, each with the line and column in which it begins."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=False)
-        self.begun: list[tuple[tuple[int, int], str, str, Mapping[str, str], str | None]] = []
-
-    def add(self, kind: str, name: str = "", attributes: Any = (), text: str | None = "") -> None:
-        """Add an event. text: of characters; None for a reference, whose characters its place has."""
-        # Of an attribute that is there twice the first one counts.
-        values = {key: value or "" for key, value in reversed(attributes)}
-        self.begun.append((self.getpos(), kind, name, values, text))
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.add("start", tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.add("end", tag)
-
-    def handle_data(self, data: str) -> None:
-        self.add("text", text=data)
-
-    def handle_entityref(self, name: str) -> None:
-        self.add("text", text=None)
-
-    def handle_comment(self, data: str) -> None:
-        self.add("other")
-
-    handle_startendtag = handle_starttag  # as in browsers, where only void elements end with their tag
-    handle_charref = handle_entityref
-    handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]
+    depth = 0
+    for match in _XML_TOKEN.finditer(content):
+        event = _event(match)
+        yield event
+        depth += _STEPS.get(event.kind, 0)
+        if depth > _MAX_DEPTH:
+            line = content.count("\n", 0, event.start) + 1
+            raise DataError(f"{name}:{line}: more than {_MAX_DEPTH} elements in each other")
+        if event.kind == "start" and match[0].endswith("/>"):
+            yield Event("end", event.name, {}, event.end, event.end)
+            depth -= 1
 
 
 def html_events(content: str) -> Iterator[Event]:
     """Yield the events of HTML, without a gap, as browsers would read it."""
-    parser, line, line_start = _Html(), 1, 0
-    waiting: tuple[int, str, str, Mapping[str, str], str | None] | None = None
+    place = 0
+    while match := _HTML_TOKEN.match(content, place):
+        event = _event(match, str.lower)
+        yield event
+        place = event.end
+        if event.kind == "start" and event.name in _SCRIPT_END and not match[0].endswith("/>"):
+            end = _SCRIPT_END[event.name].search(content, place)
+            assert end
+            yield Event("text", "", {}, place, end.start(), content[place : end.start()])
+            place = end.start()
 
-    def events() -> Iterator[Event]:
-        nonlocal line, line_start, waiting
-        for (of_line, column), kind, name, attributes, text in parser.begun:
-            while line < of_line:
-                line, line_start = line + 1, content.index("\n", line_start) + 1
-            if waiting:
-                yield finished(line_start + column)
-            waiting = line_start + column, kind, name, attributes, text
-        parser.begun.clear()
 
-    def finished(end: int) -> Event:
-        assert waiting
-        start, kind, name, attributes, text = waiting
-        return Event(kind, name, attributes, start, end, unescape(content[start:end]) if text is None else text)
-
-    for start in range(0, len(content), _BLOCK):
-        parser.feed(content[start : start + _BLOCK])
-        yield from events()
-    parser.close()
-    yield from events()
-    if waiting:
-        yield finished(len(content))
+def _event(match: re.Match[str], normal: Callable[[str], str] = str) -> Event:
+    """Return the event of a token. normal: makes the same of all that a name may be written as."""
+    kind, text = "other", ""
+    if match.lastgroup == "attributes":
+        kind = "end" if match["slash"] else "start"
+    elif match.lastgroup:
+        kind = "text"
+        text = unescape(match[0]) if match.lastgroup == "text" else match["cdata"]
+    attributes = dict[str, str]()
+    for each in ATTRIBUTE.finditer(match["attributes"] or ""):
+        # Of one that is there twice the first one counts.
+        attributes.setdefault(normal(each[1]), unescape(each[each.lastgroup]) if each.lastgroup else "")
+    return Event(kind, normal(match["name"] or ""), attributes, *match.span(), text)
 
 
 def with_texts(content: str, texts: Iterable[Text], start: int, end: int) -> list[str | Text]:
@@ -249,9 +205,9 @@ class TextBuilder:
         if not items:
             yield from inside
             return
-        (_, start, first_end), (last, last_start, end) = items[0], items[-1]
-        if isinstance(items[0][0], str):
-            start += len(self._content[start:first_end]) - len(self._content[start:first_end].lstrip(_BLANKS))
+        (first, start, first_end), (last, last_start, end) = items[0], items[-1]
+        if isinstance(first, str):
+            start = first_end - len(self._content[start:first_end].lstrip(_BLANKS))
         if isinstance(last, str):
             end = last_start + len(self._content[last_start:end].rstrip(_BLANKS))
         escape, table = self._escape, dict[int, str]()
@@ -277,22 +233,22 @@ class TextBuilder:
 
     def _trimmed(self) -> list[tuple[str | Code, int, int]]:
         """Return the items without markup at their edges, and without that around all of them."""
-        items, codes = list(self._items), [part for part, _, _ in self._items if isinstance(part, Code)]
+        items, codes = self._items, [part for part, _, _ in self._items if isinstance(part, Code)]
         closes = {id(codes[first]): codes[last] for first, last in pairs(codes).items()}
-        paired = {*closes, *map(id, closes.values())}
+        paired, first, last = {*closes, *map(id, closes.values())}, 0, len(items)
 
         def is_around(part: str | Code, start: int, end: int) -> bool:
             if isinstance(part, Code):
                 return not part.text and id(part) not in paired
-            return not (part or self._content[start:end]).strip(_BLANKS)  # the marks of CDATA have no characters
+            return not (part or self._content[start:end]).strip(_BLANKS)
 
-        while items:
-            if is_around(*items[0]):
-                items.pop(0)
-            elif is_around(*items[-1]):
-                items.pop()
-            elif isinstance(items[0][0], Code) and closes.get(id(items[0][0])) is items[-1][0]:
-                items = items[1:-1]
+        while first < last:
+            if is_around(*items[first]):
+                first += 1
+            elif is_around(*items[last - 1]):
+                last -= 1
+            elif closes.get(id(items[first][0])) is items[last - 1][0]:
+                first, last = first + 1, last - 1
             else:
                 break
-        return items
+        return items[first:last]

@@ -26,12 +26,13 @@ _CUE = re.compile(rf"(?<![^\n\ufeff])(?:[ \t]*\d{{1,9}}[ \t]*\r?\n)?[ \t]*{_TIME
 _UNREADABLE = re.compile(r"\d:\S{1,20}\s*-->")
 _EXAMPLE = "00:00:01,000 --> 00:00:02,500"
 _TAG = r"<(?P<slash>/?)(?P<name>[A-Za-z]\w*)[^<>\n]*>|</?[\d:.]*>|\{\\[^{}\n]*\}|\{/?[biusyY](?::[^{}\n]*)?\}"
-# Between lines that have tags of their own: they are read as if the tags went on.
-_TAGGED_LINE_END = re.compile(r"</(?P<of>\w+)>[ \t]*\r?\n[ \t]*<(?P=of)>")
-_TOKEN = re.compile(rf"(?P<line_end>{_TAGGED_LINE_END.pattern})|(?P<tag>{_TAG})|[^<{{&]+|&\#?\w{{1,30}};|.")
-# Blank lines, and what another speaker begins with: a dash, or the name of a voice.
-_SPEAKER = r"(?:[<{][^<>{}\n]*[>}][ \t]*)*[-‐–—](?![-–—\d])[ \t]*|(?=<v[ .])"
-_LINE_START = re.compile(rf"\n(?P<blank>(?:[ \t\r]*+\n)*+)[ \t]*(?P<speaker>{_SPEAKER})?")
+# Between lines that have the same tags of their own: they are read as if the tags went on.
+_TAGGED_LINE_END = r"</(?P<of>\w+)>[ \t]*\r?\n[ \t]*<(?P=of)>"
+_TOKEN = re.compile(rf"(?P<line_end>{_TAGGED_LINE_END})|(?P<tag>{_TAG})|[^<{{&]+|&\#?\w{{1,30}};|.")
+# A blank line, or what another speaker begins with: a dash, or the name of a voice.
+_SPEAKER = re.compile(
+    r"(?P<blank>\n[ \t\r]*(?=\n))|\n[ \t]*(?:[<{][^<>{}\n]*[>}][ \t]*)*(?:[-‐–—](?![-–—\d])[ \t]*|(?=<v[ .]))"
+)
 # The end of a sentence, or of what is heard but not said, and the beginning of such a sound.
 _ENDS = re.compile(r"""[.!?…。！？؟۔।॥։።♪♫\])）】*#]["'”’»」』]*\n|\n[\[(（【♪♫*#]""")
 _LONGEST_PAUSE = 1.0  # seconds, between two cues of a sentence
@@ -54,11 +55,6 @@ class _Part(NamedTuple):
     end: float
     speakers: int
     has_dash: bool
-
-    @property
-    def has_markup(self) -> bool:
-        """Whether there is markup inside of it, which two cues or lines might tear."""
-        return any(node.kind != "kept" for node in self.text.nodes)
 
 
 @DOCUMENTS.register("subtitles")
@@ -98,16 +94,17 @@ class Subtitles(SplicedDocument):
             parts, end = [part for each in texts for part in (" ", *each.parts)], texts[-1].end
             finish = partial(_with_all_cues, between)
             text = Text(parts, text.start, end, content[text.start : end], escape=text.escape, finish=finish)
-        text.arrange = partial(self._arrange, group, between, [_line_end(content, part) for part in group])
+        line_end = "\r\n" if "\r\n" in content[:_HEAD] else "\n"
+        text.arrange = partial(self._arrange, group, between, line_end)
         return text
 
     def _arrange(
-        self, group: Sequence[_Part], between: Sequence[str], line_ends: Sequence[str], translation: str
+        self, group: Sequence[_Part], between: Sequence[str], line_end: str, translation: str
     ) -> tuple[list[tuple[int, int, str]], list[str]]:
         pieces = _pieces(translation, [display_width(part.text.source) for part in group], _BONUS)
         doubts = {"repeated"} if len(pieces) < len(group) else set[str]()
         fixed = [(one[1], other[0], raw) for (one, other), raw in zip(pairwise(pieces), between, strict=False)]
-        for part, line_end, (start, end) in zip(group, line_ends, pieces, strict=False):
+        for part, (start, end) in zip(group, pieces, strict=False):
             room = max(self.layout.line_length - 2 * (part.speakers > 1), 1)  # without a dash and a blank
             lines = _lines(translation[start:end], room)
             fixed += [(start + one[1], start + other[0], line_end) for one, other in pairwise(lines)]
@@ -127,12 +124,11 @@ def _seconds(stamp: str) -> float:
 def _speakers(content: str, start: int, end: int, is_vtt: bool) -> Iterator[tuple[int, int, bool]]:
     """Yield where the words of each speaker in a cue are, and whether a dash or voice is before them."""
     has_dash = False
-    for line in _LINE_START.finditer(content, start, end):
-        if line["blank"] or line["speaker"] is not None:
-            yield start, line.start(), has_dash
-            start, has_dash = line.end(), line["speaker"] is not None
-            if line["blank"] and is_vtt:  # there a blank line ends a cue
-                return
+    for line in _SPEAKER.finditer(content, start, end):
+        yield start, line.start(), has_dash
+        start, has_dash = line.end(), not line["blank"]
+        if line["blank"] and is_vtt:  # there a blank line ends a cue
+            return
     yield start, end, has_dash
 
 
@@ -148,22 +144,16 @@ def _text(content: str, start: int, end: int, is_vtt: bool) -> Text | None:
     return next(builder.finish(), None)
 
 
-def _line_end(content: str, part: _Part) -> str:
-    """Return what stands between the lines of a part, with tags if each of them is in its own, and so all of it."""
-    tagged = _TAGGED_LINE_END.search(content, part.text.start, part.text.end)
-    if tagged and not part.has_markup:
-        return tagged[0]
-    return "\r\n" if "\r\n" in content[:_HEAD] else "\n"
-
-
 def _goes_on(part: _Part, following: _Part) -> bool:
     """Return whether a sentence goes on in the cue that follows."""
+    one, other = part.text, following.text
     return (
         part.speakers == following.speakers == 1
-        and not following.has_dash
+        and not (following.has_dash or one.reason or other.reason)
         and abs(following.begin - part.end) <= _LONGEST_PAUSE
-        and not (part.has_markup or following.has_markup or part.text.reason or following.text.reason)
-        and not _ENDS.search(f"{part.text.source}\n{following.text.source[0]}")
+        and not _ENDS.search(f"{one.source}\n{other.source[0]}")
+        # Markup inside of one of them might be torn.
+        and all(node.kind == "kept" for node in (*one.nodes, *other.nodes))
     )
 
 

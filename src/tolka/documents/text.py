@@ -10,6 +10,7 @@ from tolka.text.placeholders import placeholders
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
+_DEEPEST = 50  # spans in each other; those inside are points
 _NUMBERS = range(42, 98, 11)
 
 NO_WORDS = "without words"
@@ -163,7 +164,7 @@ def _tree(codes: Sequence[Code], places: Sequence[tuple[int, int]], source: str)
         if number == around[-1][0]:
             around.pop()
             _fit(around[-1][1], source)
-        elif number in ends:
+        elif number in ends and len(around) <= _DEEPEST:
             node = Node("span", start, places[ends[number]][0], code, codes[ends[number]])
             around[-1][1].append(node)
             around.append((ends[number], node.children))

@@ -1,7 +1,7 @@
 """Units of XML files of translations: their texts, and the targets that are made of them."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 
 from tolka.documents.markup import Element, Event, TextBuilder, elements, with_texts, xml_events
@@ -13,16 +13,8 @@ from tolka.text.readers.xml_units import declared_encoding
 
 TRANSLATED = "translated already"
 _AROUND = frozenset({"g", "pc", "mrk", "hi"})  # elements with text in them; in all others it is code
-_KINDS = dict.fromkeys(("bx", "bpt", "sc", "sm"), "open") | dict.fromkeys(("ex", "ept", "ec", "em"), "close")
-
-
-def segments(events: Sequence[Event]) -> Iterator[tuple[str, Element]]:
-    """Yield the segments in a source or target (XLIFF 1.2, section 2.2.9), each after its name."""
-    for element in elements(events):
-        if element.start.attributes.get("mtype") == "seg":
-            yield element.start.attributes.get("mid", ""), element
-        else:
-            yield from segments(element.inside)
+_KINDS = {"start": "open", "end": "close"}
+_KINDS |= dict.fromkeys(("bx", "bpt", "sc", "sm"), "open") | dict.fromkeys(("ex", "ept", "ec", "em"), "close")
 
 
 class UnitDocument(SplicedDocument):
@@ -37,7 +29,7 @@ class UnitDocument(SplicedDocument):
 
     def find(self, content: str) -> Iterator[Text]:
         events, has_root = xml_events(content, str(self.path)), False
-        for element in elements(events, lambda event: event.name.rpartition(":")[2] in self.units):
+        for element in elements(events, lambda start: start.name.rpartition(":")[2] in self.units):
             has_root = has_root or element.name == self.root
             if element.name in self.units:
                 yield from self.texts_of(element, content)
@@ -55,41 +47,34 @@ class UnitDocument(SplicedDocument):
         """Yield the texts of a unit."""
 
 
-def source_texts(source: Element, content: str, reason: str = "", done: Mapping[str, str] = {}) -> Iterator[Text]:
-    """Yield the texts of a source, one for each segment. reason: why they stay. done: segments that have a target."""
-    builder, outside = TextBuilder(content), reason
-
-    def added(parent: Element) -> Iterator[Text]:
-        nonlocal outside
-        for element in elements(parent.inside):
-            start, inside, end = element
-            own = start.attributes
-            is_kept = own.get("mtype") == "protected" or own.get("translate") == "no"
-            if start.kind != "start":
-                builder.add(start.text if start.kind == "text" else Code([]), start.start, start.end)
-            elif own.get("mtype") == "seg":
-                outside = reason or "outside of segments"
-                yield from builder.finish(outside)
-                if translation := done.get(own.get("mid", "")):
-                    yield Text([element.text], start.end, end.start, translation, reason=TRANSLATED)
-                else:
-                    yield from added(element)
-                    yield from builder.finish(reason)
-            elif element.name in _AROUND and not is_kept:
-                builder.add(Code([], "open", element.name), start.start, start.end)
-                yield from added(element)
-                builder.add(Code([], "close", element.name), end.start, end.end)
-            else:
-                text = element.text.strip() if element.name in _AROUND else ""
-                key = next((own[each] for each in ("rid", "startRef", "i", "id") if each in own), "")
-                # A pair that is not whole in one element is none: it would cross the tags of that element.
-                kind, name = "kept" if text else _KINDS.get(element.name, "lone"), f"{key} in {parent.start.start}"
-                flows = [each for each in elements(inside) if each.name == "sub"]
-                of_flows = [each for flow in flows for each in source_texts(flow, content, reason)]
-                builder.add(Code([], kind, name, text), start.start, end.end, of_flows)
-
-    yield from added(source)
+def source_texts(source: Element, content: str, reason: str = "") -> Iterator[Text]:
+    """Yield the texts of a source, one for each segment in it (XLIFF 1.2, section 2.2.9). reason: why they stay."""
+    builder, outside, opened = TextBuilder(content), reason, [source.start]
+    for element in elements(source.inside, _is_whole):
+        event = element.start
+        tag = opened.pop() if event.kind == "end" else event
+        if event.kind == "text":
+            builder.add(event.text, event.start, event.end)
+        elif tag.attributes.get("mtype") == "seg":
+            outside = reason or "outside of segments"
+            yield from builder.finish(outside if event.kind == "start" else reason)
+        else:
+            is_tag = element.end is event
+            text = element.text.strip() if element.name in _AROUND else ""
+            kind = "kept" if text else _KINDS.get(event.kind if is_tag else element.name, "lone")
+            # A pair that is not whole in one element is none: it would cross the tags of that element.
+            keys = (tag.attributes.get(key) for key in ("rid", "startRef", "i", "id"))
+            key = f"{next(filter(None, keys), '')} in {opened[-1].start}"
+            builder.add(Code([], kind, key, text), event.start, element.end.end)
+        if event.kind == "start" and element.end is event:
+            opened.append(event)
     yield from builder.finish(outside)
+
+
+def _is_whole(event: Event) -> bool:
+    """Return whether an element inside of a source stays as it is."""
+    own, name = event.attributes, event.name.rpartition(":")[2]
+    return name not in _AROUND or own.get("mtype") == "protected" or own.get("translate") == "no"
 
 
 def with_target(
@@ -108,5 +93,5 @@ def with_target(
 
 def blanks_before(event: Event, content: str) -> str:
     """Return the blanks before a tag, which a new one behind the element has before it as well."""
-    start = content.rfind(">", 0, event.start) + 1
-    return content[start : event.start] if content[start : event.start].isspace() else ""
+    before = content[content.rfind(">", 0, event.start) + 1 : event.start]
+    return before if before.isspace() else ""

@@ -5,14 +5,7 @@ from collections.abc import Iterator
 from tolka.documents.base import DOCUMENTS
 from tolka.documents.markup import Element, Event, attribute, elements, with_attributes
 from tolka.documents.text import EDIT, Text
-from tolka.documents.units import (
-    TRANSLATED,
-    UnitDocument,
-    blanks_before,
-    segments,
-    source_texts,
-    with_target,
-)
+from tolka.documents.units import TRANSLATED, UnitDocument, blanks_before, source_texts, with_target
 from tolka.errors import DataError
 from tolka.text.readers.xliff import UNTRANSLATED
 from tolka.text.readers.xml_file import has_language
@@ -60,26 +53,20 @@ class Xliff(UnitDocument):
             return
         source, target = parts.get("seg-source", parts["source"]), parts.get("target")
         state = (target or unit).start.attributes.get("state", own.get("state"))
-        done = dict[str, str]()
-        if target and state not in UNTRANSLATED and target.text.strip():
-            of_target = segments(target.inside)
-            done = {name: content[each.start.end : each.end.start] for name, each in of_target if each.text.strip()}
-            is_whole = not done or done.keys() >= {name for name, _ in segments(source.inside)}
-        else:
-            is_whole = False
         if own.get("translate", self._translate[-1]) == "no":
             yield from source_texts(source, content, "not to be translated")
-        elif is_whole or own.get("approved") == "yes":
+            return
+        if own.get("approved") == "yes" or (target and target.text.strip() and state not in UNTRANSLATED):
             yield from source_texts(source, content, TRANSLATED)
+            return
+        prefix = unit.start.name.removesuffix(unit.name)
+        start, end = unit.start.start, (target or source).end.end
+        at, gap = (target.start.start, "") if target else (end, blanks_before(source.start, content))
+        of_unit = content[start : unit.start.end]
+        tag = content[at : target.start.end].removesuffix("/>") if target else f"<{prefix}target>"
+        if unit.name == "segment":
+            of_unit, tag = with_attributes(of_unit, _OF_SEGMENT), with_attributes(tag, {})
         else:
-            name = source.start.name.removesuffix(source.name) + "target"
-            start, end = unit.start.start, (target or source).end.end
-            at, gap = (target.start.start, "") if target else (end, blanks_before(source.start, content))
-            of_unit = content[start : unit.start.end]
-            tag = content[at : target.start.end].removesuffix("/>") if target else f"<{name}>"
-            if unit.name == "segment":
-                of_unit, tag = with_attributes(of_unit, _OF_SEGMENT), with_attributes(tag, {})
-            else:
-                tag = with_attributes(tag, _OF_TARGET)
-            head, texts = f"{of_unit}{content[unit.start.end : at]}{gap}{tag}", source_texts(source, content, "", done)
-            yield from with_target(texts, source, content, (start, end), head, f"</{name}>")
+            tag = with_attributes(tag, _OF_TARGET)
+        head, tail = f"{of_unit}{content[unit.start.end : at]}{gap}{tag}", f"</{prefix}target>"
+        yield from with_target(source_texts(source, content), source, content, (start, end), head, tail)
