@@ -44,10 +44,10 @@ def fault_of_sides(pairs: Iterable[Pair], direction: Direction) -> str:
     is_in_the_other = _other_language_test(direction)
     for pair in islice(pairs, _SAMPLED_PAIRS):
         if pair.source and pair.target and not pair.flaw:
-            other = is_in_the_other(pair.source, 0), is_in_the_other(pair.target, 1)
+            are_other = is_in_the_other(pair.source, 0), is_in_the_other(pair.target, 1)
             counts["pairs"] += 1
             counts["copied"] += pair.source.casefold() == pair.target.casefold()
-            counts.update(side for side, is_other in zip(("source", "target"), other, strict=True) if is_other)
+            counts.update(side for side, is_other in zip(("source", "target"), are_other, strict=True) if is_other)
     (source, target), least, many = direction, _MOST * counts["pairs"], _MANY * counts["pairs"]
     if counts["copied"] > least:
         return (
